@@ -1,0 +1,246 @@
+// The operations that models are written in: one vocabulary, several backends.
+//
+// A backend owns memory and arithmetic. Models call these operations and nothing else, so that a
+// new backend, or a faster fusion inside one, changes no model. Formulas use the symbols of
+// "Hungry Hungry Hippos" (Fu et al., 2023; "H3" below) and of its published code.
+//
+// Conventions.
+//  * Activations are matrices [rows, cols] of the backend's activation type (f32 on processors and
+//    devices, f64 in the reference). A row is a token (prefill) or a sequence (step).
+//  * Outputs are given by the caller and must not overlap inputs unless the contract says so.
+//  * Preconditions are the caller's duty: they are checked by assert() where that is cheap.
+//  * Row independence: row i of every result depends on row i of the inputs (and on its slot) alone,
+//    bit for bit, whatever the number of rows in the call and whatever the number of threads.
+//  * Error bounds are absolute, with u = 2^-24 (f32) and g(n) = n u / (1 - n u).
+//  * Threads: calls on one backend must not overlap in time. Handles may be destroyed on any thread.
+#ifndef HIPPODROME_KERNELS_BACKEND_H_
+#define HIPPODROME_KERNELS_BACKEND_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/tensor.h"
+
+namespace hippodrome {
+
+// ---- Host-side descriptions (plain memory, read during the call only) ------------------------------
+
+// A row-major matrix in host memory, dtype kF32, kBF16 or kF16; rows are adjacent.
+struct HostMatrix {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+enum class Discretization : uint8_t { kBilinear, kZoh };
+
+// Order of the d output channels of an H3 layer with head_dim > 1 (same thing for head_dim 1).
+enum class H3OutputOrder : uint8_t {
+  kHeadD2,  // channel = head * head_dim + d2: the paper and the fused training kernel
+  kD2Head,  // channel = d2 * heads + head: the published PyTorch fallback
+};
+
+// The trained parameters of both SSMs of one H3 layer, as stored in a checkpoint (f32).
+// d = d_model, H = d / head_dim heads, N = d_state, M = N / 2 stored complex modes, S = n_ssm rows
+// of A and B; head h uses row h mod S. Complex numbers are (re, im) pairs.
+struct H3Parameters {
+  int64_t d_model = 0;
+  int64_t head_dim = 1;
+  int64_t d_state = 0;
+  int64_t n_ssm = 0;
+  Discretization discretization = Discretization::kBilinear;
+  H3OutputOrder output_order = H3OutputOrder::kHeadD2;
+  std::span<const float> shift_b;     // [d, N]
+  std::span<const float> shift_c;     // [d, N]
+  std::span<const float> shift_d;     // [d], skip of the shift SSM
+  std::span<const float> d;           // [H], skip of the diagonal SSM
+  std::span<const float> log_dt;      // [H]
+  std::span<const float> inv_a_real;  // [S, M], Re A = -exp(inv_a_real)
+  std::span<const float> a_imag;      // [S, M]
+  std::span<const float> b;           // [S, M, 2]
+  std::span<const float> c;           // [H, M, 2]
+};
+
+// The state of one sequence in one H3 layer in the definition of the published code, which every
+// backend can export whatever its own layout.
+struct H3StateExport {
+  std::vector<float> shift;     // [d, N]: x[n] = sum_{j<=n} B[n-j] u_{T-j}, u the raw k
+  std::vector<float> diagonal;  // [h_1, h_2, H, M, 2]: x_T = dA x_{T-1} + dB kv_T; h_1 = h_2 = head_dim
+};
+
+// Geometry of an attention layer.
+struct AttentionShape {
+  int64_t heads = 1;
+  int64_t head_dim = 0;        // heads * head_dim = d
+  int64_t rotary_dim = 0;      // rotated dimensions of each head (GPT-NeoX halves), 0 for none
+};
+
+// How the next token of a sequence is chosen; see Backend::Sample.
+struct SamplingParameters {
+  float temperature = 1.0f;  // >= 0; 0 chooses greedily
+  int32_t top_k = 0;         // keep the k most likely tokens; 0 keeps all
+  float top_p = 1.0f;        // (0, 1]: keep the smallest set of tokens whose probability reaches it
+  float min_p = 0.0f;        // [0, 1]: drop tokens less likely than min_p times the most likely one
+  uint64_t seed = 0;
+};
+
+// ---- Opaque handles, made and read by one backend -------------------------------------------------
+
+// A matrix W [out, in] in the backend's packed layout, of one weight dtype.
+class LinearWeights {
+ public:
+  virtual ~LinearWeights() = default;
+  virtual int64_t out() const = 0;
+  virtual int64_t in() const = 0;
+  virtual int64_t bytes() const = 0;
+};
+
+// The constants of one H3 layer: folded taps, discretised modes, kernel spectra.
+class H3Weights {
+ public:
+  virtual ~H3Weights() = default;
+  virtual int64_t bytes() const = 0;
+};
+
+// The recurrent states of one H3 layer for a fixed number of slots.
+class H3State {
+ public:
+  virtual ~H3State() = default;
+  virtual int64_t slots() const = 0;
+  virtual int64_t bytes_per_slot() const = 0;
+};
+
+// Key and value rows of one attention layer in pages of `page_tokens` tokens.
+class KeyValuePages {
+ public:
+  virtual ~KeyValuePages() = default;
+  virtual int64_t pages() const = 0;
+  virtual int64_t page_tokens() const = 0;
+  virtual int64_t bytes_per_page() const = 0;
+};
+
+// What a linear operation does to W x before it stores it, in this order.
+struct Epilogue {
+  enum class Activation : uint8_t { kNone, kGeluTanh, kGeluErf };
+  Tensor bias;                               // [1, out]; empty (data null) for none
+  Activation activation = Activation::kNone;
+  Tensor residual;                           // [rows, out], added last; may be the output itself
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // A short name: "cpu", "reference".
+  virtual std::string name() const = 0;
+
+  // ---- Memory -------------------------------------------------------------------------------------
+
+  // A zeroed matrix of activations.
+  virtual OwnedTensor NewTensor(int64_t rows, int64_t cols) = 0;
+  // A zeroed matrix of kI32 indices.
+  virtual OwnedTensor NewIndices(int64_t rows, int64_t cols) = 0;
+  // Copies values (row-major, dst.rows * dst.cols of them) into `dst`, converting from f32.
+  virtual void Upload(std::span<const float> values, Tensor dst) = 0;
+  virtual void UploadIndices(std::span<const int32_t> values, Tensor dst) = 0;
+  // Copies `src` out (row-major), converting to f32. Waits for pending work.
+  virtual void Download(Tensor src, std::span<float> values) = 0;
+  virtual void DownloadIndices(Tensor src, std::span<int32_t> values) = 0;
+
+  // ---- Weights, prepared once ---------------------------------------------------------------------
+
+  // Packs the matrices of `parts`, stacked by rows (q, k, v become one product), as `dtype` (kF32 or
+  // kBF16, rounded to nearest even). REQUIRES: equal cols. The host memory is not kept.
+  virtual std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
+                                                    DType dtype) = 0;
+  // Folds, discretises and transforms the SSM parameters in double (H3 section 3; h3.py).
+  //   taps[j] = sum_n B[n] C[n+j], j < N                                      (shift SSM)
+  //   dt = exp(log_dt), A = -exp(inv_a_real) + i a_imag, z = dt A
+  //   bilinear: dA = (1 + z/2) / (1 - z/2), dB = B dt / (1 - z/2)
+  //   zoh:      dA = exp(z),                dB = B (exp(z) - 1) / A           (diagonal SSM)
+  virtual std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters) = 0;
+
+  // ---- State --------------------------------------------------------------------------------------
+
+  // `slots` states, all zero.
+  virtual std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) = 0;
+  virtual void ResetSlot(H3State& state, int64_t slot) = 0;
+  virtual void CopySlot(H3State& state, int64_t from, int64_t to) = 0;
+  virtual H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot) = 0;
+  // `pages` pages of `page_tokens` rows, each 2 * d activations. Memory is touched on first use.
+  virtual std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape,
+                                                          int64_t pages, int64_t page_tokens) = 0;
+
+  // ---- Operations ---------------------------------------------------------------------------------
+
+  // y_i = E[ids_i] + P[positions_i].  table: W [V, d] as packed for the output head, so that a tied
+  // embedding is stored once; position_table: [P, d] activations, or empty with `positions` unread.
+  // ids, positions: kI32 [1, rows]; y: [rows, d].
+  // REQUIRES: 0 <= ids_i < V, 0 <= positions_i < P. Error: exact for the stored dtype.
+  virtual void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids,
+                         Tensor positions, Tensor y) = 0;
+
+  // y = (x - mean(x)) / sqrt(var(x) + eps) * gamma + beta per row, population variance.
+  // x, y: [rows, d], may be the same; gamma, beta: [1, d]. Error <= 4 g(d) |x|_2-scaled.
+  virtual void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) = 0;
+
+  // y = epilogue(x W^T).  x: [rows, in]; y: [rows, out].
+  // kF32 weights: |error| <= g(in + 2) |x| |W|^T before the epilogue. kBF16 weights: x is rounded to
+  // bf16 first, products are exact and sums f32.
+  // Row independence holds bit for bit for every number of rows.
+  virtual void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) = 0;
+
+  // One H3 layer between its projections, over T consecutive tokens of one sequence (H3 section 3.1,
+  // Algorithm 1; state passing as in section 4.2, Algorithm 2):
+  //   ks_t = sum_{j<N} taps[j] k_{t-j} + shift_d k_t                     shift SSM
+  //   kv_t = ks_t v_t^T          per head, [head_dim, head_dim]
+  //   y_t  = 2 Re sum_n C_n x_t[n] + D kv_t,  x_t = dA x_{t-1} + dB kv_t     diagonal SSM
+  //   o_t[d2] = sum_{d1} q_t[d1] y_t[d1, d2]
+  // with the state of `slot` before the first token as x_{-1} and as the k of earlier tokens; the
+  // state after the last token replaces it. The convolution is computed by FFT for long runs and by
+  // the recurrence for short ones: both lead to the same state within rounding.
+  // qkv: [T, 3 d], columns q | k | v, T >= 1; o: [T, d].
+  // Error <= c u log2(T) |K|_2 |kv|_2 |q| with a small constant c: global, as an FFT's is.
+  virtual void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, int64_t slot,
+                          Tensor o) = 0;
+
+  // The same, one token for each of B sequences. qkv: [B, 3 d]; slots: kI32 [1, B], -1 marks an
+  // inert row, whose output is zero; o: [B, d]. REQUIRES: slots are distinct or -1.
+  virtual void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+                      Tensor o) = 0;
+
+  // Causal multi-head attention of T consecutive tokens of one sequence, the first at position
+  // `start`, over the cached rows of positions < start and over themselves:
+  //   q, k rotated at their positions if rotary_dim > 0; the rows k | v are stored in the pages;
+  //   o_t = sum_{s <= t} softmax_s(q_t . k_s / sqrt(head_dim)) v_s      per head.
+  // qkv: [T, 3 d]; page_table: kI32 [1, P], page of positions [i * page_tokens, (i+1) * page_tokens);
+  // inv_freq: [1, rotary_dim / 2], empty without rotary; o: [T, d].
+  // REQUIRES: start + T <= P * page_tokens.
+  virtual void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                                 KeyValuePages& pages, Tensor page_table, int64_t start,
+                                 Tensor o) = 0;
+
+  // The same, one token for each of B sequences. positions: kI32 [1, B], -1 marks an inert row, whose
+  // output is zero; page_tables: kI32 [B, P], row i of sequence i.
+  virtual void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                             KeyValuePages& pages, Tensor page_tables, Tensor positions,
+                             Tensor o) = 0;
+
+  // Chooses one token per row among the first `vocab` columns (padded ids are never chosen).
+  // Greedy (temperature 0): the largest logit, the smallest id among equals. Otherwise: logits /
+  // temperature, keep top_k, softmax, drop below min_p, keep top_p, renormalise, draw by a
+  // counter-based generator keyed by (seed, position): the same request gives the same tokens
+  // whatever runs beside it.
+  // logits: [B, >= vocab]; parameters, positions: B each (position = tokens before the new one);
+  // tokens: kI32 [1, B].
+  virtual void Sample(Tensor logits, int64_t vocab, std::span<const SamplingParameters> parameters,
+                      std::span<const int64_t> positions, Tensor tokens) = 0;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_KERNELS_BACKEND_H_

@@ -1,0 +1,45 @@
+// The threads that do the arithmetic of one CPU backend.
+#ifndef HIPPODROME_KERNELS_CPU_THREAD_POOL_H_
+#define HIPPODROME_KERNELS_CPU_THREAD_POOL_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace hippodrome {
+
+// Runs loops over tasks on a fixed set of threads, the caller being one of them. Run() must be called
+// from one thread at a time. Idle workers spin briefly, then sleep.
+class ThreadPool {
+ public:
+  // `threads` counts the caller; 0 means one per available core.
+  explicit ThreadPool(int threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls task(index, thread) once for each index in [0, count) and returns when all are done.
+  // Threads take indices one after another, so that a slow core takes fewer; results must not depend
+  // on which thread ran a task. thread is in [0, threads()).
+  void Run(int64_t count, const std::function<void(int64_t index, int thread)>& task);
+
+ private:
+  void Work(int thread);
+  void Drain(int thread);
+
+  std::vector<std::thread> workers_;
+  const std::function<void(int64_t, int)>* task_ = nullptr;
+  int64_t count_ = 0;
+  std::atomic<int64_t> next_{0};
+  std::atomic<int> busy_{0};
+  std::atomic<uint32_t> generation_{0};
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_KERNELS_CPU_THREAD_POOL_H_

@@ -1,0 +1,79 @@
+// Element types of tensors and of weight files.
+#ifndef HIPPODROME_KERNELS_DTYPE_H_
+#define HIPPODROME_KERNELS_DTYPE_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace hippodrome {
+
+enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kI64, kI32, kU8 };
+
+// Bytes per element.
+constexpr size_t SizeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+    case DType::kI64:
+      return 8;
+    case DType::kF32:
+    case DType::kI32:
+      return 4;
+    case DType::kF16:
+    case DType::kBF16:
+      return 2;
+    case DType::kU8:
+      return 1;
+  }
+  return 0;
+}
+
+// Upper case, as in safetensors headers: "F32", "BF16", ...
+constexpr const char* Name(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return "F64";
+    case DType::kF32:
+      return "F32";
+    case DType::kF16:
+      return "F16";
+    case DType::kBF16:
+      return "BF16";
+    case DType::kI64:
+      return "I64";
+    case DType::kI32:
+      return "I32";
+    case DType::kU8:
+      return "U8";
+  }
+  return "?";
+}
+
+// A bfloat16: the upper half of an IEEE-754 binary32.
+struct BF16 {
+  uint16_t bits = 0;
+};
+
+constexpr float ToFloat(BF16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
+
+// Rounds to nearest, ties to even; NaN stays NaN.
+constexpr BF16 ToBF16(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
+  return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+}
+
+// IEEE-754 binary16 (given as its bits) to binary32, exactly.
+constexpr float HalfToFloat(uint16_t half) {
+  const uint32_t sign = uint32_t{half & 0x8000u} << 16;
+  const uint32_t exponent = (half >> 10) & 0x1fu;
+  const uint32_t mantissa = half & 0x3ffu;
+  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+  const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+  return sign != 0 ? -magnitude : magnitude;
+}
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_KERNELS_DTYPE_H_
