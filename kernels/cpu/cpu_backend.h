@@ -1,0 +1,59 @@
+// The backend that runs on processors. Each operation lives in the file of its name in this folder.
+#ifndef HIPPODROME_KERNELS_CPU_CPU_BACKEND_H_
+#define HIPPODROME_KERNELS_CPU_CPU_BACKEND_H_
+
+#include "kernels/backend.h"
+#include "kernels/cpu/thread_pool.h"
+
+namespace hippodrome {
+
+// Activations are f32. Memory comes in huge pages where the kernel grants them.
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int threads) : pool_(threads) {}
+
+  std::string name() const override { return "cpu"; }
+  ThreadPool& pool() { return pool_; }
+
+  OwnedTensor NewTensor(int64_t rows, int64_t cols) override;
+  OwnedTensor NewIndices(int64_t rows, int64_t cols) override;
+  void Upload(std::span<const float> values, Tensor dst) override;
+  void UploadIndices(std::span<const int32_t> values, Tensor dst) override;
+  void Download(Tensor src, std::span<float> values) override;
+  void DownloadIndices(Tensor src, std::span<int32_t> values) override;
+
+  std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
+                                            DType dtype) override;
+  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters) override;
+
+  std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
+  void ResetSlot(H3State& state, int64_t slot) override;
+  void CopySlot(H3State& state, int64_t from, int64_t to) override;
+  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot) override;
+  std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
+                                                  int64_t page_tokens) override;
+
+  void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
+                 Tensor y) override;
+  void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
+  void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
+  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, int64_t slot,
+                  Tensor o) override;
+  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+              Tensor o) override;
+  void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                         KeyValuePages& pages, Tensor page_table, int64_t start,
+                         Tensor o) override;
+  void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                     KeyValuePages& pages, Tensor page_tables, Tensor positions,
+                     Tensor o) override;
+  void Sample(Tensor logits, int64_t vocab, std::span<const SamplingParameters> parameters,
+              std::span<const int64_t> positions, Tensor tokens) override;
+
+ private:
+  ThreadPool pool_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_KERNELS_CPU_CPU_BACKEND_H_
