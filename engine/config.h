@@ -22,7 +22,7 @@ struct H3Config {
                                   // multiple of pad_vocab_size_multiple
   int64_t d_state = 64;           // N; even
   int64_t head_dim = 1;
-  int64_t n_ssm = 0;              // rows of A and B; default: the number of heads
+  int64_t n_ssm = 0;  // rows of A and B; default: the number of heads
   Discretization discretization = Discretization::kBilinear;
   H3OutputOrder output_order = H3OutputOrder::kHeadD2;
   std::vector<int64_t> attention_layers;  // ascending, 0-based
@@ -30,7 +30,7 @@ struct H3Config {
   int64_t rotary_dim = 0;                 // rotated dimensions per head
   int64_t max_position_embeddings = 0;    // rows of the position table; 0: none
   double layer_norm_epsilon = 1e-5;
-  int64_t eos_token_id = -1;              // -1: none
+  int64_t eos_token_id = -1;  // -1: none
 
   int64_t heads() const { return d_model / head_dim; }
   bool IsAttention(int64_t layer) const;

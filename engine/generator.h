@@ -19,7 +19,7 @@ struct GenerationRequest {
   std::vector<int32_t> prompt;  // 1 or more ids in [0, vocab_size)
   int64_t max_tokens = 16;      // >= 1
   SamplingParameters sampling;
-  bool ignore_eos = false;      // go on after the end-of-text token
+  bool ignore_eos = false;  // go on after the end-of-text token
 };
 
 enum class FinishReason : uint8_t { kNone, kLength, kEndOfText };
@@ -85,7 +85,8 @@ class Generator {
   // Appends one token for each sequence that has its prompt done and has not finished.
   void Step(std::vector<TokenEvent>& events);
 
-  // Gives back all that the sequence reserved, at any time, also mid-prompt. Unknown ids are ignored.
+  // Gives back all that the sequence reserved, at any time, also mid-prompt. Unknown ids are
+  // ignored.
   void Release(SequenceId sequence);
 
  private:

@@ -32,10 +32,10 @@ inline std::string Message(const absl::Status& status) {
 }  // namespace hippodrome
 
 // Returns from the enclosing function when `expression` is not OK.
-#define HIPPODROME_RETURN_IF_ERROR(expression)           \
-  do {                                                   \
-    absl::Status status_ = (expression);                 \
-    if (!status_.ok()) return status_;                   \
+#define HIPPODROME_RETURN_IF_ERROR(expression) \
+  do {                                         \
+    absl::Status status_ = (expression);       \
+    if (!status_.ok()) return status_;         \
   } while (false)
 
 #define HIPPODROME_CONCAT_INNER(a, b) a##b

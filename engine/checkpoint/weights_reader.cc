@@ -1,0 +1,73 @@
+#include "engine/checkpoint/weights_reader.h"
+
+#include <cstring>
+
+#include "engine/status.h"
+
+namespace hippodrome {
+namespace {
+
+bool IsMatrixDtype(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
+}
+
+// A host matrix over `tensor`; `copy` keeps the values where the file does not hold them aligned or
+// in a dtype that backends read.
+absl::StatusOr<HostMatrix> ToHostMatrix(const TensorView& tensor, std::vector<float>& copy) {
+  HostMatrix matrix{tensor.data.data(), tensor.dtype, tensor.shape[0], tensor.shape[1]};
+  const bool aligned = reinterpret_cast<uintptr_t>(tensor.data.data()) % SizeOf(tensor.dtype) == 0;
+  if (!IsMatrixDtype(tensor.dtype) || !aligned) {
+    HIPPODROME_ASSIGN_OR_RETURN(copy, ToFloats(tensor));
+    matrix.data = copy.data();
+    matrix.dtype = DType::kF32;
+  }
+  return matrix;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::Linear(
+    const std::vector<std::string>& names, int64_t out, int64_t in) const {
+  std::vector<TensorView> tensors;
+  std::vector<HostMatrix> parts;
+  std::vector<std::vector<float>> copies(names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    HIPPODROME_ASSIGN_OR_RETURN(TensorView tensor, source_.Get(names[i], {out, in}));
+    HIPPODROME_ASSIGN_OR_RETURN(HostMatrix part, ToHostMatrix(tensor, copies[i]));
+    parts.push_back(part);
+    tensors.push_back(tensor);
+  }
+  std::unique_ptr<LinearWeights> packed = backend_.PackLinear(parts, linear_dtype_);
+  for (const TensorView& tensor : tensors) source_.Drop(tensor);
+  return packed;
+}
+
+absl::StatusOr<OwnedTensor> WeightsReader::Row(const std::vector<std::string>& names,
+                                               int64_t size) const {
+  std::vector<float> values;
+  for (const std::string& name : names) {
+    HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> part, Floats(name, {size}));
+    values.insert(values.end(), part.begin(), part.end());
+  }
+  OwnedTensor row = backend_.NewTensor(1, static_cast<int64_t>(values.size()));
+  backend_.Upload(values, row);
+  return row;
+}
+
+absl::StatusOr<OwnedTensor> WeightsReader::Matrix(const std::string& name, int64_t rows,
+                                                  int64_t cols) const {
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> values, Floats(name, {rows, cols}));
+  OwnedTensor matrix = backend_.NewTensor(rows, cols);
+  backend_.Upload(values, matrix);
+  return matrix;
+}
+
+absl::StatusOr<std::vector<float>> WeightsReader::Floats(const std::string& name,
+                                                         const std::vector<int64_t>& shape) const {
+  HIPPODROME_ASSIGN_OR_RETURN(TensorView tensor, source_.Get(name, shape));
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> values, ToFloats(tensor));
+  source_.Drop(tensor);
+  return values;
+}
+
+}  // namespace hippodrome

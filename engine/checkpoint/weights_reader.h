@@ -1,0 +1,45 @@
+// Moves tensors of a checkpoint into a backend.
+#ifndef HIPPODROME_ENGINE_CHECKPOINT_WEIGHTS_READER_H_
+#define HIPPODROME_ENGINE_CHECKPOINT_WEIGHTS_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/weights_source.h"
+#include "kernels/backend.h"
+
+namespace hippodrome {
+
+// Reads each tensor once and lets its pages go, so that loading a model takes little more memory
+// than the model. Every error names the tensor. Source and backend must outlive the reader.
+class WeightsReader {
+ public:
+  // `linear_dtype`: kF32 or kBF16, the dtype of packed matrices.
+  WeightsReader(WeightsSource& source, Backend& backend, DType linear_dtype)
+      : source_(source), backend_(backend), linear_dtype_(linear_dtype) {}
+
+  Backend& backend() const { return backend_; }
+
+  // The matrices `names`, [out, in] each, stacked by rows.
+  absl::StatusOr<std::unique_ptr<LinearWeights>> Linear(const std::vector<std::string>& names,
+                                                        int64_t out, int64_t in) const;
+  // The vectors `names`, [size] each, side by side as one row.
+  absl::StatusOr<OwnedTensor> Row(const std::vector<std::string>& names, int64_t size) const;
+  // A matrix of activations, [rows, cols].
+  absl::StatusOr<OwnedTensor> Matrix(const std::string& name, int64_t rows, int64_t cols) const;
+  // The values themselves.
+  absl::StatusOr<std::vector<float>> Floats(const std::string& name,
+                                            const std::vector<int64_t>& shape) const;
+
+ private:
+  WeightsSource& source_;
+  Backend& backend_;
+  DType linear_dtype_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_CHECKPOINT_WEIGHTS_READER_H_

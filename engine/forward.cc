@@ -1,0 +1,98 @@
+#include "engine/forward.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/prefill_chunk.h"
+#include "engine/status.h"
+
+namespace hippodrome {
+namespace {
+
+constexpr int64_t kPageTokens = 64;
+
+absl::Status Validate(const H3Config& config, std::span<const int32_t> ids) {
+  if (ids.empty()) return InvalidArgument("a sequence without tokens");
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= config.padded_vocab_size) {
+      return InvalidArgument("token " + std::to_string(i) + " is " + std::to_string(ids[i]) +
+                             ", expected an id in [0, " + std::to_string(config.padded_vocab_size) +
+                             ")");
+    }
+  }
+  const int64_t positions = config.max_position_embeddings;
+  if (positions > 0 && static_cast<int64_t>(ids.size()) > positions) {
+    return absl::OutOfRangeError("a sequence of " + std::to_string(ids.size()) +
+                                 " tokens exceeds the model's " + std::to_string(positions) +
+                                 " positions");
+  }
+  return absl::OkStatus();
+}
+
+void Emit(Backend& b, Tensor logits, int64_t position, const LogitsSink& sink) {
+  std::vector<float> values(logits.rows * logits.cols);
+  b.Download(logits, values);
+  sink(position, values);
+}
+
+void ForwardPrefill(Backend& b, const HybridH3& model, std::span<const int32_t> ids,
+                    int64_t chunk_tokens, const SequenceState& sequence, DecodeState& state,
+                    const LogitsSink& sink) {
+  PrefillChunk chunk(b, model);
+  const OwnedTensor logits =
+      b.NewTensor(std::min<int64_t>(PrefillChunk::kGrid, static_cast<int64_t>(ids.size())),
+                  model.config().padded_vocab_size);
+  for (int64_t start = 0; start < static_cast<int64_t>(ids.size()); start += chunk.rows()) {
+    chunk.Begin(ids, start, sequence, chunk_tokens);
+    while (!chunk.done()) chunk.RunLayer(state);
+    const Tensor rows = logits.view.Rows(0, chunk.rows());
+    chunk.AllLogits(rows);
+    Emit(b, rows, start, sink);
+  }
+}
+
+void ForwardStep(Backend& b, const HybridH3& model, std::span<const int32_t> ids,
+                 const SequenceState& sequence, DecodeState& state, const LogitsSink& sink) {
+  const Activations activations = model.NewActivations(b, 1);
+  const OwnedTensor logits = b.NewTensor(1, model.config().padded_vocab_size);
+  const OwnedTensor id = b.NewIndices(1, 1);
+  const OwnedTensor slot = b.NewIndices(1, 1);
+  const OwnedTensor position = b.NewIndices(1, 1);
+  const OwnedTensor pages = b.NewIndices(1, static_cast<int64_t>(sequence.pages.size()));
+  b.UploadIndices(std::vector{static_cast<int32_t>(sequence.slot)}, slot);
+  b.UploadIndices(sequence.pages, pages);
+  const StepRows rows{.slots = slot, .positions = position, .page_tables = pages};
+  for (int32_t t = 0; t < static_cast<int32_t>(ids.size()); ++t) {
+    b.UploadIndices(ids.subspan(t, 1), id);
+    b.UploadIndices(std::vector{t}, position);
+    model.Embed(b, id, position, activations.Rows(1));
+    for (int64_t layer = 0; layer < model.layers(); ++layer) {
+      model.StepLayer(b, layer, activations.Rows(1), rows, state);
+    }
+    model.Logits(b, activations.Rows(1), logits);
+    Emit(b, logits, t, sink);
+  }
+}
+
+}  // namespace
+
+absl::Status Forward(Backend& backend, const HybridH3& model, std::span<const int32_t> ids,
+                     const ForwardMode& mode, const LogitsSink& sink) {
+  HIPPODROME_RETURN_IF_ERROR(Validate(model.config(), ids));
+  const bool has_attention = !model.config().attention_layers.empty();
+  const int64_t pages =
+      has_attention ? (static_cast<int64_t>(ids.size()) + kPageTokens - 1) / kPageTokens : 0;
+  const auto state = model.NewState(backend, 1, pages, kPageTokens);
+  const SequenceState sequence = *state->Reserve(pages);
+  if (mode.step) {
+    ForwardStep(backend, model, ids, sequence, *state, sink);
+  } else {
+    const int64_t chunk = mode.chunk == 0 ? PrefillChunk::kGrid : mode.chunk;
+    ForwardPrefill(backend, model, ids, std::min(chunk, PrefillChunk::kGrid), sequence, *state,
+                   sink);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,38 @@
+// A model as it lies on disk: config.json, model.safetensors, and tokenizer files where it has
+// them.
+#ifndef HIPPODROME_ENGINE_MODEL_DIRECTORY_H_
+#define HIPPODROME_ENGINE_MODEL_DIRECTORY_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/config.h"
+#include "engine/models/hybrid_h3.h"
+#include "engine/tokenizer/bpe.h"
+#include "kernels/backend.h"
+
+namespace hippodrome {
+
+struct LoadedModel {
+  std::unique_ptr<HybridH3> model;
+  std::unique_ptr<BpeTokenizer> tokenizer;  // null without tokenizer files
+  DType weights = DType::kF32;              // of the packed matrices
+};
+
+// Loads the model in `directory` into `backend`, which must outlive it. `weights` asks for kF32 or
+// kBF16 matrices; by default they keep the dtype of the stored embedding. Errors name the file, and
+// the field or tensor, with what was expected.
+absl::StatusOr<LoadedModel> LoadModelDirectory(Backend& backend, const std::string& directory,
+                                               std::optional<DType> weights = std::nullopt,
+                                               const HybridH3::Progress& progress = {});
+
+// The tokenizer of `directory`, or null where it has no tokenizer files. Errors: files that are not
+// a tokenizer of at most `vocab_size` ids.
+absl::StatusOr<std::unique_ptr<BpeTokenizer>> LoadTokenizer(const std::string& directory,
+                                                            int64_t vocab_size);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_MODEL_DIRECTORY_H_

@@ -1,0 +1,36 @@
+#include "engine/models/h3.h"
+
+#include "engine/models/state_space.h"
+#include "engine/status.h"
+
+namespace hippodrome {
+
+absl::StatusOr<H3Mixer> H3Mixer::Load(const WeightsReader& reader, const H3Config& config,
+                                      const std::string& prefix) {
+  const int64_t d = config.d_model;
+  const std::string q = prefix + "q_proj.", k = prefix + "k_proj.", v = prefix + "v_proj.";
+  const std::string o = prefix + "output_linear.";
+  H3Mixer m;
+  HIPPODROME_ASSIGN_OR_RETURN(m.w_qkv_,
+                              reader.Linear({q + "weight", k + "weight", v + "weight"}, d, d));
+  HIPPODROME_ASSIGN_OR_RETURN(m.b_qkv_, reader.Row({q + "bias", k + "bias", v + "bias"}, d));
+  HIPPODROME_ASSIGN_OR_RETURN(m.w_o_, reader.Linear({o + "weight"}, d, d));
+  HIPPODROME_ASSIGN_OR_RETURN(m.b_o_, reader.Row({o + "bias"}, d));
+  HIPPODROME_ASSIGN_OR_RETURN(StateSpaceParameters ssm, ReadStateSpace(reader, config, prefix));
+  m.ssm_ = reader.backend().PrepareH3(ssm.View(config));
+  return m;
+}
+
+void H3Mixer::Prefill(Backend& b, const ActivationRows& a, H3State& state, int64_t slot) const {
+  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);             // q, k, v = W u + b
+  b.H3Sequence(*ssm_, a.qkv, state, slot, a.o);                // o = q SSM_diag(SSM_shift(k) v)
+  b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o o + b_o
+}
+
+void H3Mixer::Step(Backend& b, const ActivationRows& a, H3State& state, Tensor slots) const {
+  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);             // q, k, v = W u + b
+  b.H3Step(*ssm_, a.qkv, state, slots, a.o);                   // o = q SSM_diag(SSM_shift(k) v)
+  b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o o + b_o
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,60 @@
+#include "tests/reference/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/reference/matrix.h"
+
+namespace hippodrome::reference {
+namespace {
+
+// Rotates the first rotary_dim dimensions of one head, GPT-NeoX halves:
+// o1 = x1 cos - x2 sin, o2 = x1 sin + x2 cos at angle position * inv_freq.
+void Rotate(const AttentionShape& shape, Tensor inv_freq, int64_t position, double* x) {
+  const int64_t half = shape.rotary_dim / 2;
+  for (int64_t j = 0; j < half; ++j) {
+    const double angle = static_cast<double>(position) * At(inv_freq, 0, j);
+    const double x1 = x[j];
+    const double x2 = x[half + j];
+    x[j] = x1 * std::cos(angle) - x2 * std::sin(angle);
+    x[half + j] = x1 * std::sin(angle) + x2 * std::cos(angle);
+  }
+}
+
+}  // namespace
+
+void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, AttentionPages& pages,
+               Tensor page_table, int64_t position, Tensor o) {
+  const auto row = [&](int64_t s) {
+    const int64_t page = IndexAt(page_table, 0, s / pages.tokens_per_page);
+    return (page * pages.tokens_per_page + s % pages.tokens_per_page) * pages.d;
+  };
+  for (int64_t h = 0; h < shape.heads; ++h) {
+    const int64_t at = h * shape.head_dim;
+    std::vector<double> q(shape.head_dim);
+    double* k_new = &pages.k[row(position) + at];
+    for (int64_t e = 0; e < shape.head_dim; ++e) {
+      q[e] = At(qkv, 0, at + e);
+      k_new[e] = At(qkv, 0, pages.d + at + e);
+      pages.v[row(position) + at + e] = At(qkv, 0, 2 * pages.d + at + e);
+    }
+    Rotate(shape, inv_freq, position, q.data());
+    Rotate(shape, inv_freq, position, k_new);
+
+    std::vector<double> score(position + 1);
+    for (int64_t s = 0; s <= position; ++s) {
+      for (int64_t e = 0; e < shape.head_dim; ++e) score[s] += q[e] * pages.k[row(s) + at + e];
+      score[s] /= std::sqrt(static_cast<double>(shape.head_dim));
+    }
+    const double largest = *std::max_element(score.begin(), score.end());
+    double sum = 0;
+    for (double& p : score) sum += p = std::exp(p - largest);
+    for (int64_t e = 0; e < shape.head_dim; ++e) {
+      double mean = 0;
+      for (int64_t s = 0; s <= position; ++s) mean += score[s] / sum * pages.v[row(s) + at + e];
+      At(o, 0, at + e) = mean;
+    }
+  }
+}
+
+}  // namespace hippodrome::reference

@@ -1,0 +1,40 @@
+// Causal attention over paged key/value rows, one token at a time.
+#ifndef HIPPODROME_TESTS_REFERENCE_ATTENTION_H_
+#define HIPPODROME_TESTS_REFERENCE_ATTENTION_H_
+
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace hippodrome::reference {
+
+class AttentionPages final : public KeyValuePages {
+ public:
+  AttentionPages(const AttentionShape& shape, int64_t pages, int64_t page_tokens)
+      : d(shape.heads * shape.head_dim),
+        page_count(pages),
+        tokens_per_page(page_tokens),
+        k(pages * page_tokens * d),
+        v(pages * page_tokens * d) {}
+
+  int64_t pages() const override { return page_count; }
+  int64_t page_tokens() const override { return tokens_per_page; }
+  int64_t bytes_per_page() const override {
+    return tokens_per_page * 2 * d * static_cast<int64_t>(sizeof(double));
+  }
+
+  int64_t d;
+  int64_t page_count;
+  int64_t tokens_per_page;
+  std::vector<double> k;  // [page, token, d]
+  std::vector<double> v;
+};
+
+// Stores the rotated key and the value of `position` and attends to positions 0..position.
+// qkv: [1, 3 d]; o: [1, d].
+void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, AttentionPages& pages,
+               Tensor page_table, int64_t position, Tensor o);
+
+}  // namespace hippodrome::reference
+
+#endif  // HIPPODROME_TESTS_REFERENCE_ATTENTION_H_

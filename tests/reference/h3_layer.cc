@@ -1,0 +1,66 @@
+#include "tests/reference/h3_layer.h"
+
+#include "tests/reference/matrix.h"
+
+namespace hippodrome::reference {
+
+H3Layer::H3Layer(const H3Parameters& p)
+    : d_model_(p.d_model),
+      head_dim_(p.head_dim),
+      d_state_(p.d_state),
+      output_order_(p.output_order) {
+  for (int64_t c = 0; c < p.d_model; ++c) shift_.push_back(Shift(p, c));
+  for (int64_t h = 0; h < heads(); ++h) diagonal_.push_back(Discretize(p, h));
+}
+
+H3SlotState H3Layer::NewState() const {
+  return {std::vector(d_model_, std::vector<double>(d_state_)),
+          std::vector(d_model_ * head_dim_, std::vector<Complex>(d_state_ / 2))};
+}
+
+void H3Layer::Step(Tensor qkv, H3SlotState& state, Tensor o) const {
+  const Tensor q = qkv.Cols(0, d_model_);
+  const Tensor k = qkv.Cols(d_model_, d_model_);
+  const Tensor v = qkv.Cols(2 * d_model_, d_model_);
+  std::vector<double> ks(d_model_);  // ks = SSM_shift(k)
+  for (int64_t c = 0; c < d_model_; ++c) ks[c] = shift_[c].Step(At(k, 0, c), state.shift[c]);
+  for (int64_t h = 0; h < heads(); ++h) {
+    for (int64_t d2 = 0; d2 < head_dim_; ++d2) {
+      double sum = 0;  // o[d2] = sum_d1 q[d1] SSM_diag(ks[d1] v[d2])
+      for (int64_t d1 = 0; d1 < head_dim_; ++d1) {
+        const double kv = ks[h * head_dim_ + d1] * At(v, 0, h * head_dim_ + d2);
+        auto& x = state.diagonal[(h * head_dim_ + d1) * head_dim_ + d2];
+        sum += At(q, 0, h * head_dim_ + d1) * diagonal_[h].Step(kv, x);
+      }
+      const int64_t channel =
+          output_order_ == H3OutputOrder::kHeadD2 ? h * head_dim_ + d2 : d2 * heads() + h;
+      At(o, 0, channel) = sum;
+    }
+  }
+}
+
+int64_t H3LayerState::bytes_per_slot() const {
+  const int64_t d = static_cast<int64_t>(zero.shift.size());
+  const int64_t rows = static_cast<int64_t>(zero.diagonal.size());
+  return d * static_cast<int64_t>(zero.shift[0].size() * sizeof(double)) +
+         rows * static_cast<int64_t>(zero.diagonal[0].size() * sizeof(Complex));
+}
+
+H3StateExport H3LayerState::Export(const H3Layer& layer, int64_t index) const {
+  H3StateExport out;
+  for (const auto& x : slot[index].shift) out.shift.insert(out.shift.end(), x.begin(), x.end());
+  const int64_t head_dim = layer.head_dim();
+  for (int64_t d1 = 0; d1 < head_dim; ++d1) {
+    for (int64_t d2 = 0; d2 < head_dim; ++d2) {
+      for (int64_t h = 0; h < layer.heads(); ++h) {
+        for (const Complex& x : slot[index].diagonal[(h * head_dim + d1) * head_dim + d2]) {
+          out.diagonal.push_back(static_cast<float>(x.real()));
+          out.diagonal.push_back(static_cast<float>(x.imag()));
+        }
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace hippodrome::reference

@@ -1,0 +1,56 @@
+// One H3 layer between its projections: constants, state, and one step of the recurrence.
+#ifndef HIPPODROME_TESTS_REFERENCE_H3_LAYER_H_
+#define HIPPODROME_TESTS_REFERENCE_H3_LAYER_H_
+
+#include <vector>
+
+#include "kernels/backend.h"
+#include "tests/reference/ssm.h"
+
+namespace hippodrome::reference {
+
+// The state of one sequence.
+struct H3SlotState {
+  std::vector<std::vector<double>> shift;      // [d][N]
+  std::vector<std::vector<Complex>> diagonal;  // [head, d1, d2][M]
+};
+
+class H3Layer final : public H3Weights {
+ public:
+  explicit H3Layer(const H3Parameters& p);
+
+  int64_t bytes() const override { return 0; }
+  int64_t d() const { return d_model_; }
+  int64_t head_dim() const { return head_dim_; }
+  int64_t heads() const { return d_model_ / head_dim_; }
+  int64_t d_state() const { return d_state_; }
+  H3SlotState NewState() const;
+
+  // qkv: [1, 3 d]; o: [1, d].
+  void Step(Tensor qkv, H3SlotState& state, Tensor o) const;
+
+ private:
+  int64_t d_model_;
+  int64_t head_dim_;
+  int64_t d_state_;
+  H3OutputOrder output_order_;
+  std::vector<ShiftSsm> shift_;        // [d]
+  std::vector<DiagonalSsm> diagonal_;  // [H]
+};
+
+class H3LayerState final : public H3State {
+ public:
+  H3LayerState(const H3Layer& layer, int64_t slots) : zero(layer.NewState()), slot(slots, zero) {}
+
+  int64_t slots() const override { return static_cast<int64_t>(slot.size()); }
+  int64_t bytes_per_slot() const override;
+  void Reset(int64_t index) { slot[index] = zero; }
+  H3StateExport Export(const H3Layer& layer, int64_t index) const;
+
+  H3SlotState zero;
+  std::vector<H3SlotState> slot;
+};
+
+}  // namespace hippodrome::reference
+
+#endif  // HIPPODROME_TESTS_REFERENCE_H3_LAYER_H_

@@ -1,0 +1,230 @@
+#include "tests/reference/reference_backend.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "tests/reference/attention.h"
+#include "tests/reference/h3_layer.h"
+#include "tests/reference/matrix.h"
+#include "tests/reference/sample.h"
+
+namespace hippodrome {
+namespace {
+
+using reference::At;
+using reference::IndexAt;
+using reference::Matrix;
+
+class ReferenceLinear final : public LinearWeights {
+ public:
+  ReferenceLinear(Matrix w, DType dtype) : w(std::move(w)), dtype(dtype) {}
+  int64_t out() const override { return w.rows; }
+  int64_t in() const override { return w.cols; }
+  int64_t bytes() const override { return static_cast<int64_t>(w.values.size() * sizeof(double)); }
+
+  Matrix w;  // [out, in], rounded to dtype
+  DType dtype;
+};
+
+double Load(const HostMatrix& m, int64_t index) {
+  switch (m.dtype) {
+    case DType::kBF16:
+      return ToFloat(static_cast<const BF16*>(m.data)[index]);
+    case DType::kF16:
+      return HalfToFloat(static_cast<const uint16_t*>(m.data)[index]);
+    default:
+      return static_cast<const float*>(m.data)[index];
+  }
+}
+
+double RoundTo(double x, DType dtype) {
+  return dtype == DType::kBF16 ? ToFloat(ToBF16(static_cast<float>(x))) : x;
+}
+
+double Activate(double x, Epilogue::Activation activation) {
+  switch (activation) {
+    case Epilogue::Activation::kNone:
+      return x;
+    case Epilogue::Activation::kGeluTanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Epilogue::Activation::kGeluErf:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+  }
+  return x;
+}
+
+class ReferenceBackend final : public Backend {
+ public:
+  std::string name() const override { return "reference"; }
+
+  OwnedTensor NewTensor(int64_t rows, int64_t cols) override {
+    return New<double>(rows, cols, DType::kF64);
+  }
+  OwnedTensor NewIndices(int64_t rows, int64_t cols) override {
+    return New<int32_t>(rows, cols, DType::kI32);
+  }
+  void Upload(std::span<const float> values, Tensor dst) override {
+    ForEach(dst, [&](int64_t i, int64_t r, int64_t c) { At(dst, r, c) = values[i]; });
+  }
+  void UploadIndices(std::span<const int32_t> values, Tensor dst) override {
+    ForEach(dst, [&](int64_t i, int64_t r, int64_t c) { IndexAt(dst, r, c) = values[i]; });
+  }
+  void Download(Tensor src, std::span<float> values) override {
+    ForEach(src, [&](int64_t i, int64_t r, int64_t c) {
+      values[i] = static_cast<float>(At(src, r, c));
+    });
+  }
+  void DownloadIndices(Tensor src, std::span<int32_t> values) override {
+    ForEach(src, [&](int64_t i, int64_t r, int64_t c) { values[i] = IndexAt(src, r, c); });
+  }
+
+  std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
+                                            DType dtype) override {
+    Matrix w;
+    w.cols = parts[0].cols;
+    for (const HostMatrix& part : parts) {
+      assert(part.cols == w.cols);
+      w.rows += part.rows;
+      for (int64_t i = 0; i < part.rows * part.cols; ++i) {
+        w.values.push_back(RoundTo(Load(part, i), dtype));
+      }
+    }
+    return std::make_unique<ReferenceLinear>(std::move(w), dtype);
+  }
+
+  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters) override {
+    return std::make_unique<reference::H3Layer>(parameters);
+  }
+  std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override {
+    return std::make_unique<reference::H3LayerState>(
+        static_cast<const reference::H3Layer&>(weights), slots);
+  }
+  void ResetSlot(H3State& state, int64_t slot) override {
+    static_cast<reference::H3LayerState&>(state).Reset(slot);
+  }
+  void CopySlot(H3State& state, int64_t from, int64_t to) override {
+    auto& s = static_cast<reference::H3LayerState&>(state);
+    s.slot[to] = s.slot[from];
+  }
+  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot) override {
+    return static_cast<const reference::H3LayerState&>(state).Export(
+        static_cast<const reference::H3Layer&>(weights), slot);
+  }
+  std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
+                                                  int64_t page_tokens) override {
+    return std::make_unique<reference::AttentionPages>(shape, pages, page_tokens);
+  }
+
+  void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
+                 Tensor y) override {
+    const Matrix& e = static_cast<const ReferenceLinear&>(table).w;
+    ForEach(y, [&](int64_t, int64_t r, int64_t c) {
+      At(y, r, c) = e(IndexAt(ids, 0, r), c);
+      if (position_table.data != nullptr) {
+        At(y, r, c) += At(position_table, IndexAt(positions, 0, r), c);
+      }
+    });
+  }
+
+  void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override {
+    for (int64_t r = 0; r < x.rows; ++r) {
+      double mean = 0;
+      for (int64_t c = 0; c < x.cols; ++c) mean += At(x, r, c) / static_cast<double>(x.cols);
+      double variance = 0;
+      for (int64_t c = 0; c < x.cols; ++c) {
+        variance += std::pow(At(x, r, c) - mean, 2) / static_cast<double>(x.cols);
+      }
+      const double scale = 1 / std::sqrt(variance + epsilon);
+      for (int64_t c = 0; c < x.cols; ++c) {
+        At(y, r, c) = (At(x, r, c) - mean) * scale * At(gamma, 0, c) + At(beta, 0, c);
+      }
+    }
+  }
+
+  void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override {
+    const auto& weights = static_cast<const ReferenceLinear&>(w);
+    ForEach(y, [&](int64_t, int64_t r, int64_t c) {
+      double sum = 0;
+      for (int64_t k = 0; k < x.cols; ++k) {
+        sum += RoundTo(At(x, r, k), weights.dtype) * weights.w(c, k);
+      }
+      if (epilogue.bias.data != nullptr) sum += At(epilogue.bias, 0, c);
+      sum = Activate(sum, epilogue.activation);
+      if (epilogue.residual.data != nullptr) sum += At(epilogue.residual, r, c);
+      At(y, r, c) = sum;
+    });
+  }
+
+  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, int64_t slot,
+                  Tensor o) override {
+    const auto& layer = static_cast<const reference::H3Layer&>(weights);
+    auto& s = static_cast<reference::H3LayerState&>(state).slot[slot];
+    for (int64_t t = 0; t < qkv.rows; ++t) layer.Step(qkv.Rows(t, 1), s, o.Rows(t, 1));
+  }
+
+  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+              Tensor o) override {
+    for (int64_t i = 0; i < qkv.rows; ++i) {
+      const int64_t slot = IndexAt(slots, 0, i);
+      if (slot < 0) {
+        reference::Zero(o.Rows(i, 1));
+      } else {
+        H3Sequence(weights, qkv.Rows(i, 1), state, slot, o.Rows(i, 1));
+      }
+    }
+  }
+
+  void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                         KeyValuePages& pages, Tensor page_table, int64_t start,
+                         Tensor o) override {
+    auto& rows = static_cast<reference::AttentionPages&>(pages);
+    for (int64_t t = 0; t < qkv.rows; ++t) {
+      reference::AttendOne(shape, qkv.Rows(t, 1), inv_freq, rows, page_table, start + t,
+                           o.Rows(t, 1));
+    }
+  }
+
+  void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
+                     Tensor page_tables, Tensor positions, Tensor o) override {
+    for (int64_t i = 0; i < qkv.rows; ++i) {
+      const int64_t position = IndexAt(positions, 0, i);
+      if (position < 0) {
+        reference::Zero(o.Rows(i, 1));
+      } else {
+        AttentionSequence(shape, qkv.Rows(i, 1), inv_freq, pages, page_tables.Rows(i, 1), position,
+                          o.Rows(i, 1));
+      }
+    }
+  }
+
+  void Sample(Tensor logits, int64_t vocab, std::span<const SamplingParameters> parameters,
+              std::span<const int64_t> positions, Tensor tokens) override {
+    for (int64_t i = 0; i < logits.rows; ++i) {
+      IndexAt(tokens, 0, i) =
+          reference::SampleOne(logits.Rows(i, 1), vocab, parameters[i], positions[i]);
+    }
+  }
+
+ private:
+  template <typename T>
+  static OwnedTensor New(int64_t rows, int64_t cols, DType dtype) {
+    auto memory = std::make_shared<std::vector<T>>(rows * cols);
+    return {{memory->data(), dtype, rows, cols, cols}, memory};
+  }
+
+  template <typename F>
+  static void ForEach(Tensor t, F f) {
+    for (int64_t r = 0; r < t.rows; ++r) {
+      for (int64_t c = 0; c < t.cols; ++c) f(r * t.cols + c, r, c);
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeReferenceBackend() { return std::make_unique<ReferenceBackend>(); }
+
+}  // namespace hippodrome
