@@ -1,0 +1,17 @@
+// The subcommands of the executable. Each takes its own name as argv[0] and returns the exit code:
+// 0 success, 1 failure with one line on stderr, 2 usage error.
+#ifndef HIPPODROME_TOOLS_COMMANDS_H_
+#define HIPPODROME_TOOLS_COMMANDS_H_
+
+namespace hippodrome {
+
+int BenchCommand(int argc, char** argv);
+int EvalCommand(int argc, char** argv);
+int ForwardCommand(int argc, char** argv);
+int GenerateCommand(int argc, char** argv);
+int InspectCommand(int argc, char** argv);
+int KernelsCommand(int argc, char** argv);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_COMMANDS_H_

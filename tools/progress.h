@@ -1,0 +1,29 @@
+// Progress of long work on stderr: a bar on a terminal, a line every tenth elsewhere.
+#ifndef HIPPODROME_TOOLS_PROGRESS_H_
+#define HIPPODROME_TOOLS_PROGRESS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace hippodrome {
+
+// Not thread-safe.
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress();  // ends the bar's line
+
+  void Update(int64_t done, int64_t total);
+
+ private:
+  std::string what_;
+  bool terminal_;
+  bool open_line_ = false;
+  int64_t last_tenth_ = 0;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_PROGRESS_H_
