@@ -1,1 +1,14 @@
 # Tests of engine.
+add_library(hippodrome_testing STATIC
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/attention.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/h3_layer.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/reference_backend.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/sample.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/ssm.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/testing/random_model.cc
+)
+target_link_libraries(hippodrome_testing PUBLIC hippodrome_engine)
+
+hippodrome_test(engine/decode_state_test.cc hippodrome_testing)
+hippodrome_test(engine/generator_test.cc hippodrome_testing)
+hippodrome_test(engine/models/hybrid_h3_test.cc hippodrome_testing)

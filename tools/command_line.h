@@ -15,10 +15,10 @@
 namespace hippodrome {
 
 struct CommandSpec {
-  std::string usage;                   // printed for --help and after a usage error
-  std::vector<std::string> values;     // options that take a value, without dashes
-  std::vector<std::string> switches;   // options that take none
-  size_t positional = 0;               // positional arguments, exactly
+  std::string usage;                  // printed for --help and after a usage error
+  std::vector<std::string> values;    // options that take a value, without dashes
+  std::vector<std::string> switches;  // options that take none
+  size_t positional = 0;              // positional arguments, exactly
 };
 
 // Parsed arguments. The getters return a usage error naming the option, its text and what was

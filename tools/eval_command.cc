@@ -19,9 +19,10 @@ namespace hippodrome {
 namespace {
 
 const CommandSpec kSpec = {
-    .usage = "usage: hippodrome eval perplexity --model DIR --data FILE --window N\n"
-             "  [--weights f32|bf16] [--threads N] [--json FILE]\n"
-             "Scores the UTF-8 text in FILE in windows of N tokens, state reset at each.",
+    .usage =
+        "usage: hippodrome eval perplexity --model DIR --data FILE --window N\n"
+        "  [--weights f32|bf16] [--threads N] [--json FILE]\n"
+        "Scores the UTF-8 text in FILE in windows of N tokens, state reset at each.",
     .values = {"model", "data", "window", "weights", "threads", "json"},
     .positional = 1};
 

@@ -15,9 +15,10 @@ namespace hippodrome {
 namespace {
 
 const CommandSpec kSpec = {
-    .usage = "usage: hippodrome forward --model DIR --input IN.safetensors --output OUT.safetensors\n"
-             "  [--mode prefill|step|chunked=N] [--weights f32|bf16] [--threads N]\n"
-             "Reads input_ids I64 [B, L]; writes logits F32 [B, L, padded vocabulary].",
+    .usage =
+        "usage: hippodrome forward --model DIR --input IN.safetensors --output OUT.safetensors\n"
+        "  [--mode prefill|step|chunked=N] [--weights f32|bf16] [--threads N]\n"
+        "Reads input_ids I64 [B, L]; writes logits F32 [B, L, padded vocabulary].",
     .values = {"model", "input", "output", "mode", "weights", "threads"}};
 
 absl::StatusOr<ForwardMode> ReadMode(const CommandLine& line) {
@@ -62,10 +63,9 @@ absl::StatusOr<InputIds> ReadInput(const std::string& path) {
 
 absl::Status WriteLogits(Backend& backend, const HybridH3& model, const InputIds& input,
                          const ForwardMode& mode, const std::string& path) {
-  const TensorSpec spec{
-      .name = "logits",
-      .dtype = DType::kF32,
-      .shape = {input.batch, input.length, model.config().padded_vocab_size}};
+  const TensorSpec spec{.name = "logits",
+                        .dtype = DType::kF32,
+                        .shape = {input.batch, input.length, model.config().padded_vocab_size}};
   HIPPODROME_ASSIGN_OR_RETURN(const auto writer, SafetensorsWriter::Create(path, {spec}));
   absl::Status written;
   for (int64_t row = 0; row < input.batch && input.length > 0; ++row) {

@@ -18,10 +18,11 @@ namespace hippodrome {
 namespace {
 
 const CommandSpec kSpec = {
-    .usage = "usage: hippodrome generate --model DIR (--prompt TEXT | --prompt-ids 1,2,3)\n"
-             "  [--max-tokens 128] [--temperature 0] [--top-k 0] [--top-p 1] [--min-p 0]\n"
-             "  [--seed 0] [--ignore-eos] [--json] [--weights f32|bf16] [--threads N]\n"
-             "Temperature 0 is greedy. --json prints {\"token_ids\", \"text\", \"finish_reason\"}.",
+    .usage =
+        "usage: hippodrome generate --model DIR (--prompt TEXT | --prompt-ids 1,2,3)\n"
+        "  [--max-tokens 128] [--temperature 0] [--top-k 0] [--top-p 1] [--min-p 0]\n"
+        "  [--seed 0] [--ignore-eos] [--json] [--weights f32|bf16] [--threads N]\n"
+        "Temperature 0 is greedy. --json prints {\"token_ids\", \"text\", \"finish_reason\"}.",
     .values = {"model", "prompt", "prompt-ids", "max-tokens", "temperature", "top-k", "top-p",
                "min-p", "seed", "weights", "threads"},
     .switches = {"ignore-eos", "json"}};
@@ -65,10 +66,9 @@ absl::StatusOr<Output> Run(Backend& backend, const LoadedModel& loaded, Generati
   // One sequence needs one slot and the pages of that request, no more.
   const int64_t rows = static_cast<int64_t>(request.prompt.size()) + request.max_tokens + 64;
   GeneratorOptions options{.max_sequences = 1};
-  options.key_value_bytes = rows * loaded.model->config().n_layer * 8 *
-                            loaded.model->config().d_model;
-  HIPPODROME_ASSIGN_OR_RETURN(auto generator,
-                              Generator::Create(backend, *loaded.model, options));
+  options.key_value_bytes =
+      rows * loaded.model->config().n_layer * 8 * loaded.model->config().d_model;
+  HIPPODROME_ASSIGN_OR_RETURN(auto generator, Generator::Create(backend, *loaded.model, options));
   HIPPODROME_RETURN_IF_ERROR(generator->Admit(std::move(request)).status());
   Output output;
   Utf8Stream characters;

@@ -21,7 +21,8 @@ Progress::~Progress() {
 
 void Progress::Update(int64_t done, int64_t total) {
   if (total <= 0) return;
-  const int percent = static_cast<int>(100.0 * static_cast<double>(done) / static_cast<double>(total));
+  const int percent =
+      static_cast<int>(100.0 * static_cast<double>(done) / static_cast<double>(total));
   if (!terminal_) {
     if (percent / 10 == last_tenth_) return;
     last_tenth_ = percent / 10;

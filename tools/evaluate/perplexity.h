@@ -13,9 +13,9 @@
 namespace hippodrome {
 
 struct Perplexity {
-  int64_t tokens = 0;       // scored
-  double nll = 0;           // mean of -ln p(token | those before it in its window), in nats
-  double perplexity = 0;    // exp(nll)
+  int64_t tokens = 0;     // scored
+  double nll = 0;         // mean of -ln p(token | those before it in its window), in nats
+  double perplexity = 0;  // exp(nll)
 };
 
 // -ln softmax(logits)[target] over the first `vocab` logits, in double.

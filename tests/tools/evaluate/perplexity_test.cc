@@ -1,0 +1,48 @@
+#include "tools/evaluate/perplexity.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/make_backend.h"
+#include "tests/reference/reference_backend.h"
+#include "tests/testing/random_model.h"
+
+namespace hippodrome {
+namespace {
+
+TEST(PerplexityTest, LikelihoodIgnoresPaddedLogits) {
+  const std::vector<float> logits = {0, std::log(3.0f), 100};
+  EXPECT_NEAR(NegativeLogLikelihood(logits, 2, 0), std::log(4.0), 1e-6);
+  EXPECT_NEAR(NegativeLogLikelihood(logits, 2, 1), std::log(4.0 / 3.0), 1e-6);
+}
+
+TEST(PerplexityTest, ScoresEveryWindowFromAZeroStateAndDropsTheTail) {
+  const auto cpu = MakeCpuBackend({.threads = 1});
+  const auto model = MakeTestModel(*cpu, TinyConfig());
+  const auto ids = RandomIds(35, 40, 9);
+  const auto p = EvaluatePerplexity(*cpu, *model, ids, 10);
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_EQ(p->tokens, 30);
+  double sum = 0;
+  for (int w = 0; w < 3; ++w) {
+    sum += EvaluatePerplexity(*cpu, *model, std::span(ids).subspan(10 * w, 11), 10)->nll;
+  }
+  EXPECT_NEAR(p->nll, sum / 3, 1e-9);
+  EXPECT_NEAR(p->perplexity, std::exp(p->nll), 1e-9);
+
+  const auto reference = MakeReferenceBackend();
+  const auto truth = MakeTestModel(*reference, TinyConfig());
+  EXPECT_NEAR(p->nll, EvaluatePerplexity(*reference, *truth, ids, 10)->nll, 1e-4);
+}
+
+TEST(PerplexityTest, NeedsAWindowAndItsSuccessor) {
+  const auto cpu = MakeCpuBackend({.threads = 1});
+  const auto model = MakeTestModel(*cpu, TinyConfig());
+  EXPECT_FALSE(EvaluatePerplexity(*cpu, *model, RandomIds(10, 40, 1), 10).ok());
+  EXPECT_FALSE(EvaluatePerplexity(*cpu, *model, {}, 10).ok());
+}
+
+}  // namespace
+}  // namespace hippodrome

@@ -1,0 +1,85 @@
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/weights_reader.h"
+#include "engine/config.h"
+#include "engine/models/state_space.h"
+#include "engine/status.h"
+#include "kernels/make_backend.h"
+#include "tools/command_line.h"
+#include "tools/commands.h"
+
+namespace hippodrome {
+namespace {
+
+const CommandSpec kSpec = {
+    .usage =
+        "usage: hippodrome inspect DIR|FILE.safetensors\n"
+        "Prints configuration, tensors, parameters and the bytes that a sequence takes.",
+    .positional = 1};
+
+void PrintTensors(const SafetensorsFile& file) {
+  int64_t parameters = 0;
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : file.tensors()) {
+    std::string shape;
+    for (const int64_t size : tensor.shape) {
+      shape += (shape.empty() ? "" : ", ") + std::to_string(size);
+    }
+    std::printf("%-64s %-5s [%s]\n", name.c_str(), Name(tensor.dtype), shape.c_str());
+    parameters += tensor.elements();
+    bytes += static_cast<int64_t>(tensor.data.size());
+  }
+  std::printf("%zu tensors, %lld parameters, %lld bytes\n", file.tensors().size(),
+              static_cast<long long>(parameters), static_cast<long long>(bytes));
+}
+
+// What one sequence takes in the CPU backend's layout.
+absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file) {
+  const auto backend = MakeCpuBackend({.threads = 1});
+  int64_t state_bytes = 0;
+  for (int64_t layer = 0; layer < config.n_layer && state_bytes == 0; ++layer) {
+    if (config.IsAttention(layer)) continue;
+    FileWeights source(file);
+    const WeightsReader reader(source, *backend, DType::kF32);
+    HIPPODROME_ASSIGN_OR_RETURN(
+        const StateSpaceParameters ssm,
+        ReadStateSpace(reader, config, "backbone.layers." + std::to_string(layer) + ".mixer."));
+    const auto weights = backend->PrepareH3(ssm.View(config));
+    state_bytes = backend->NewH3State(*weights, 1)->bytes_per_slot();
+  }
+  const auto attention = static_cast<int64_t>(config.attention_layers.size());
+  int64_t token_bytes = 0;
+  if (attention > 0) {
+    const AttentionShape shape{.heads = config.attention_heads,
+                               .head_dim = config.d_model / config.attention_heads};
+    token_bytes = attention * backend->NewKeyValuePages(shape, 1, 1)->bytes_per_page();
+  }
+  std::printf("recurrent state: %lld bytes per sequence, whatever its length\n",
+              static_cast<long long>((config.n_layer - attention) * state_bytes));
+  std::printf("key/value rows: %lld bytes per token\n", static_cast<long long>(token_bytes));
+  return absl::OkStatus();
+}
+
+absl::Status Inspect(const CommandLine& line) {
+  const std::string& path = line.positional()[0];
+  if (!std::filesystem::is_directory(path)) {
+    HIPPODROME_ASSIGN_OR_RETURN(const auto file, SafetensorsFile::Open(path));
+    PrintTensors(*file);
+    return absl::OkStatus();
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const H3Config config, ReadH3Config(path));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto file, SafetensorsFile::Open(path + "/model.safetensors"));
+  std::printf("%s\n", ToJson(config).c_str());
+  PrintTensors(*file);
+  return PrintStateSizes(config, *file);
+}
+
+}  // namespace
+
+int InspectCommand(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Inspect); }
+
+}  // namespace hippodrome
