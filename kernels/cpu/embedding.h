@@ -1,0 +1,17 @@
+// Token and position embeddings.
+#ifndef HIPPODROME_KERNELS_CPU_EMBEDDING_H_
+#define HIPPODROME_KERNELS_CPU_EMBEDDING_H_
+
+#include "kernels/cpu/packed_weights.h"
+#include "kernels/cpu/thread_pool.h"
+#include "kernels/tensor.h"
+
+namespace hippodrome::cpu {
+
+// The contract of Backend::Embedding.
+void Embedding(ThreadPool& pool, const PackedWeights& table, Tensor position_table, Tensor ids,
+               Tensor positions, Tensor y);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_EMBEDDING_H_

@@ -1,0 +1,134 @@
+#include "kernels/cpu/linear.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/linear_epilogue.h"
+#include "kernels/cpu/linear_tile.h"
+#include "kernels/cpu/parallel_rows.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/tensor_memory.h"
+
+namespace hippodrome::cpu {
+namespace {
+
+// Panel bytes multiplied by all rows of a block before the next ones, so that they stay in the
+// second-level cache; a multiple of a panel row.
+constexpr int64_t kSliceBytes = 256 << 10;
+constexpr int64_t kSliceDepth = kSliceBytes / (kPanelColumns * 4);
+
+// Rows whose partial sums one thread keeps.
+constexpr int64_t kMaxBlockRows = 32 * kTileRows;
+
+// Below this many multiplications waking a thread costs more than it saves.
+constexpr int64_t kSerialProducts = 1 << 15;
+
+int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// One product: where everything lies, in the types of its kernel.
+template <typename A, typename W>
+struct Product {
+  using TileFunction = void (*)(const TileArguments<A, W>&);
+
+  TileFunction tile;
+  const A* a;
+  int64_t a_stride;
+  int64_t per_depth;  // elements of `a` per unit of depth
+  const PackedWeights& w;
+  const Epilogue& epilogue;
+  Tensor y;
+};
+
+EpilogueArguments TileEpilogue(const Epilogue& epilogue, const Tensor& y, const float* sums,
+                               int64_t row, int64_t rows, int64_t column) {
+  const bool has_bias = epilogue.bias.data != nullptr;
+  const bool has_residual = epilogue.residual.data != nullptr;
+  return {.sums = sums,
+          .rows = rows,
+          .cols = std::min(kPanelColumns, y.cols - column),
+          .bias = has_bias ? F32Row(epilogue.bias, 0) + column : nullptr,
+          .activation = epilogue.activation,
+          .residual = has_residual ? F32Row(epilogue.residual, row) + column : nullptr,
+          .residual_stride = epilogue.residual.stride,
+          .y = F32Row(y, row) + column,
+          .y_stride = y.stride};
+}
+
+// Rows [begin, end) of one panel's columns.
+template <typename A, typename W>
+void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t begin, int64_t end) {
+  const int64_t rows = end - begin;
+  const int64_t tiles = DivideUp(rows, kTileRows);
+  const int64_t depth = product.w.depth();
+  const W* weights = reinterpret_cast<const W*>(product.w.panel(panel));
+  float* sums = ThreadScratch<float>(ScratchUse::kLinearSums, rows * kPanelColumns);
+  for (int64_t k = 0; k < depth; k += kSliceDepth) {
+    const int64_t slice = std::min(kSliceDepth, depth - k);
+    for (int64_t t = 0; t < tiles; ++t) {
+      // Tiles of nearly equal height: a last tile of one row would cost as much as a full one.
+      const int64_t first = rows * t / tiles;
+      const int64_t height = rows * (t + 1) / tiles - first;
+      float* tile_sums = sums + first * kPanelColumns;
+      product.tile({.a = product.a + (begin + first) * product.a_stride + k * product.per_depth,
+                    .a_stride = product.a_stride,
+                    .panel = weights + k * kPanelColumns * product.per_depth,
+                    .depth = slice,
+                    .rows = static_cast<int>(height),
+                    .accumulate = k > 0,
+                    .sums = tile_sums});
+      if (k + slice == depth) {
+        ApplyEpilogue(TileEpilogue(product.epilogue, product.y, tile_sums, begin + first, height,
+                                   panel * kPanelColumns));
+      }
+    }
+  }
+}
+
+template <typename A, typename W>
+void Multiply(ThreadPool& pool, const Product<A, W>& product) {
+  const int64_t rows = product.y.rows;
+  const int64_t panels = product.w.panels();
+  const int64_t blocks = DivideUp(rows, kMaxBlockRows);
+  const auto task = [&](int64_t index, int) {
+    const int64_t block = index % blocks;
+    MultiplyBlock(product, index / blocks, rows * block / blocks, rows * (block + 1) / blocks);
+  };
+  if (rows * panels * product.w.in() * kPanelColumns < kSerialProducts) {
+    for (int64_t i = 0; i < panels * blocks; ++i) task(i, 0);
+  } else {
+    pool.Run(panels * blocks, task);
+  }
+}
+
+// x in the form that a bf16 kernel reads, rows of `stride` elements.
+template <typename A>
+const A* RoundRows(ThreadPool& pool, const Tensor& x, int64_t stride,
+                   void (*round)(const float*, int64_t, A*)) {
+  A* rounded = ThreadScratch<A>(ScratchUse::kLinearInput, x.rows * stride);
+  ParallelRows(pool, x.rows, x.cols, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      round(F32Row(x, row), x.cols, rounded + row * stride);
+    }
+  });
+  return rounded;
+}
+
+}  // namespace
+
+void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue, Tensor y,
+            BF16Kernel kernel) {
+  assert(x.cols == w.in() && y.cols == w.out() && x.rows == y.rows);
+  if (w.dtype() == DType::kF32) {
+    Multiply<float, float>(pool, {TileF32, F32Row(x, 0), x.stride, 1, w, epilogue, y});
+    return;
+  }
+  const int64_t stride = 2 * w.depth();
+  if (kernel == BF16Kernel::kBest && HaveBF16Dot()) {
+    const BF16* a = RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
+    Multiply<BF16, BF16>(pool, {TileBF16Dot, a, stride, 2, w, epilogue, y});
+  } else {
+    const float* a = RoundRows<float>(pool, x, stride, RoundToBF16Plain);
+    Multiply<float, BF16>(pool, {TileBF16Plain, a, stride, 2, w, epilogue, y});
+  }
+}
+
+}  // namespace hippodrome::cpu

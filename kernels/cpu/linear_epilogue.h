@@ -1,0 +1,30 @@
+// What follows the sums of a tile: bias, activation, residual, store.
+#ifndef HIPPODROME_KERNELS_CPU_LINEAR_EPILOGUE_H_
+#define HIPPODROME_KERNELS_CPU_LINEAR_EPILOGUE_H_
+
+#include <cstdint>
+
+#include "kernels/backend.h"
+
+namespace hippodrome::cpu {
+
+// The rows x cols corner of an output that one tile of sums covers.
+struct EpilogueArguments {
+  const float* sums;  // [rows][kPanelColumns]
+  int64_t rows;
+  int64_t cols;       // <= kPanelColumns
+  const float* bias;  // [cols], or null
+  Epilogue::Activation activation;
+  const float* residual;  // rows of residual_stride, or null; may be y
+  int64_t residual_stride;
+  float* y;  // rows of y_stride
+  int64_t y_stride;
+};
+
+// y = activation(sums + bias) + residual. GELU errs by at most 4 ulp of the larger of its value and
+// a 2^-20th of x.
+void ApplyEpilogue(const EpilogueArguments& arguments);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_LINEAR_EPILOGUE_H_

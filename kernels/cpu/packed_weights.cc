@@ -1,0 +1,110 @@
+#include "kernels/cpu/packed_weights.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "kernels/cpu/memory.h"
+
+namespace hippodrome::cpu {
+namespace {
+
+float Load(const void* row, DType dtype, int64_t col) {
+  switch (dtype) {
+    case DType::kBF16:
+      return ToFloat(static_cast<const BF16*>(row)[col]);
+    case DType::kF16:
+      return HalfToFloat(static_cast<const uint16_t*>(row)[col]);
+    default:
+      return static_cast<const float*>(row)[col];
+  }
+}
+
+// Row `row` of the stacked matrices, and its type.
+struct HostRow {
+  const void* data;
+  DType dtype;
+};
+
+HostRow FindRow(std::span<const HostMatrix> parts, int64_t row) {
+  for (const HostMatrix& part : parts) {
+    if (row < part.rows) {
+      const int64_t bytes = part.cols * static_cast<int64_t>(SizeOf(part.dtype));
+      return {static_cast<const char*>(part.data) + row * bytes, part.dtype};
+    }
+    row -= part.rows;
+  }
+  assert(false);
+  return {};
+}
+
+// Columns [begin, end) of `row` into column `column` of a panel.
+void PackColumns(const HostRow& row, int64_t begin, int64_t end, int64_t column, DType dtype,
+                 char* panel) {
+  if (dtype == DType::kF32) {
+    float* out = reinterpret_cast<float*>(panel) + column;
+    for (int64_t k = begin; k < end; ++k) {
+      out[k * kPanelColumns] = Load(row.data, row.dtype, k);
+    }
+  } else {
+    BF16* out = reinterpret_cast<BF16*>(panel) + column * 2;
+    for (int64_t k = begin; k < end; ++k) {
+      out[(k / 2) * kPanelColumns * 2 + k % 2] = ToBF16(Load(row.data, row.dtype, k));
+    }
+  }
+}
+
+// The strip of columns that is packed before the next row, so that a panel's lines are written
+// while they are in the first-level cache.
+constexpr int64_t kStrip = 32;
+
+void PackPanel(std::span<const HostMatrix> parts, const PackedWeights& weights, int64_t index) {
+  const int64_t first = index * kPanelColumns;
+  const int64_t rows = std::min(kPanelColumns, weights.out() - first);
+  HostRow sources[kPanelColumns];
+  for (int64_t r = 0; r < rows; ++r) sources[r] = FindRow(parts, first + r);
+  for (int64_t begin = 0; begin < weights.in(); begin += kStrip) {
+    const int64_t end = std::min(begin + kStrip, weights.in());
+    for (int64_t r = 0; r < rows; ++r) {
+      PackColumns(sources[r], begin, end, r, weights.dtype(), weights.panel(index));
+    }
+  }
+}
+
+}  // namespace
+
+PackedWeights::PackedWeights(int64_t out, int64_t in, DType dtype)
+    : out_(out), in_(in), dtype_(dtype) {
+  assert(out > 0 && in > 0);
+  assert(dtype == DType::kF32 || dtype == DType::kBF16);
+  panel_bytes_ = depth() * kPanelColumns * 4;
+  memory_ = AllocateZeroed(static_cast<size_t>(bytes()));
+}
+
+std::unique_ptr<PackedWeights> PackLinear(ThreadPool& pool, std::span<const HostMatrix> parts,
+                                          DType dtype) {
+  int64_t out = 0;
+  for (const HostMatrix& part : parts) {
+    assert(part.cols == parts.front().cols);
+    out += part.rows;
+  }
+  auto weights = std::make_unique<PackedWeights>(out, parts.front().cols, dtype);
+  pool.Run(weights->panels(), [&](int64_t index, int) { PackPanel(parts, *weights, index); });
+  return weights;
+}
+
+void UnpackRow(const PackedWeights& weights, int64_t row, float* values) {
+  assert(row >= 0 && row < weights.out());
+  const char* panel = weights.panel(row / kPanelColumns);
+  const int64_t column = row % kPanelColumns;
+  if (weights.dtype() == DType::kF32) {
+    const float* in = reinterpret_cast<const float*>(panel) + column;
+    for (int64_t k = 0; k < weights.in(); ++k) values[k] = in[k * kPanelColumns];
+  } else {
+    const BF16* in = reinterpret_cast<const BF16*>(panel) + column * 2;
+    for (int64_t k = 0; k < weights.in(); ++k) {
+      values[k] = ToFloat(in[(k / 2) * kPanelColumns * 2 + k % 2]);
+    }
+  }
+}
+
+}  // namespace hippodrome::cpu

@@ -1,0 +1,18 @@
+// Vector loops over one row of logits, for Sample.
+#ifndef HIPPODROME_KERNELS_CPU_SAMPLE_ROW_H_
+#define HIPPODROME_KERNELS_CPU_SAMPLE_ROW_H_
+
+#include <cstdint>
+
+namespace hippodrome::cpu {
+
+// The largest of n values, NaN apart; minus infinity if there is none.
+float LargestLogit(const float* logits, int64_t n);
+
+// weights_i = exp((logits_i - max) / temperature), 1 for a logit that equals max, 0 for NaN.
+// Returns their sum. REQUIRES: max = LargestLogit(...) > -inf, temperature > 0.
+double LogitWeights(const float* logits, int64_t n, float max, float temperature, float* weights);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_SAMPLE_ROW_H_

@@ -1,0 +1,31 @@
+// Working memory of one thread, kept between operations so that a step allocates nothing.
+#ifndef HIPPODROME_KERNELS_CPU_SCRATCH_H_
+#define HIPPODROME_KERNELS_CPU_SCRATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hippodrome {
+
+// Who holds the memory: a function asks under its own name, so that callers keep theirs.
+enum class ScratchUse : uint8_t {
+  kLinearInput,
+  kLinearSums,
+  kAttentionRotation,
+  kAttentionTile,
+  kSampleWeights,
+};
+inline constexpr int kScratchUses = 5;
+
+// At least `bytes` bytes, aligned to 64, with unspecified contents. They belong to the calling
+// thread until it asks for the same use again or ends.
+void* ThreadScratch(ScratchUse use, size_t bytes);
+
+template <typename T>
+T* ThreadScratch(ScratchUse use, int64_t count) {
+  return static_cast<T*>(ThreadScratch(use, static_cast<size_t>(count) * sizeof(T)));
+}
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_KERNELS_CPU_SCRATCH_H_
