@@ -1,10 +1,10 @@
 #include "kernels/cpu/sample.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <vector>
 
+#include "kernels/counter_uniform.h"
 #include "kernels/cpu/parallel_rows.h"
 #include "kernels/cpu/sample_row.h"
 #include "kernels/cpu/scratch.h"
@@ -13,136 +13,122 @@
 namespace hippodrome::cpu {
 namespace {
 
-// A token that may be drawn, with its weight relative to the most likely one.
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+// A token that may be drawn. The weight is relative to the most likely token's.
 struct Candidate {
-  float weight;
-  float logit;
   int32_t token;
+  float logit;
+  float weight;
 };
 
-// Most likely first, the smallest id first among equals.
-bool Before(const Candidate& a, const Candidate& b) {
-  if (a.logit != b.logit) return a.logit > b.logit;
-  return a.token < b.token;
-}
+// One row in weights, and how many tokens it has.
+struct Row {
+  const float* logits;
+  const float* weights;
+  int64_t vocab;
+};
 
-int32_t FirstEqual(const float* logits, int64_t vocab, float value) {
-  return static_cast<int32_t>(std::find(logits, logits + vocab, value) - logits);
-}
-
-// The token at which the running sum of weights passes `target`; the last with any weight if
-// rounding leaves the target beyond the end.
-int32_t DrawToken(const float* weights, int64_t vocab, double target) {
-  double sum = 0;
-  int32_t chosen = 0;
-  for (int64_t i = 0; i < vocab; ++i) {
-    if (weights[i] == 0) continue;
-    chosen = static_cast<int32_t>(i);
-    sum += weights[i];
-    if (sum > target) break;
+// The candidates of the given tokens, most likely first, the smallest id first among equals.
+std::vector<Candidate> Sorted(const Row& row, const std::vector<int32_t>& tokens) {
+  std::vector<Candidate> candidates;
+  candidates.reserve(tokens.size());
+  for (int32_t token : tokens) {
+    if (row.weights[token] > 0) {
+      candidates.push_back({token, row.logits[token], row.weights[token]});
+    }
   }
-  return chosen;
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+  });
+  return candidates;
 }
 
-int32_t DrawToken(const std::vector<Candidate>& candidates, double draw) {
+double Total(const std::vector<Candidate>& candidates) {
   double total = 0;
   for (const Candidate& c : candidates) total += c.weight;
+  return total;
+}
+
+// The number of leading candidates whose weights first reach `mass`; all of them if they do not.
+size_t CountReaching(const std::vector<Candidate>& candidates, double mass) {
+  double sum = 0;
+  size_t count = 0;
+  while (count < candidates.size() && sum < mass) sum += candidates[count++].weight;
+  return std::max<size_t>(count, 1);
+}
+
+// The candidate at which the running sum passes `mass`; the last if rounding leaves it beyond.
+int32_t TokenAt(const std::vector<Candidate>& candidates, double mass) {
   double sum = 0;
   for (const Candidate& c : candidates) {
     sum += c.weight;
-    if (sum > draw * total) return c.token;
+    if (sum > mass) return c.token;
   }
   return candidates.back().token;
 }
 
-// A logit that the k-th largest reaches at least: the k-th largest of the maxima of `kGroup`
-// tokens.
-float TopKFloor(const float* logits, int64_t vocab, int64_t k) {
+// A logit that the k-th largest reaches at least: the k-th largest among maxima of groups.
+float TopKFloor(const Row& row, int64_t k) {
   constexpr int64_t kGroup = 64;
   std::vector<float> maxima;
-  maxima.reserve(static_cast<size_t>(vocab / kGroup + 1));
-  for (int64_t i = 0; i < vocab; i += kGroup) {
-    maxima.push_back(LargestLogit(logits + i, std::min(kGroup, vocab - i)));
+  for (int64_t i = 0; i < row.vocab; i += kGroup) {
+    maxima.push_back(LargestLogit(row.logits + i, std::min(kGroup, row.vocab - i)));
   }
-  if (k > static_cast<int64_t>(maxima.size())) return -std::numeric_limits<float>::infinity();
+  if (k > static_cast<int64_t>(maxima.size())) return kMinusInfinity;
   std::nth_element(maxima.begin(), maxima.begin() + (k - 1), maxima.end(), std::greater<>());
   return maxima[static_cast<size_t>(k - 1)];
 }
 
-// Tokens with some weight of at least `least_weight` and a logit of at least `least_logit`.
-std::vector<Candidate> Collect(const float* logits, const float* weights, int64_t vocab,
-                               float least_logit, double least_weight) {
-  std::vector<Candidate> candidates;
-  for (int64_t i = 0; i < vocab; ++i) {
-    if (weights[i] > 0 && weights[i] >= least_weight && logits[i] >= least_logit) {
-      candidates.push_back({weights[i], logits[i], static_cast<int32_t>(i)});
-    }
-  }
+std::vector<Candidate> TopK(const Row& row, int64_t k, float min_p) {
+  std::vector<Candidate> candidates =
+      Sorted(row, FindAtLeast(row.logits, row.vocab, TopKFloor(row, k)));
+  candidates.resize(std::min(candidates.size(), static_cast<size_t>(k)));
+  std::erase_if(candidates, [&](const Candidate& c) { return c.weight < min_p; });
   return candidates;
 }
 
-// Keeps the shortest beginning whose weights reach `enough`.
-void KeepUntil(double enough, std::vector<Candidate>& candidates) {
-  double sum = 0;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    sum += candidates[i].weight;
-    if (sum >= enough) {
-      candidates.resize(i + 1);
-      return;
-    }
+// The most likely candidates of weight min_p and more, enough of them to weigh `mass` together:
+// few have to be sorted where the distribution is peaked.
+std::vector<Candidate> Heaviest(const Row& row, float min_p, double mass) {
+  // Room for the sums' rounding, which differs from that of the running sum in order.
+  const double enough = mass * (1 + 1e-6);
+  float floor = 0.25f;
+  while (floor > min_p && floor > 0x1p-100f && SumAtLeast(row.weights, row.vocab, floor) < enough) {
+    floor *= 0.25f;
   }
-}
-
-int32_t SampleFiltered(const float* logits, const float* weights, int64_t vocab, double total,
-                       const SamplingParameters& p, double draw) {
-  const bool top_k = p.top_k > 0 && p.top_k < vocab;
-  const float least_logit =
-      top_k ? TopKFloor(logits, vocab, p.top_k) : -std::numeric_limits<float>::infinity();
-  // All tokens below this weight together weigh less than what top_p leaves out.
-  const double negligible =
-      top_k || p.top_p >= 1 ? 0 : (1 - p.top_p) * total / static_cast<double>(vocab);
-  std::vector<Candidate> candidates =
-      Collect(logits, weights, vocab, least_logit, std::min<double>(negligible, 0.5));
-  std::sort(candidates.begin(), candidates.end(), Before);
-  if (top_k) {
-    candidates.resize(std::min(candidates.size(), static_cast<size_t>(p.top_k)));
-    total = 0;
-    for (const Candidate& c : candidates) total += c.weight;
-  }
-  std::erase_if(candidates, [&](const Candidate& c) { return c.weight < p.min_p; });
-  if (p.top_p < 1) KeepUntil(p.top_p * total, candidates);
-  return DrawToken(candidates, draw);
+  if (floor <= 0x1p-100f) floor = 0;
+  return Sorted(row, FindAtLeast(row.weights, row.vocab, std::max(floor, min_p)));
 }
 
 int32_t SampleRow(const float* logits, int64_t vocab, const SamplingParameters& p,
                   int64_t position) {
   const float max = LargestLogit(logits, vocab);
-  if (max == -std::numeric_limits<float>::infinity()) return 0;
-  if (!(p.temperature > 0)) return FirstEqual(logits, vocab, max);
-
+  if (max == kMinusInfinity) return 0;
+  if (!(p.temperature > 0)) {
+    return static_cast<int32_t>(std::find(logits, logits + vocab, max) - logits);
+  }
   float* weights = ThreadScratch<float>(ScratchUse::kSampleWeights, vocab);
-  const double total = LogitWeights(logits, vocab, max, p.temperature, weights);
-  const double draw = UniformDraw(p.seed, position);
-  const bool filtered = (p.top_k > 0 && p.top_k < vocab) || p.top_p < 1 || p.min_p > 0;
-  if (!filtered) return DrawToken(weights, vocab, draw * total);
-  return SampleFiltered(logits, weights, vocab, total, p, draw);
-}
+  double total = LogitWeights(logits, vocab, max, p.temperature, weights);
+  const Row row = {logits, weights, vocab};
+  const double draw = CounterUniform(p.seed, static_cast<uint64_t>(position));
 
-// The finaliser of SplitMix64: every input bit moves every output bit.
-uint64_t Mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
+  std::vector<Candidate> candidates;
+  if (p.top_k > 0 && p.top_k < vocab) {
+    candidates = TopK(row, p.top_k, p.min_p);
+    total = Total(candidates);
+  } else {
+    if (p.min_p > 0) total = SumAtLeast(weights, vocab, p.min_p);
+    candidates = Heaviest(row, p.min_p, (p.top_p < 1 ? p.top_p : draw) * total);
+  }
+  if (p.top_p < 1) {
+    candidates.resize(CountReaching(candidates, p.top_p * total));
+    total = Total(candidates);
+  }
+  return TokenAt(candidates, draw * total);
 }
 
 }  // namespace
-
-double UniformDraw(uint64_t seed, int64_t position) {
-  constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;  // 2^64 / golden ratio
-  const uint64_t key = Mix(seed + kStep);
-  const uint64_t bits = Mix(key + kStep * (static_cast<uint64_t>(position) + 1));
-  return static_cast<double>(bits >> 11) * 0x1p-53;
-}
 
 void Sample(ThreadPool& pool, Tensor logits, int64_t vocab,
             std::span<const SamplingParameters> parameters, std::span<const int64_t> positions,

@@ -10,14 +10,10 @@
 namespace hippodrome::cpu {
 
 // The contract of Backend::Sample. A NaN counts as the least likely logit; a row without any number
-// above minus infinity gives token 0.
+// above minus infinity gives token 0. Tokens are drawn along their descending order.
 void Sample(ThreadPool& pool, Tensor logits, int64_t vocab,
             std::span<const SamplingParameters> parameters, std::span<const int64_t> positions,
             Tensor tokens);
-
-// The draw in [0, 1) of the token at `position` of a request: a hash of both, so that it depends on
-// nothing else.
-double UniformDraw(uint64_t seed, int64_t position);
 
 }  // namespace hippodrome::cpu
 

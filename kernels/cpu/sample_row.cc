@@ -1,7 +1,5 @@
 #include "kernels/cpu/sample_row.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
@@ -45,26 +43,54 @@ HWY_INLINE hn::Vec<DV> Weights(DV d, const float* logits, float max, float tempe
   return hn::IfThenElse(hn::Eq(x, top), hn::Set(d, 1.0f), Exp(d, scaled));
 }
 
-double LogitWeights(const float* logits, int64_t n, float max, float temperature, float* weights) {
+// The sum of value(d, i) over [0, n). Lanes add up in float over short runs only.
+template <class Value>
+HWY_INLINE double Sum(int64_t n, const Value& value) {
   const D d;
+  constexpr int64_t kRun = 64 * kLanes;
   double total = 0;
   int64_t i = 0;
-  // Lanes add up in float over short runs only.
-  constexpr int64_t kRun = 64;
   while (i + kLanes <= n) {
     V sum = hn::Zero(d);
-    for (int64_t j = 0; j < kRun && i + kLanes <= n; ++j, i += kLanes) {
-      const V w = Weights(d, logits + i, max, temperature);
-      hn::StoreU(w, d, weights + i);
-      sum = hn::Add(sum, w);
+    for (const int64_t end = i + kRun; i < end && i + kLanes <= n; i += kLanes) {
+      sum = hn::Add(sum, value(d, i));
     }
     total += hn::GetLane(hn::SumOfLanes(d, sum));
   }
-  for (; i < n; ++i) {
-    weights[i] = hn::GetLane(Weights(D1(), logits + i, max, temperature));
-    total += weights[i];
-  }
+  for (; i < n; ++i) total += hn::GetLane(value(D1(), i));
   return total;
+}
+
+double LogitWeights(const float* logits, int64_t n, float max, float temperature, float* weights) {
+  return Sum(n, [&](auto d, int64_t i) HWY_ATTR {
+    const auto w = Weights(d, logits + i, max, temperature);
+    hn::StoreU(w, d, weights + i);
+    return w;
+  });
+}
+
+double SumAtLeast(const float* weights, int64_t n, float floor) {
+  return Sum(n, [&](auto d, int64_t i) HWY_ATTR {
+    const auto w = hn::LoadU(d, weights + i);
+    return hn::IfThenElseZero(hn::Ge(w, hn::Set(d, floor)), w);
+  });
+}
+
+std::vector<int32_t> FindAtLeast(const float* values, int64_t n, float floor) {
+  const D d;
+  const V least = hn::Set(d, floor);
+  std::vector<int32_t> found;
+  const auto collect = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (values[i] >= floor) found.push_back(static_cast<int32_t>(i));
+    }
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    if (!hn::AllFalse(d, hn::Ge(hn::LoadU(d, values + i), least))) collect(i, i + kLanes);
+  }
+  collect(i, n);
+  return found;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -76,6 +102,8 @@ namespace hippodrome::cpu {
 
 HWY_EXPORT(LargestLogit);
 HWY_EXPORT(LogitWeights);
+HWY_EXPORT(SumAtLeast);
+HWY_EXPORT(FindAtLeast);
 
 float LargestLogit(const float* logits, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(LargestLogit)(logits, n);
@@ -83,6 +111,14 @@ float LargestLogit(const float* logits, int64_t n) {
 
 double LogitWeights(const float* logits, int64_t n, float max, float temperature, float* weights) {
   return HWY_DYNAMIC_DISPATCH(LogitWeights)(logits, n, max, temperature, weights);
+}
+
+double SumAtLeast(const float* weights, int64_t n, float floor) {
+  return HWY_DYNAMIC_DISPATCH(SumAtLeast)(weights, n, floor);
+}
+
+std::vector<int32_t> FindAtLeast(const float* values, int64_t n, float floor) {
+  return HWY_DYNAMIC_DISPATCH(FindAtLeast)(values, n, floor);
 }
 
 }  // namespace hippodrome::cpu

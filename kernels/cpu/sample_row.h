@@ -3,6 +3,7 @@
 #define HIPPODROME_KERNELS_CPU_SAMPLE_ROW_H_
 
 #include <cstdint>
+#include <vector>
 
 namespace hippodrome::cpu {
 
@@ -12,6 +13,12 @@ float LargestLogit(const float* logits, int64_t n);
 // weights_i = exp((logits_i - max) / temperature), 1 for a logit that equals max, 0 for NaN.
 // Returns their sum. REQUIRES: max = LargestLogit(...) > -inf, temperature > 0.
 double LogitWeights(const float* logits, int64_t n, float max, float temperature, float* weights);
+
+// The sum of the weights of `floor` and more.
+double SumAtLeast(const float* weights, int64_t n, float floor);
+
+// The indices of the values of `floor` and more, ascending; NaN is none of them.
+std::vector<int32_t> FindAtLeast(const float* values, int64_t n, float floor);
 
 }  // namespace hippodrome::cpu
 
