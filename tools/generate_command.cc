@@ -12,6 +12,7 @@
 #include "kernels/make_backend.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/text_file.h"
 #include "tools/token_ids.h"
 
 namespace hippodrome {
@@ -22,7 +23,8 @@ const CommandSpec kSpec = {
         "usage: hippodrome generate --model DIR (--prompt TEXT | --prompt-ids 1,2,3)\n"
         "  [--max-tokens 128] [--temperature 0] [--top-k 0] [--top-p 1] [--min-p 0]\n"
         "  [--seed 0] [--ignore-eos] [--json] [--weights f32|bf16] [--threads N]\n"
-        "Temperature 0 is greedy. --json prints {\"token_ids\", \"text\", \"finish_reason\"}.",
+        "A prompt of the form @FILE is read from FILE. Temperature 0 is greedy.\n"
+        " --json prints {\"token_ids\", \"text\", \"finish_reason\"}.",
     .values = {"model", "prompt", "prompt-ids", "max-tokens", "temperature", "top-k", "top-p",
                "min-p", "seed", "weights", "threads"},
     .switches = {"ignore-eos", "json"}};
@@ -42,16 +44,26 @@ absl::StatusOr<SamplingParameters> ReadSampling(const CommandLine& line) {
   return s;
 }
 
+// Long prompts exceed what a command line holds.
+absl::StatusOr<std::string> TextOrFile(const std::string& value) {
+  if (!value.starts_with('@')) return value;
+  return ReadTextFile(value.substr(1));
+}
+
 absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
                                                 const LoadedModel& loaded) {
   if (line.Has("prompt") == line.Has("prompt-ids")) {
     return Usage("give either --prompt or --prompt-ids");
   }
-  if (line.Has("prompt-ids")) return ParseTokenIds(line.Text("prompt-ids", ""));
+  if (line.Has("prompt-ids")) {
+    HIPPODROME_ASSIGN_OR_RETURN(const std::string ids, TextOrFile(line.Text("prompt-ids", "")));
+    return ParseTokenIds(ids);
+  }
   if (loaded.tokenizer == nullptr) {
     return FailedPrecondition("the model has no tokenizer files; use --prompt-ids");
   }
-  return loaded.tokenizer->Encode(line.Text("prompt", ""));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, TextOrFile(line.Text("prompt", "")));
+  return loaded.tokenizer->Encode(text);
 }
 
 struct Output {

@@ -6,14 +6,19 @@
 #include "engine/status.h"
 
 namespace hippodrome {
+namespace {
+
+constexpr char kSpace[] = " \t\r\n";
+
+}  // namespace
 
 absl::StatusOr<std::vector<int32_t>> ParseTokenIds(const std::string& text) {
   std::vector<int32_t> ids;
   std::istringstream parts(text);
   std::string part;
   while (std::getline(parts, part, ',')) {
-    const size_t first = part.find_first_not_of(' ');
-    const size_t last = part.find_last_not_of(' ');
+    const size_t first = part.find_first_not_of(kSpace);
+    const size_t last = part.find_last_not_of(kSpace);
     const std::string digits =
         first == std::string::npos ? "" : part.substr(first, last - first + 1);
     int32_t id = 0;

@@ -10,7 +10,7 @@
 
 namespace hippodrome {
 
-// "1,2,3" to ids; spaces around numbers are allowed. Errors name the part at fault.
+// "1,2,3" to ids; space around numbers is allowed. Errors name the part at fault.
 absl::StatusOr<std::vector<int32_t>> ParseTokenIds(const std::string& text);
 
 }  // namespace hippodrome

@@ -44,9 +44,7 @@ int32_t SampleOne(Tensor logits, int64_t vocab, const SamplingParameters& parame
 
   double mass = 0;
   size_t nucleus = 0;
-  double total = 0;
-  for (const Candidate& c : kept) total += c.weight;
-  while (nucleus < kept.size() && mass < parameters.top_p * total) mass += kept[nucleus++].weight;
+  while (nucleus < kept.size() && mass < parameters.top_p) mass += kept[nucleus++].weight;
   kept.resize(std::max<size_t>(nucleus, 1));
   Normalize(kept);
 

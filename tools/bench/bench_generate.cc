@@ -1,0 +1,177 @@
+#include "tools/bench/bench_generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "engine/checkpoint/weights_source.h"
+#include "engine/generator.h"
+#include "engine/models/hybrid_h3.h"
+#include "engine/status.h"
+#include "kernels/make_backend.h"
+#include "tools/bench/model_cost.h"
+#include "tools/bench/timing_backend.h"
+
+namespace hippodrome {
+namespace {
+
+constexpr auto kForever = Generator::Clock::time_point::max();
+constexpr int64_t kStepsPerRound = 24;
+
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// The fastest of several rounds, and where its time went.
+struct Best {
+  double seconds = 0;
+  std::map<std::string, double> by_operation;
+
+  void Take(double round, const TimingBackend& timing) {
+    if (seconds != 0 && round >= seconds) return;
+    seconds = round;
+    by_operation = timing.seconds();
+  }
+
+  std::map<std::string, double> Shares() const {
+    std::map<std::string, double> shares = by_operation;
+    double rest = seconds;
+    for (auto& [operation, share] : shares) {
+      rest -= share;
+      share /= seconds;
+    }
+    shares["other"] = rest / seconds;
+    return shares;
+  }
+};
+
+GenerationRequest RandomPrompt(const H3Config& config, int64_t tokens, int64_t seed) {
+  GenerationRequest request{.max_tokens = 1 << 20, .sampling = {.temperature = 0}};
+  for (int64_t i = 0; i < tokens; ++i) {
+    request.prompt.push_back(static_cast<int32_t>((i * 7919 + seed * 104729) % config.vocab_size));
+  }
+  request.ignore_eos = true;
+  return request;
+}
+
+// Times one prompt, and steps of `batch` sequences with prompts behind them.
+class Runner {
+ public:
+  static absl::StatusOr<Runner> Make(TimingBackend& timing, const HybridH3& model,
+                                     const GenerateBenchmark& benchmark, int64_t batch) {
+    GeneratorOptions options{.max_sequences = batch};
+    const int64_t rows = benchmark.prompt + kStepsPerRound * (benchmark.repeats + 1) + 64;
+    options.key_value_bytes = batch * rows * model.config().d_model * 8 * model.layers();
+    Runner runner(timing);
+    HIPPODROME_ASSIGN_OR_RETURN(runner.generator_, Generator::Create(timing, model, options));
+    for (int64_t i = 0; i < batch; ++i) {
+      GenerationRequest request = RandomPrompt(model.config(), benchmark.prompt, i);
+      request.max_tokens = kStepsPerRound * (benchmark.repeats + 1) + 2;
+      runner.requests_.push_back(std::move(request));
+    }
+    return runner;
+  }
+
+  // Admits and prefills every sequence; seconds of the last one's prompt.
+  absl::StatusOr<double> Prefill() {
+    double seconds = 0;
+    for (const GenerationRequest& request : requests_) {
+      HIPPODROME_RETURN_IF_ERROR(generator_->Admit(request).status());
+      timing_->Clear();
+      const auto begin = std::chrono::steady_clock::now();
+      generator_->Prefill(kForever, events_);
+      seconds = SecondsSince(begin);
+    }
+    return seconds;
+  }
+
+  // Seconds of kStepsPerRound steps.
+  double Step() {
+    timing_->Clear();
+    const auto begin = std::chrono::steady_clock::now();
+    for (int64_t i = 0; i < kStepsPerRound; ++i) {
+      events_.clear();
+      generator_->Step(events_);
+    }
+    return SecondsSince(begin);
+  }
+
+  // Of one sequence, without key/value pages: a prompt of 65 tokens takes one page more than one
+  // of 1.
+  int64_t StateBytes() const {
+    return 2 * generator_->Cost(1, 1).bytes - generator_->Cost(65, 1).bytes;
+  }
+
+ private:
+  explicit Runner(TimingBackend& timing) : timing_(&timing) {}
+
+  TimingBackend* timing_;
+  std::unique_ptr<Generator> generator_;
+  std::vector<GenerationRequest> requests_;
+  std::vector<TokenEvent> events_;
+};
+
+// Tokens per second, measured and possible.
+BenchResult Rate(const std::string& name, int64_t length, int64_t batch, double tokens,
+                 double seconds, const Cost& cost, DType weights, const Ceilings& ceilings) {
+  const bool bf16 = weights == DType::kBF16;
+  const double least = std::max(cost.flops / (bf16 ? ceilings.bf16_flops : ceilings.f32_flops),
+                                cost.bytes / ceilings.read_bytes);
+  return {.name = name,
+          .length = length,
+          .batch = batch,
+          .weights = bf16 ? "bf16" : "f32",
+          .value = tokens / seconds,
+          .unit = "tokens/s",
+          .limit = tokens / least,
+          .fraction = least / seconds};
+}
+
+}  // namespace
+
+absl::StatusOr<GenerateFigures> BenchGenerate(const GenerateBenchmark& benchmark) {
+  const auto backend = MakeCpuBackend({.threads = benchmark.threads});
+  TimingBackend timing(*backend);
+  RandomWeights source;
+  HIPPODROME_ASSIGN_OR_RETURN(const auto model,
+                              HybridH3::Load(timing, benchmark.config, source, benchmark.weights));
+
+  GenerateFigures figures;
+  Best prefill;
+  std::map<int64_t, Best> decode;
+  std::vector<Runner> runners;
+  int64_t recurrent_bytes = 0;
+  for (const int64_t batch : benchmark.batches) {
+    HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(timing, *model, benchmark, batch));
+    HIPPODROME_RETURN_IF_ERROR(runner.Prefill().status());
+    recurrent_bytes = runner.StateBytes();
+    runners.push_back(std::move(runner));
+  }
+  for (int round = 0; round < benchmark.repeats; ++round) {
+    figures.ceilings = BetterOf(figures.ceilings, MeasureCeilings(benchmark.threads));
+    HIPPODROME_ASSIGN_OR_RETURN(Runner fresh, Runner::Make(timing, *model, benchmark, 1));
+    HIPPODROME_ASSIGN_OR_RETURN(const double seconds, fresh.Prefill());
+    prefill.Take(seconds, timing);
+    for (size_t i = 0; i < runners.size(); ++i) {
+      const double steps = runners[i].Step();
+      decode[benchmark.batches[i]].Take(steps, timing);
+    }
+  }
+
+  const int64_t prompt = benchmark.prompt;
+  figures.results.push_back(Rate("prefill", prompt, 1, static_cast<double>(prompt), prefill.seconds,
+                                 PrefillCost(benchmark.config, prompt, benchmark.weights),
+                                 benchmark.weights, figures.ceilings));
+  figures.shares["prefill"] = prefill.Shares();
+  for (const auto& [batch, best] : decode) {
+    const Cost cost =
+        DecodeCost(benchmark.config, batch, prompt, benchmark.weights, recurrent_bytes);
+    figures.results.push_back(Rate("decode", prompt, batch, static_cast<double>(batch),
+                                   best.seconds / kStepsPerRound, cost, benchmark.weights,
+                                   figures.ceilings));
+    figures.shares["decode batch " + std::to_string(batch)] = best.Shares();
+  }
+  return figures;
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,39 @@
+// Speed of prefill and decode of a model with random weights.
+#ifndef HIPPODROME_TOOLS_BENCH_BENCH_GENERATE_H_
+#define HIPPODROME_TOOLS_BENCH_BENCH_GENERATE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/config.h"
+#include "kernels/dtype.h"
+#include "tools/bench/bench_result.h"
+#include "tools/bench/machine.h"
+
+namespace hippodrome {
+
+struct GenerateBenchmark {
+  H3Config config;
+  DType weights = DType::kBF16;
+  int threads = 0;       // 0: one per core
+  int64_t prompt = 512;  // tokens of each prompt
+  std::vector<int64_t> batches = {1, 32};
+  int repeats = 3;  // rounds, interleaved; the best of each figure counts
+};
+
+struct GenerateFigures {
+  Ceilings ceilings;
+  std::vector<BenchResult> results;
+  // Per figure ("prefill", "decode batch 32"): share of its time by operation.
+  std::map<std::string, std::map<std::string, double>> shares;
+};
+
+// Errors: of making the model or its state.
+absl::StatusOr<GenerateFigures> BenchGenerate(const GenerateBenchmark& benchmark);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_BENCH_BENCH_GENERATE_H_

@@ -1,0 +1,53 @@
+#include "tools/bench/model_cost.h"
+
+namespace hippodrome {
+namespace {
+
+// Elements of the matrices of all layers, without the head.
+double LayerMatrixElements(const H3Config& c) {
+  return static_cast<double>(c.n_layer * c.d_model) *
+         static_cast<double>(4 * c.d_model + 2 * c.d_inner);
+}
+
+double HeadElements(const H3Config& c) {
+  return static_cast<double>(c.padded_vocab_size * c.d_model);
+}
+
+double AttentionLayers(const H3Config& c) { return static_cast<double>(c.attention_layers.size()); }
+
+}  // namespace
+
+Cost PrefillCost(const H3Config& c, int64_t tokens, DType weights) {
+  const auto length = static_cast<double>(tokens);
+  const auto d = static_cast<double>(c.d_model);
+  Cost cost;
+  cost.flops = 2 * LayerMatrixElements(c) * length + 2 * HeadElements(c) +
+               2 * AttentionLayers(c) * length * length * d;
+  cost.bytes = (LayerMatrixElements(c) + HeadElements(c)) * static_cast<double>(SizeOf(weights));
+  return cost;
+}
+
+Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, DType weights,
+                int64_t state_bytes) {
+  const auto rows = static_cast<double>(batch);
+  const auto d = static_cast<double>(c.d_model);
+  const double h3_layers = static_cast<double>(c.n_layer) - AttentionLayers(c);
+  const double elements = LayerMatrixElements(c) + HeadElements(c);
+  // Per channel: taps, dA and C dB of every mode, D and the shift's D, in f32.
+  const double constants = h3_layers * d * static_cast<double>(c.head_dim) *
+                           (static_cast<double>(3 * c.d_state) + 2) *
+                           static_cast<double>(sizeof(float));
+  // Of the state, the modes are read and written; of the ring, all is read and one row written.
+  const double ring = h3_layers * d * static_cast<double>(c.d_state) * sizeof(float);
+  const double state = 2 * static_cast<double>(state_bytes) - ring;
+  const double key_values =
+      AttentionLayers(c) * 2 * d * static_cast<double>(context) * sizeof(float);
+  Cost cost;
+  cost.flops = 2 * elements * rows + rows * h3_layers * d * 10 * static_cast<double>(c.d_state) +
+               rows * AttentionLayers(c) * 4 * static_cast<double>(context) * d;
+  cost.bytes =
+      elements * static_cast<double>(SizeOf(weights)) + constants + rows * (state + key_values);
+  return cost;
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,128 @@
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/config.h"
+#include "engine/status.h"
+#include "tools/bench/bench_generate.h"
+#include "tools/bench/bench_kernels.h"
+#include "tools/bench/machine.h"
+#include "tools/command_line.h"
+#include "tools/commands.h"
+#include "tools/convert/presets.h"
+#include "tools/text_file.h"
+#include "tools/token_ids.h"
+
+namespace hippodrome {
+namespace {
+
+const CommandSpec kSpec = {
+    .usage =
+        "usage: hippodrome bench generate (--preset NAME | --config FILE) [--weights bf16|f32]\n"
+        "         [--prompt 512] [--batch 1,32] [--repeats 3] [--threads N] [--json FILE]\n"
+        "       hippodrome bench kernels [--threads N] [--json FILE]\n"
+        "Prints every figure as a fraction of what this machine allows, measured in the same\n"
+        "run. Weights are random.",
+    .values = {"preset", "config", "weights", "prompt", "batch", "repeats", "threads", "json"},
+    .positional = 1};
+
+nlohmann::json ToJson(const Ceilings& c) {
+  return {{"threads", c.threads},
+          {"read_bytes_per_s", c.read_bytes},
+          {"f32_flops", c.f32_flops},
+          {"bf16_flops", c.bf16_flops}};
+}
+
+nlohmann::json ToJson(const BenchResult& r) {
+  return {{"name", r.name},   {"length", r.length}, {"batch", r.batch}, {"weights", r.weights},
+          {"value", r.value}, {"unit", r.unit},     {"limit", r.limit}, {"fraction", r.fraction}};
+}
+
+void Print(const Ceilings& c) {
+  std::printf("ceilings, %d thread(s): read %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s\n",
+              c.threads, c.read_bytes / 1e9, c.f32_flops / 1e9, c.bf16_flops / 1e9);
+}
+
+void Print(const BenchResult& r) {
+  std::printf("%-24s length %6lld batch %3lld %-5s %12.2f %-9s", r.name.c_str(),
+              static_cast<long long>(r.length), static_cast<long long>(r.batch), r.weights.c_str(),
+              r.value, r.unit.c_str());
+  if (r.limit > 0) std::printf(" limit %10.2f  %5.1f %%", r.limit, 100 * r.fraction);
+  std::printf("\n");
+}
+
+void Print(const std::map<std::string, std::map<std::string, double>>& shares) {
+  for (const auto& [figure, operations] : shares) {
+    std::printf("%s, share of time:", figure.c_str());
+    for (const auto& [operation, share] : operations) {
+      if (share >= 0.005) std::printf("  %s %.1f %%", operation.c_str(), 100 * share);
+    }
+    std::printf("\n");
+  }
+}
+
+absl::Status Report(const CommandLine& line, const std::string& command, const Ceilings& ceilings,
+                    const std::vector<BenchResult>& results) {
+  Print(ceilings);
+  for (const BenchResult& result : results) Print(result);
+  if (!line.Has("json")) return absl::OkStatus();
+  nlohmann::json rows = nlohmann::json::array();
+  for (const BenchResult& result : results) rows.push_back(ToJson(result));
+  const nlohmann::json json = {{"machine", MachineName()},
+                               {"command", command},
+                               {"ceilings", ToJson(ceilings)},
+                               {"results", rows}};
+  return WriteTextFile(line.Text("json", ""), json.dump(2) + "\n");
+}
+
+absl::StatusOr<H3Config> ReadConfig(const CommandLine& line) {
+  if (line.Has("preset") == line.Has("config")) return Usage("give either --preset or --config");
+  if (line.Has("preset")) return PresetConfig(line.Text("preset", ""));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config", "")));
+  return ParseH3Config(text);
+}
+
+absl::Status Generate(const CommandLine& line) {
+  GenerateBenchmark benchmark;
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  benchmark.weights = weights.value_or(DType::kBF16);
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 512, 1, 1 << 20));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 3, 1, 1000));
+  benchmark.repeats = static_cast<int>(repeats);
+  if (line.Has("batch")) {
+    HIPPODROME_ASSIGN_OR_RETURN(const auto batches, ParseTokenIds(line.Text("batch", "")));
+    benchmark.batches.assign(batches.begin(), batches.end());
+    for (const int64_t batch : benchmark.batches) {
+      if (batch < 1 || batch > 4096) return Usage("--batch takes numbers in [1, 4096]");
+    }
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const GenerateFigures figures, BenchGenerate(benchmark));
+  HIPPODROME_RETURN_IF_ERROR(
+      Report(line, "hippodrome bench generate", figures.ceilings, figures.results));
+  Print(figures.shares);
+  return absl::OkStatus();
+}
+
+absl::Status Kernels(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  const Ceilings ceilings = MeasureCeilings(threads);
+  return Report(line, "hippodrome bench kernels", ceilings, BenchKernels(ceilings, threads));
+}
+
+absl::Status Bench(const CommandLine& line) {
+  std::printf("%s\n", MachineName().c_str());
+  const std::string& what = line.positional()[0];
+  if (what == "generate") return Generate(line);
+  if (what == "kernels") return Kernels(line);
+  return Usage("unknown benchmark '" + what + "', expected generate or kernels");
+}
+
+}  // namespace
+
+int BenchCommand(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Bench); }
+
+}  // namespace hippodrome
