@@ -53,16 +53,38 @@ EpilogueArguments TileEpilogue(const Epilogue& epilogue, const Tensor& y, const 
           .y_stride = y.stride};
 }
 
-// Rows [begin, end) of one panel's columns.
+// What the tiles of a slice fetch for the next one: `lines` per k each, until all has been asked
+// for.
+struct Ahead {
+  int lines;
+  int64_t tiles;
+};
+
+// A row of a panel is four lines. Few tiles are left to the processor's own prefetching: they do
+// nothing else than stream.
+Ahead PlanAhead(int64_t tiles) {
+  if (tiles < 2) return {0, 0};
+  if (tiles < 4) return {2, 2};
+  return {1, 4};
+}
+
+// Rows [begin, end) of one panel's columns; `next_panel` will be wanted afterwards.
 template <typename A, typename W>
-void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t begin, int64_t end) {
+void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_panel, int64_t begin,
+                   int64_t end) {
   const int64_t rows = end - begin;
   const int64_t tiles = DivideUp(rows, kTileRows);
   const int64_t depth = product.w.depth();
+  const Ahead ahead = PlanAhead(tiles);
   const W* weights = reinterpret_cast<const W*>(product.w.panel(panel));
   float* sums = ThreadScratch<float>(ScratchUse::kLinearSums, rows * kPanelColumns);
-  for (int64_t k = 0; k < depth; k += kSliceDepth) {
-    const int64_t slice = std::min(kSliceDepth, depth - k);
+  const int64_t slices = DivideUp(depth, kSliceDepth);
+  for (int64_t i = 0; i < slices; ++i) {
+    const int64_t k = depth * i / slices;
+    const int64_t slice = depth * (i + 1) / slices - k;
+    const bool last = i + 1 == slices;
+    const char* next = last ? product.w.panel(next_panel)
+                            : product.w.panel(panel) + (k + slice) * kPanelColumns * 4;
     for (int64_t t = 0; t < tiles; ++t) {
       // Tiles of nearly equal height: a last tile of one row would cost as much as a full one.
       const int64_t first = rows * t / tiles;
@@ -74,8 +96,10 @@ void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t begin, i
                     .depth = slice,
                     .rows = static_cast<int>(height),
                     .accumulate = k > 0,
-                    .sums = tile_sums});
-      if (k + slice == depth) {
+                    .sums = tile_sums,
+                    .next = next + t * slice * ahead.lines * 64,
+                    .next_lines = t < ahead.tiles ? ahead.lines : 0});
+      if (last) {
         ApplyEpilogue(TileEpilogue(product.epilogue, product.y, tile_sums, begin + first, height,
                                    panel * kPanelColumns));
       }
@@ -90,7 +114,10 @@ void Multiply(ThreadPool& pool, const Product<A, W>& product) {
   const int64_t blocks = DivideUp(rows, kMaxBlockRows);
   const auto task = [&](int64_t index, int) {
     const int64_t block = index % blocks;
-    MultiplyBlock(product, index / blocks, rows * block / blocks, rows * (block + 1) / blocks);
+    const int64_t panel = index / blocks;
+    // Threads take panels in turns.
+    const int64_t next_panel = std::min(panel + pool.threads(), panels - 1);
+    MultiplyBlock(product, panel, next_panel, rows * block / blocks, rows * (block + 1) / blocks);
   };
   if (rows * panels * product.w.in() * kPanelColumns < kSerialProducts) {
     for (int64_t i = 0; i < panels * blocks; ++i) task(i, 0);

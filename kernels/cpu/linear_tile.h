@@ -15,6 +15,7 @@ inline constexpr int kTileRows = 6;
 // for r < rows <= kTileRows and c < kPanelColumns, sums [rows][kPanelColumns]. Each sum is one
 // chain of fused multiply-adds in the order of k, whatever `rows` is and wherever the chain is cut.
 // For bf16 a k is a pair and `a` holds the pairs side by side (floats for the plain kernel).
+// Meanwhile `next_lines` cache lines per k are fetched from `next` on into the second-level cache.
 template <typename A, typename W>
 struct TileArguments {
   const A* a;
@@ -24,7 +25,14 @@ struct TileArguments {
   int rows;
   bool accumulate;
   float* sums;
+  const void* next = nullptr;
+  int next_lines = 0;
 };
+
+// Fetches the lines of one k and moves on.
+inline void FetchAhead(const char*& next, int lines) {
+  for (int i = 0; i < lines; ++i, next += 64) __builtin_prefetch(next, 0, 2);
+}
 
 void TileF32(const TileArguments<float, float>& tile);
 
