@@ -44,26 +44,22 @@ absl::StatusOr<SamplingParameters> ReadSampling(const CommandLine& line) {
   return s;
 }
 
-// Long prompts exceed what a command line holds.
-absl::StatusOr<std::string> TextOrFile(const std::string& value) {
-  if (!value.starts_with('@')) return value;
-  return ReadTextFile(value.substr(1));
-}
-
 absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
                                                 const LoadedModel& loaded) {
   if (line.Has("prompt") == line.Has("prompt-ids")) {
     return Usage("give either --prompt or --prompt-ids");
   }
   if (line.Has("prompt-ids")) {
-    HIPPODROME_ASSIGN_OR_RETURN(const std::string ids, TextOrFile(line.Text("prompt-ids", "")));
+    std::string ids = line.Text("prompt-ids", "");
+    if (ids.starts_with('@')) {
+      HIPPODROME_ASSIGN_OR_RETURN(ids, ReadTextFile(ids.substr(1)));
+    }
     return ParseTokenIds(ids);
   }
   if (loaded.tokenizer == nullptr) {
     return FailedPrecondition("the model has no tokenizer files; use --prompt-ids");
   }
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, TextOrFile(line.Text("prompt", "")));
-  return loaded.tokenizer->Encode(text);
+  return loaded.tokenizer->Encode(line.Text("prompt", ""));
 }
 
 struct Output {
