@@ -1,0 +1,46 @@
+#include "tools/convert/checkpoint_source.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "engine/status.h"
+#include "tools/convert/random_access_file.h"
+#include "tools/convert/safetensors_source.h"
+#include "tools/convert/torch_checkpoint.h"
+
+namespace hippodrome {
+namespace {
+
+using Opener = absl::StatusOr<std::unique_ptr<CheckpointSource>> (*)(const std::string&);
+
+// The pickled long 0x1950a86a20f9469cfc6c without the protocol byte before it.
+constexpr std::string_view kLegacyMagic("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 13);
+
+absl::StatusOr<Opener> ChooseOpener(const std::string& path) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto file, RandomAccessFile::Open(path));
+  std::string head(std::min<uint64_t>(file->size(), 15), '\0');
+  HIPPODROME_RETURN_IF_ERROR(file->Read(0, std::as_writable_bytes(std::span(head))));
+  if (path.ends_with(".safetensors")) return &OpenSafetensorsSource;
+  if (head.starts_with("PK")) return &OpenZipCheckpoint;
+  if (head.size() == 15 && head[0] == '\x80' && head.ends_with(kLegacyMagic)) {
+    return &OpenLegacyCheckpoint;
+  }
+  return InvalidArgument(
+      "is not a checkpoint; expected a file written by torch.save (zip or legacy) or a "
+      ".safetensors "
+      "file");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CheckpointSource>> OpenCheckpoint(const std::string& path) {
+  absl::StatusOr<Opener> open = ChooseOpener(path);
+  absl::StatusOr<std::unique_ptr<CheckpointSource>> source =
+      open.ok() ? (*open)(path) : open.status();
+  if (source.ok()) return source;
+  const std::string message = Message(source.status());
+  if (message.starts_with(path)) return source;
+  return absl::Status(source.status().code(), path + ": " + message);
+}
+
+}  // namespace hippodrome

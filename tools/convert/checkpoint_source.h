@@ -1,0 +1,55 @@
+// A checkpoint file as a list of tensors that can be read piece by piece.
+#ifndef HIPPODROME_TOOLS_CONVERT_CHECKPOINT_SOURCE_H_
+#define HIPPODROME_TOOLS_CONVERT_CHECKPOINT_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace hippodrome {
+
+struct SourceTensor {
+  std::string name;  // as in the file
+  std::vector<int64_t> shape;
+  std::string type;       // "F32", "LongStorage", ..: for messages
+  bool is_float = false;  // F32, F16, BF16 or F64: Read() works
+  uint64_t elements = 0;  // product of the shape
+};
+
+// One thread at a time.
+class CheckpointSource {
+ public:
+  virtual ~CheckpointSource() = default;
+
+  // In the order of the file.
+  const std::vector<SourceTensor>& tensors() const { return tensors_; }
+  // True for a Lightning checkpoint, whose names have the prefix "model.".
+  bool lightning() const { return lightning_; }
+  uint64_t file_bytes() const { return file_bytes_; }
+
+  // Elements [first, first + out.size()) of tensors()[index], counted row by row, as f32.
+  // REQUIRES: is_float; the range lies in the tensor. Errors: kInvalidArgument for a damaged file.
+  virtual absl::Status Read(size_t index, uint64_t first, std::span<float> out) = 0;
+
+  // True when both tensors are the same view of the same storage.
+  virtual bool Same(size_t a, size_t b) const = 0;
+
+ protected:
+  std::vector<SourceTensor> tensors_;
+  bool lightning_ = false;
+  uint64_t file_bytes_ = 0;
+};
+
+// Opens a torch.save file (zip or legacy; known by its content) or a .safetensors file. Memory is
+// bounded whatever the file holds. Errors: kNotFound, or kInvalidArgument naming the file, what was
+// found and what was expected.
+absl::StatusOr<std::unique_ptr<CheckpointSource>> OpenCheckpoint(const std::string& path);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_CONVERT_CHECKPOINT_SOURCE_H_
