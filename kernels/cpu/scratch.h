@@ -14,8 +14,10 @@ enum class ScratchUse : uint8_t {
   kAttentionRotation,
   kAttentionTile,
   kSampleWeights,
+  kConvolution,
+  kH3Tile,
 };
-inline constexpr int kScratchUses = 5;
+inline constexpr int kScratchUses = 7;
 
 // At least `bytes` bytes, aligned to 64, with unspecified contents. They belong to the calling
 // thread until it asks for the same use again or ends.
