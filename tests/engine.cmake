@@ -11,4 +11,5 @@ target_link_libraries(hippodrome_testing PUBLIC hippodrome_engine)
 
 hippodrome_test(engine/decode_state_test.cc hippodrome_testing)
 hippodrome_test(engine/generator_test.cc hippodrome_testing)
+hippodrome_test(engine/golden_test.cc hippodrome_testing)
 hippodrome_test(engine/models/hybrid_h3_test.cc hippodrome_testing)
