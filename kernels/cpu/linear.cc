@@ -11,13 +11,18 @@
 namespace hippodrome::cpu {
 namespace {
 
-// Panel bytes multiplied by all rows of a block before the next ones, so that they stay in the
-// second-level cache; a multiple of a panel row.
-constexpr int64_t kSliceBytes = 256 << 10;
-constexpr int64_t kSliceDepth = kSliceBytes / (kPanelColumns * 4);
+// Rows of a panel (of 256 bytes) multiplied by all rows of a block before the next ones. With many
+// rows a slice stays in the second-level cache and the partial sums are seldom reloaded; with few,
+// when weights stream from memory, it fits the first level, so that fetching keeps ahead evenly.
+constexpr int64_t kSliceDepth = 1024;
+constexpr int64_t kStreamedDepth = 64;
 
-// Rows whose partial sums one thread keeps.
+// Rows whose partial sums one thread keeps, and the least that share the fetching of a panel.
 constexpr int64_t kMaxBlockRows = 32 * kTileRows;
+constexpr int64_t kMinBlockRows = 8 * kTileRows;
+
+// Tasks per thread, so that threads of unequal speed finish together.
+constexpr int64_t kTasksPerThread = 4;
 
 // Below this many multiplications waking a thread costs more than it saves.
 constexpr int64_t kSerialProducts = 1 << 15;
@@ -53,19 +58,18 @@ EpilogueArguments TileEpilogue(const Epilogue& epilogue, const Tensor& y, const 
           .y_stride = y.stride};
 }
 
-// What the tiles of a slice fetch for the next one: `lines` per k each, until all has been asked
-// for.
-struct Ahead {
+// How the depth is cut, and which tiles of a slice fetch how many lines of the next one per k: a
+// panel's row is four lines, so together they ask for all of it once.
+struct SlicePlan {
+  int64_t depth;
+  int64_t fetching_tiles;
   int lines;
-  int64_t tiles;
 };
 
-// A row of a panel is four lines. Few tiles are left to the processor's own prefetching: they do
-// nothing else than stream.
-Ahead PlanAhead(int64_t tiles) {
-  if (tiles < 2) return {0, 0};
-  if (tiles < 4) return {2, 2};
-  return {1, 4};
+SlicePlan PlanSlices(int64_t tiles) {
+  if (tiles == 1) return {kStreamedDepth, 1, 4};
+  if (tiles < 4) return {kStreamedDepth, 2, 2};
+  return {kSliceDepth, 4, 1};
 }
 
 // Rows [begin, end) of one panel's columns; `next_panel` will be wanted afterwards.
@@ -75,10 +79,10 @@ void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_pan
   const int64_t rows = end - begin;
   const int64_t tiles = DivideUp(rows, kTileRows);
   const int64_t depth = product.w.depth();
-  const Ahead ahead = PlanAhead(tiles);
+  const SlicePlan plan = PlanSlices(tiles);
   const W* weights = reinterpret_cast<const W*>(product.w.panel(panel));
   float* sums = ThreadScratch<float>(ScratchUse::kLinearSums, rows * kPanelColumns);
-  const int64_t slices = DivideUp(depth, kSliceDepth);
+  const int64_t slices = DivideUp(depth, plan.depth);
   for (int64_t i = 0; i < slices; ++i) {
     const int64_t k = depth * i / slices;
     const int64_t slice = depth * (i + 1) / slices - k;
@@ -97,8 +101,8 @@ void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_pan
                     .rows = static_cast<int>(height),
                     .accumulate = k > 0,
                     .sums = tile_sums,
-                    .next = next + t * slice * ahead.lines * 64,
-                    .next_lines = t < ahead.tiles ? ahead.lines : 0});
+                    .next = next + t * slice * plan.lines * 64,
+                    .next_lines = t < plan.fetching_tiles ? plan.lines : 0});
       if (last) {
         ApplyEpilogue(TileEpilogue(product.epilogue, product.y, tile_sums, begin + first, height,
                                    panel * kPanelColumns));
@@ -107,11 +111,17 @@ void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_pan
   }
 }
 
+// The number of blocks that the rows are cut into.
+int64_t CountBlocks(int64_t rows, int64_t panels, int64_t threads) {
+  const int64_t wanted = DivideUp(kTasksPerThread * threads, panels);
+  return std::max(DivideUp(rows, kMaxBlockRows), std::min(wanted, DivideUp(rows, kMinBlockRows)));
+}
+
 template <typename A, typename W>
 void Multiply(ThreadPool& pool, const Product<A, W>& product) {
   const int64_t rows = product.y.rows;
   const int64_t panels = product.w.panels();
-  const int64_t blocks = DivideUp(rows, kMaxBlockRows);
+  const int64_t blocks = CountBlocks(rows, panels, pool.threads());
   const auto task = [&](int64_t index, int) {
     const int64_t block = index % blocks;
     const int64_t panel = index / blocks;

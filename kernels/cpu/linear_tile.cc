@@ -18,10 +18,13 @@ using D = HWY_CAPPED(float, 16);
 using Bits = hn::RebindToUnsigned<D>;
 using V = hn::Vec<D>;
 constexpr int64_t kLanes = hn::MaxLanes(D());
-// Vectors across a tile: as many as the registers hold beside the operands.
-constexpr int kVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
-constexpr int64_t kColumns = kVectors * kLanes;
-static_assert(kPanelColumns % kColumns == 0);
+
+// Vectors across a tile: as many as the registers hold beside the operands, 32 of them with AVX-512
+// and 16 before it, where low tiles are made wider to have enough chains in flight.
+constexpr int VectorsAcross(int rows) {
+  if (HWY_TARGET <= HWY_AVX3) return 4;
+  return rows == 1 ? 8 : rows <= 3 ? 4 : 2;
+}
 
 // Element `part` of the elements that share 32 bits in a panel: the float itself, or a bf16 pair's.
 template <typename W>
@@ -35,16 +38,17 @@ HWY_INLINE V Expand(V bits, int part) {
   }
 }
 
-// kColumns columns of a tile of kRows rows.
+// VectorsAcross(kRows) vectors of columns of a tile of kRows rows.
 template <int kRows, typename W>
 HWY_INLINE void Block(const TileArguments<float, W>& tile, int64_t column) {
   constexpr int kParts = sizeof(float) / sizeof(W);
+  constexpr int kVectors = VectorsAcross(kRows);
   const D d;
   float* const out = tile.sums + column;
   V sums[kRows][kVectors];
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       sums[r][v] =
           tile.accumulate ? hn::LoadU(d, out + r * kPanelColumns + v * kLanes) : hn::Zero(d);
@@ -58,14 +62,14 @@ HWY_INLINE void Block(const TileArguments<float, W>& tile, int64_t column) {
   for (int64_t k = 0; k < tile.depth; ++k, a += kParts, w += kPanelColumns) {
     FetchAhead(next, next_lines);
     V packed[kVectors];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) packed[v] = hn::LoadU(d, w + v * kLanes);
 #pragma GCC unroll 2
     for (int part = 0; part < kParts; ++part) {
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) {
         const V x = hn::Set(d, a[r * tile.a_stride + part]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
           sums[r][v] = hn::MulAdd(x, Expand<W>(packed[v], part), sums[r][v]);
         }
@@ -74,7 +78,7 @@ HWY_INLINE void Block(const TileArguments<float, W>& tile, int64_t column) {
   }
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       hn::StoreU(sums[r][v], d, out + r * kPanelColumns + v * kLanes);
     }
@@ -83,6 +87,8 @@ HWY_INLINE void Block(const TileArguments<float, W>& tile, int64_t column) {
 
 template <int kRows, typename W>
 void Tile(const TileArguments<float, W>& tile) {
+  constexpr int64_t kColumns = VectorsAcross(kRows) * kLanes;
+  static_assert(kPanelColumns % kColumns == 0);
   for (int64_t column = 0; column < kPanelColumns; column += kColumns) {
     Block<kRows, W>(tile, column);
   }
