@@ -11,7 +11,7 @@
 #include "tools/bench/machine.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
-#include "tools/convert/presets.h"
+#include "tools/convert/h3_presets.h"
 #include "tools/text_file.h"
 #include "tools/token_ids.h"
 
@@ -79,7 +79,7 @@ absl::Status Report(const CommandLine& line, const std::string& command, const C
 
 absl::StatusOr<H3Config> ReadConfig(const CommandLine& line) {
   if (line.Has("preset") == line.Has("config")) return Usage("give either --preset or --config");
-  if (line.Has("preset")) return PresetConfig(line.Text("preset", ""));
+  if (line.Has("preset")) return H3Preset(line.Text("preset", ""));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config", "")));
   return ParseH3Config(text);
 }

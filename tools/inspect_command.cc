@@ -2,39 +2,57 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/checkpoint/safetensors.h"
-#include "engine/checkpoint/weights_reader.h"
+#include "engine/checkpoint/weights_source.h"
 #include "engine/config.h"
 #include "engine/models/state_space.h"
 #include "engine/status.h"
 #include "kernels/make_backend.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/convert/checkpoint_source.h"
 
 namespace hippodrome {
 namespace {
 
 const CommandSpec kSpec = {
     .usage =
-        "usage: hippodrome inspect DIR|FILE.safetensors\n"
+        "usage: hippodrome inspect DIR|FILE\n"
         "Prints configuration, tensors, parameters and the bytes that a sequence takes.",
     .positional = 1};
+
+void PrintTensor(const std::string& name, const std::string& type,
+                 const std::vector<int64_t>& shape) {
+  std::string sizes;
+  for (const int64_t size : shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+  std::printf("%-64s %-5s [%s]\n", name.c_str(), type.c_str(), sizes.c_str());
+}
+
+void PrintTotal(size_t tensors, int64_t parameters, int64_t bytes) {
+  std::printf("%zu tensors, %lld parameters, %lld bytes\n", tensors,
+              static_cast<long long>(parameters), static_cast<long long>(bytes));
+}
 
 void PrintTensors(const SafetensorsFile& file) {
   int64_t parameters = 0;
   int64_t bytes = 0;
   for (const auto& [name, tensor] : file.tensors()) {
-    std::string shape;
-    for (const int64_t size : tensor.shape) {
-      shape += (shape.empty() ? "" : ", ") + std::to_string(size);
-    }
-    std::printf("%-64s %-5s [%s]\n", name.c_str(), Name(tensor.dtype), shape.c_str());
+    PrintTensor(name, Name(tensor.dtype), tensor.shape);
     parameters += tensor.elements();
     bytes += static_cast<int64_t>(tensor.data.size());
   }
-  std::printf("%zu tensors, %lld parameters, %lld bytes\n", file.tensors().size(),
-              static_cast<long long>(parameters), static_cast<long long>(bytes));
+  PrintTotal(file.tensors().size(), parameters, bytes);
+}
+
+void PrintSource(const CheckpointSource& source) {
+  int64_t parameters = 0;
+  for (const SourceTensor& tensor : source.tensors()) {
+    PrintTensor(tensor.name, tensor.type, tensor.shape);
+    parameters += static_cast<int64_t>(tensor.elements);
+  }
+  PrintTotal(source.tensors().size(), parameters, static_cast<int64_t>(source.file_bytes()));
 }
 
 // What one sequence takes in the CPU backend's layout.
@@ -44,10 +62,9 @@ absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file
   for (int64_t layer = 0; layer < config.n_layer && state_bytes == 0; ++layer) {
     if (config.IsAttention(layer)) continue;
     FileWeights source(file);
-    const WeightsReader reader(source, *backend, DType::kF32);
     HIPPODROME_ASSIGN_OR_RETURN(
         const StateSpaceParameters ssm,
-        ReadStateSpace(reader, config, "backbone.layers." + std::to_string(layer) + ".mixer."));
+        ReadStateSpace(source, config, "backbone.layers." + std::to_string(layer) + ".mixer."));
     const auto weights = backend->PrepareH3(ssm.View(config));
     state_bytes = backend->NewH3State(*weights, 1)->bytes_per_slot();
   }
@@ -67,8 +84,8 @@ absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file
 absl::Status Inspect(const CommandLine& line) {
   const std::string& path = line.positional()[0];
   if (!std::filesystem::is_directory(path)) {
-    HIPPODROME_ASSIGN_OR_RETURN(const auto file, SafetensorsFile::Open(path));
-    PrintTensors(*file);
+    HIPPODROME_ASSIGN_OR_RETURN(const auto source, OpenCheckpoint(path));
+    PrintSource(*source);
     return absl::OkStatus();
   }
   HIPPODROME_ASSIGN_OR_RETURN(const H3Config config, ReadH3Config(path));

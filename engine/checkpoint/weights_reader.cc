@@ -46,7 +46,7 @@ absl::StatusOr<OwnedTensor> WeightsReader::Row(const std::vector<std::string>& n
                                                int64_t size) const {
   std::vector<float> values;
   for (const std::string& name : names) {
-    HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> part, Floats(name, {size}));
+    HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> part, ReadFloats(source_, name, {size}));
     values.insert(values.end(), part.begin(), part.end());
   }
   OwnedTensor row = backend_.NewTensor(1, static_cast<int64_t>(values.size()));
@@ -56,18 +56,10 @@ absl::StatusOr<OwnedTensor> WeightsReader::Row(const std::vector<std::string>& n
 
 absl::StatusOr<OwnedTensor> WeightsReader::Matrix(const std::string& name, int64_t rows,
                                                   int64_t cols) const {
-  HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> values, Floats(name, {rows, cols}));
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> values, ReadFloats(source_, name, {rows, cols}));
   OwnedTensor matrix = backend_.NewTensor(rows, cols);
   backend_.Upload(values, matrix);
   return matrix;
-}
-
-absl::StatusOr<std::vector<float>> WeightsReader::Floats(const std::string& name,
-                                                         const std::vector<int64_t>& shape) const {
-  HIPPODROME_ASSIGN_OR_RETURN(TensorView tensor, source_.Get(name, shape));
-  HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> values, ToFloats(tensor));
-  source_.Drop(tensor);
-  return values;
 }
 
 }  // namespace hippodrome

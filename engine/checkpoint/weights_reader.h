@@ -22,6 +22,7 @@ class WeightsReader {
       : source_(source), backend_(backend), linear_dtype_(linear_dtype) {}
 
   Backend& backend() const { return backend_; }
+  WeightsSource& source() const { return source_; }
 
   // The matrices `names`, [out, in] each, stacked by rows.
   absl::StatusOr<std::unique_ptr<LinearWeights>> Linear(const std::vector<std::string>& names,
@@ -30,9 +31,6 @@ class WeightsReader {
   absl::StatusOr<OwnedTensor> Row(const std::vector<std::string>& names, int64_t size) const;
   // A matrix of activations, [rows, cols].
   absl::StatusOr<OwnedTensor> Matrix(const std::string& name, int64_t rows, int64_t cols) const;
-  // The values themselves.
-  absl::StatusOr<std::vector<float>> Floats(const std::string& name,
-                                            const std::vector<int64_t>& shape) const;
 
  private:
   WeightsSource& source_;

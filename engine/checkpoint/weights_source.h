@@ -23,6 +23,10 @@ class WeightsSource {
   virtual void Drop(const TensorView& tensor) = 0;
 };
 
+// The values of a tensor in f32, after which it is dropped.
+absl::StatusOr<std::vector<float>> ReadFloats(WeightsSource& source, const std::string& name,
+                                              const std::vector<int64_t>& shape);
+
 // Tensors of an open file, which must outlive this.
 class FileWeights final : public WeightsSource {
  public:

@@ -16,7 +16,8 @@ absl::StatusOr<H3Mixer> H3Mixer::Load(const WeightsReader& reader, const H3Confi
   HIPPODROME_ASSIGN_OR_RETURN(m.b_qkv_, reader.Row({q + "bias", k + "bias", v + "bias"}, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.w_o_, reader.Linear({o + "weight"}, d, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.b_o_, reader.Row({o + "bias"}, d));
-  HIPPODROME_ASSIGN_OR_RETURN(StateSpaceParameters ssm, ReadStateSpace(reader, config, prefix));
+  HIPPODROME_ASSIGN_OR_RETURN(StateSpaceParameters ssm,
+                              ReadStateSpace(reader.source(), config, prefix));
   m.ssm_ = reader.backend().PrepareH3(ssm.View(config));
   return m;
 }

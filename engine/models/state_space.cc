@@ -8,9 +8,9 @@ namespace hippodrome {
 namespace {
 
 // An SSM with a NaN anywhere poisons every later token, so it is found at load.
-absl::StatusOr<std::vector<float>> ReadFinite(const WeightsReader& reader, const std::string& name,
+absl::StatusOr<std::vector<float>> ReadFinite(WeightsSource& source, const std::string& name,
                                               const std::vector<int64_t>& shape) {
-  HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> values, reader.Floats(name, shape));
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> values, ReadFloats(source, name, shape));
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
       return InvalidArgument(name + ": element " + std::to_string(i) + " is not a finite number");
@@ -39,8 +39,7 @@ H3Parameters StateSpaceParameters::View(const H3Config& config) const {
           .c = c};
 }
 
-absl::StatusOr<StateSpaceParameters> ReadStateSpace(const WeightsReader& reader,
-                                                    const H3Config& config,
+absl::StatusOr<StateSpaceParameters> ReadStateSpace(WeightsSource& source, const H3Config& config,
                                                     const std::string& prefix) {
   const int64_t d = config.d_model;
   const int64_t heads = config.heads();
@@ -66,7 +65,7 @@ absl::StatusOr<StateSpaceParameters> ReadStateSpace(const WeightsReader& reader,
   };
   for (const Field& field : fields) {
     HIPPODROME_ASSIGN_OR_RETURN(*field.values,
-                                ReadFinite(reader, prefix + field.name, field.shape));
+                                ReadFinite(source, prefix + field.name, field.shape));
   }
   return p;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/checkpoint/weights_reader.h"
+#include "engine/checkpoint/weights_source.h"
 #include "engine/config.h"
 #include "kernels/backend.h"
 
@@ -24,7 +24,7 @@ struct StateSpaceParameters {
 
 // Reads `prefix`ssm_k_kernel.*, `prefix`kernel.*, `prefix`D and `prefix`ssm_k_D. Errors name the
 // tensor; values that are not finite are refused.
-absl::StatusOr<StateSpaceParameters> ReadStateSpace(const WeightsReader& reader,
+absl::StatusOr<StateSpaceParameters> ReadStateSpace(WeightsSource& source,
                                                     const H3Config& config,
                                                     const std::string& prefix);
 
