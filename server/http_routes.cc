@@ -1,0 +1,152 @@
+#include "server/http_routes.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "engine/status.h"
+#include "server/completion_work.h"
+#include "server/json_requests.h"
+#include "server/json_responses.h"
+#include "server/version.h"
+
+namespace hippodrome {
+
+struct HttpRoutes::Route {
+  const char* path;
+  const char* method;
+  HttpReply (HttpRoutes::*handle)(const HttpRequest& request);
+};
+
+namespace {
+
+HttpReply Ok(std::string body) {
+  HttpReply reply;
+  reply.response.body = std::move(body);
+  return reply;
+}
+
+HttpReply Refused(int status, const std::string& code, const std::string& message) {
+  HttpReply reply;
+  reply.response.status = status;
+  reply.response.body = ErrorBody(status, code, message);
+  return reply;
+}
+
+CompletionHead NewHead(std::string model) {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {.id = fmt::format("cmpl-{:016x}{:016x}", random(), random()),
+          .model = std::move(model),
+          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
+}
+
+}  // namespace
+
+const HttpRoutes::Route* HttpRoutes::FindRoute(const std::string& path) {
+  static constexpr std::array<Route, 8> routes = {{
+      {"/v1/completions", "POST", &HttpRoutes::Completions},
+      {"/v1/models", "GET", &HttpRoutes::ListModels},
+      {"/tokenize", "POST", &HttpRoutes::Tokenize},
+      {"/detokenize", "POST", &HttpRoutes::Detokenize},
+      {"/health", "GET", &HttpRoutes::Health},
+      {"/ready", "GET", &HttpRoutes::Ready},
+      {"/metrics", "GET", &HttpRoutes::Scrape},
+      {"/version", "GET", &HttpRoutes::ShowVersion},
+  }};
+  for (const Route& route : routes) {
+    if (path == route.path) return &route;
+  }
+  return nullptr;
+}
+
+HttpReply HttpRoutes::Handle(const HttpRequest& request) {
+  const Route* route = FindRoute(request.path);
+  HttpReply reply;
+  if (route == nullptr) {
+    reply = Refused(404, "unknown_route", "there is no " + request.path);
+  } else if (request.method != route->method) {
+    reply = Refused(405, "wrong_method",
+                    request.path + " takes " + route->method + ", not " + request.method);
+    reply.response.headers.emplace_back("Allow", route->method);
+  } else {
+    reply = (this->*route->handle)(request);
+  }
+  if (reply.work == nullptr) {
+    metrics_.CountRequest(Api::kHttp, route == nullptr ? "other" : route->path, "",
+                          std::to_string(reply.response.status));
+  }
+  return reply;
+}
+
+HttpReply HttpRoutes::Failed(const absl::Status& status) {
+  metrics_.CountFailure(status);
+  HttpReply reply;
+  reply.response = ErrorResponse(status);
+  return reply;
+}
+
+HttpReply HttpRoutes::Completions(const HttpRequest& request) {
+  absl::StatusOr<CompletionCall> call = ParseCompletion(request.body, handlers_.limits());
+  if (!call.ok()) return Failed(call.status());
+  std::vector<std::unique_ptr<Generation>> generations;
+  for (const v1::GenerateRequest& prompt : call->requests) {
+    absl::StatusOr<std::unique_ptr<Generation>> generation = handlers_.Generate(prompt, Api::kHttp);
+    if (!generation.ok()) return Failed(generation.status());
+    generations.push_back(*std::move(generation));
+  }
+  HttpReply reply;
+  reply.streamed = call->stream;
+  if (call->stream) {
+    reply.response.content_type = "text/event-stream";
+    reply.response.headers.emplace_back("Cache-Control", "no-cache");
+  }
+  const CompletionWork::Format format{call->stream, call->include_usage};
+  CompletionHead head = NewHead(handlers_.ModelName(call->requests.front().model()));
+  reply.work =
+      std::make_unique<CompletionWork>(std::move(generations), std::move(head), format, metrics_);
+  return reply;
+}
+
+HttpReply HttpRoutes::Tokenize(const HttpRequest& request) {
+  absl::StatusOr<v1::TokenizeRequest> parsed = ParseTokenize(request.body);
+  if (!parsed.ok()) return Failed(parsed.status());
+  absl::StatusOr<v1::TokenizeResponse> response = handlers_.Tokenize(*parsed);
+  if (!response.ok()) return Failed(response.status());
+  return Ok(TokenizeBody(*response, handlers_.GetModel(parsed->model()).value()));
+}
+
+HttpReply HttpRoutes::Detokenize(const HttpRequest& request) {
+  absl::StatusOr<v1::DetokenizeRequest> parsed = ParseDetokenize(request.body);
+  if (!parsed.ok()) return Failed(parsed.status());
+  absl::StatusOr<v1::DetokenizeResponse> response = handlers_.Detokenize(*parsed);
+  if (!response.ok()) return Failed(response.status());
+  return Ok(DetokenizeBody(*response));
+}
+
+HttpReply HttpRoutes::ListModels(const HttpRequest&) {
+  return Ok(ModelsBody(handlers_.ListModels()));
+}
+
+HttpReply HttpRoutes::Health(const HttpRequest&) { return Ok(TextBody("status", "ok")); }
+
+HttpReply HttpRoutes::Ready(const HttpRequest&) {
+  const absl::Status status = handlers_.Ready();
+  if (status.ok()) return Ok(TextBody("status", "ready"));
+  HttpReply reply;
+  reply.response = ErrorResponse(status);
+  return reply;
+}
+
+HttpReply HttpRoutes::Scrape(const HttpRequest&) {
+  HttpReply reply = Ok(metrics_.Text());
+  reply.response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  return reply;
+}
+
+HttpReply HttpRoutes::ShowVersion(const HttpRequest&) { return Ok(TextBody("version", Version())); }
+
+}  // namespace hippodrome

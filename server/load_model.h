@@ -1,0 +1,28 @@
+// From a model directory to something that can be served.
+#ifndef HIPPODROME_SERVER_LOAD_MODEL_H_
+#define HIPPODROME_SERVER_LOAD_MODEL_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/generator.h"
+#include "kernels/dtype.h"
+#include "server/served_model.h"
+
+namespace hippodrome {
+
+struct LoadOptions {
+  std::optional<DType> weights;  // kF32 or kBF16; by default as stored
+  int threads = 0;               // that do arithmetic; 0: one per available core
+  GeneratorOptions generator;
+};
+
+// Loads the model in `directory` on a backend of its own. Errors name the file, the field or tensor
+// at fault, and what was expected.
+absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string& directory,
+                                     const LoadOptions& options);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_LOAD_MODEL_H_

@@ -1,0 +1,125 @@
+#include "server/serve_command.h"
+
+#include <sys/resource.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "engine/status.h"
+#include "server/load_model.h"
+#include "server/serve_options.h"
+#include "server/server.h"
+
+namespace hippodrome {
+namespace {
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "serve: %s\n", Message(status).c_str());
+  return 1;
+}
+
+// Running out of file descriptors would leave the gRPC listener deaf for good.
+void RaiseFileLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Must be called before threads start, so that all of them leave the signals to Wait().
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+  void Wait() {
+    int signal = 0;
+    sigwait(&set_, &signal);
+  }
+  // True if one came within 100 ms.
+  bool Poll() {
+    const timespec wait{0, 100 * 1000 * 1000};
+    return sigtimedwait(&set_, nullptr, &wait) > 0;
+  }
+
+ private:
+  sigset_t set_;
+};
+
+absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options) {
+  std::vector<ModelParts> models;
+  for (const ModelSource& source : options.models) {
+    std::printf("loading %s from %s\n", source.name.c_str(), source.directory.c_str());
+    std::fflush(stdout);
+    HIPPODROME_ASSIGN_OR_RETURN(ModelParts parts,
+                                LoadModel(source.name, source.directory, options.load));
+    models.push_back(std::move(parts));
+  }
+  return models;
+}
+
+void DrainUntilDone(Server& server, Signals& signals, std::chrono::seconds grace) {
+  std::atomic<bool> done = false;
+  std::thread drain([&] {
+    server.Drain(grace);
+    done.store(true);
+  });
+  while (!done.load()) {
+    if (signals.Poll()) server.Hurry();
+  }
+  drain.join();
+}
+
+int Serve(const ServeOptions& options) {
+  Signals signals;
+  RaiseFileLimit();
+  absl::StatusOr<std::vector<ModelParts>> models = LoadModels(options);
+  if (!models.ok()) return Fail(models.status());
+  absl::StatusOr<std::unique_ptr<Server>> server =
+      Server::Start(options.server, *std::move(models));
+  if (!server.ok()) return Fail(server.status());
+  std::printf("http listening on %s\n", (*server)->http_address().c_str());
+  std::printf("grpc listening on %s\n", (*server)->grpc_address().c_str());
+  std::fflush(stdout);
+  signals.Wait();
+  std::printf("stopping\n");
+  std::fflush(stdout);
+  DrainUntilDone(**server, signals, options.server.grace);
+  return 0;
+}
+
+}  // namespace
+
+int ServeCommand(int argc, char** argv) {
+  // Debian's Abseil is built with the detector on; it slows every lock inside gRPC.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  for (const std::string& argument : arguments) {
+    if (argument != "--help" && argument != "-h") continue;
+    std::fputs(kServeUsage, stdout);
+    return 0;
+  }
+  const absl::StatusOr<ServeOptions> options = ParseServeOptions(arguments);
+  if (!options.ok()) {
+    std::fprintf(stderr, "serve: %s\n%s", Message(options.status()).c_str(), kServeUsage);
+    return 2;
+  }
+  if (options->device == Device::kCuda) {
+    return Fail(Unavailable("--device cuda: this build has no CUDA backend, expected auto or cpu"));
+  }
+  return Serve(*options);
+}
+
+}  // namespace hippodrome

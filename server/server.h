@@ -1,0 +1,57 @@
+// The whole server: models, handlers, both transports, and their end.
+#ifndef HIPPODROME_SERVER_SERVER_H_
+#define HIPPODROME_SERVER_SERVER_H_
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/grpc_server.h"
+#include "server/handlers.h"
+#include "server/http_routes.h"
+#include "server/http_server.h"
+#include "server/metrics.h"
+#include "server/options.h"
+#include "server/served_model.h"
+
+namespace hippodrome {
+
+// Thread-safe.
+class Server {
+ public:
+  // Serves `models` at both addresses. REQUIRES: at least one model; names differ. Errors: those of
+  // HttpServer::Start() and GrpcServer::Start().
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                       std::vector<ModelParts> models);
+  // Stops at once, where Drain() was not called.
+  ~Server();
+
+  // HOST:PORT as bound.
+  const std::string& http_address() const { return http_->address(); }
+  const std::string& grpc_address() const { return grpc_->address(); }
+
+  // Says that it is not ready, refuses new requests with UNAVAILABLE, waits until those that are
+  // here have finished, or for `grace`, or until Hurry(); then ends the rest with an error and
+  // stops both transports.
+  void Drain(std::chrono::milliseconds grace);
+  // Ends the grace of Drain() now.
+  void Hurry() { hurry_.store(true); }
+
+ private:
+  Server(const ServerOptions& options, std::vector<ModelParts> models);
+  absl::Status StartTransports(const ServerOptions& options);
+
+  std::atomic<bool> hurry_ = false;
+  Metrics metrics_;
+  Handlers handlers_;
+  HttpRoutes routes_;
+  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<GrpcServer> grpc_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_SERVER_H_

@@ -1,0 +1,26 @@
+// The only place where errors become gRPC codes, HTTP statuses and error bodies.
+#ifndef HIPPODROME_SERVER_STATUS_MAP_H_
+#define HIPPODROME_SERVER_STATUS_MAP_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace hippodrome {
+
+// InvalidArgument("FIELD: MESSAGE"), remembering the field.
+absl::Status FieldError(const std::string& field, const std::string& message);
+// The field at fault, or "".
+std::string Field(const absl::Status& status);
+
+// The number of a gRPC status code.
+int GrpcCode(const absl::Status& status);
+int HttpStatus(const absl::Status& status);
+// The "type" of an OpenAI error: "invalid_request_error", ...
+const char* ErrorType(int http_status);
+// The "code" of an OpenAI error: the canonical name in lower case, "invalid_argument", ...
+std::string ErrorCode(const absl::Status& status);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_STATUS_MAP_H_
