@@ -17,7 +17,7 @@ namespace {
 static_assert(kKeyBlock == kPanelColumns, "a block of keys is multiplied as a panel");
 
 // Queries that share a gathered block of keys.
-constexpr int64_t kQueryBlock = 21 * kTileRows;
+constexpr int64_t kQueryBlock = 42 * kTileRows;
 
 struct Sequence {
   const AttentionShape& shape;
@@ -103,12 +103,12 @@ void LoadKeys(const Sequence& s, int64_t head, int64_t begin, int64_t count, Wor
 void AttendTile(const Workspace& w, RunningSoftmax* softmax, int64_t head_dim, int64_t first,
                 int rows, int64_t position, int64_t begin, bool first_block) {
   TileF32({w.q + first * head_dim, head_dim, w.keys, head_dim, rows, false, w.scores});
+  float factors[kTileRows];
+  ExtendSoftmax(w.scores, rows, position + 1 - begin, softmax + first, factors);
   for (int r = 0; r < rows; ++r) {
-    const int64_t visible = std::clamp<int64_t>(position + r + 1 - begin, 0, kKeyBlock);
-    const float factor = ExtendSoftmax(w.scores + r * kKeyBlock, visible, softmax[first + r]);
-    if (factor == 1 || first_block) continue;
+    if (factors[r] == 1 || first_block) continue;
     for (int64_t p = 0; p < w.panels; ++p) {
-      Scale(factor, kPanelColumns, w.sums + (p * kQueryBlock + first + r) * kPanelColumns);
+      Scale(factors[r], kPanelColumns, w.sums + (p * kQueryBlock + first + r) * kPanelColumns);
     }
   }
   for (int64_t p = 0; p < w.panels; ++p) {

@@ -29,6 +29,16 @@ void StoreKeyValue(const AttentionShape& shape, const PagedRows& pages, const Qu
   std::copy_n(query.q + 2 * d, shape.head_dim, key + pages.value_offset());
 }
 
+KeyRows FindRows(const AttentionShape& shape, const PagedRows& pages, const Query& query,
+                 int64_t begin) {
+  KeyRows rows;
+  rows.count = std::clamp<int64_t>(query.position + 1 - begin, 0, kKeyBlock);
+  rows.head_dim = shape.head_dim;
+  rows.value_offset = pages.value_offset();
+  pages.FindKeys(query.page_table, query.head, begin, rows.count, rows.keys);
+  return rows;
+}
+
 void Attend(const AttentionShape& shape, const PagedRows& pages, const Query& query) {
   float* q = ThreadScratch<float>(ScratchUse::kAttentionTile, shape.head_dim);
   Rotate(query.q, query.turns, shape.rotary_dim / 2, shape.head_dim, q);
@@ -36,14 +46,15 @@ void Attend(const AttentionShape& shape, const PagedRows& pages, const Query& qu
 
   std::fill_n(query.o, shape.head_dim, 0.0f);
   RunningSoftmax softmax;
+  KeyRows rows = FindRows(shape, pages, query, 0);
   for (int64_t begin = 0; begin <= query.position; begin += kKeyBlock) {
-    const int64_t count = std::min(kKeyBlock, query.position + 1 - begin);
-    const float* keys[kKeyBlock];
+    const KeyRows next = FindRows(shape, pages, query, begin + kKeyBlock);
     float scores[kKeyBlock];
-    pages.FindKeys(query.page_table, query.head, begin, count, keys);
-    ScoreKeys(q, keys, count, shape.head_dim, scores);
-    const float factor = ExtendSoftmax(scores, count, softmax);
-    AddValues(scores, keys, pages.value_offset(), count, shape.head_dim, factor, query.o);
+    ScoreKeys(q, rows, scores);
+    float factor;
+    ExtendSoftmax(scores, 1, rows.count, &softmax, &factor);
+    AddValues(scores, rows, factor, next, query.o);
+    rows = next;
   }
   Scale(1 / softmax.total, shape.head_dim, query.o);
 }

@@ -1,6 +1,8 @@
 #include "kernels/cpu/sample.h"
 
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -13,7 +15,7 @@
 namespace hippodrome::cpu {
 namespace {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // A token that may be drawn. The weight is relative to the most likely token's.
 struct Candidate {
@@ -22,25 +24,25 @@ struct Candidate {
   float weight;
 };
 
-// One row in weights, and how many tokens it has.
+// One row: logits, their weights, and the sum of these.
 struct Row {
   const float* logits;
   const float* weights;
   int64_t vocab;
+  double total;
 };
 
-// The candidates of the given tokens, most likely first, the smallest id first among equals.
-std::vector<Candidate> Sorted(const Row& row, const std::vector<int32_t>& tokens) {
+// Most likely first, the smallest id first among equals.
+bool Before(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+}
+
+std::vector<Candidate> Candidates(const Row& row, const std::vector<int32_t>& tokens) {
   std::vector<Candidate> candidates;
   candidates.reserve(tokens.size());
   for (int32_t token : tokens) {
-    if (row.weights[token] > 0) {
-      candidates.push_back({token, row.logits[token], row.weights[token]});
-    }
+    candidates.push_back({token, row.logits[token], row.weights[token]});
   }
-  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
-  });
   return candidates;
 }
 
@@ -50,22 +52,42 @@ double Total(const std::vector<Candidate>& candidates) {
   return total;
 }
 
-// The number of leading candidates whose weights first reach `mass`; all of them if they do not.
-size_t CountReaching(const std::vector<Candidate>& candidates, double mass) {
-  double sum = 0;
-  size_t count = 0;
-  while (count < candidates.size() && sum < mass) sum += candidates[count++].weight;
-  return std::max<size_t>(count, 1);
+// A place in the descending order of tokens: the token there and the weight up to and with it.
+struct Place {
+  int32_t token;
+  double sum;
+};
+
+// Where the running sum over `candidates`, begun with `sum`, reaches `mass`, or passes it if
+// `beyond`; the last with any weight if rounding leaves the mass beyond the end.
+Place Walk(const std::vector<Candidate>& candidates, double sum, double mass, bool beyond) {
+  Place place = {candidates.front().token, sum};
+  for (const Candidate& c : candidates) {
+    if (c.weight == 0) break;
+    place = {c.token, place.sum + c.weight};
+    if (beyond ? place.sum > mass : place.sum >= mass) break;
+  }
+  return place;
 }
 
-// The candidate at which the running sum passes `mass`; the last if rounding leaves it beyond.
-int32_t TokenAt(const std::vector<Candidate>& candidates, double mass) {
-  double sum = 0;
-  for (const Candidate& c : candidates) {
-    sum += c.weight;
-    if (sum > mass) return c.token;
+// The same over all tokens, of which only those near the place are sorted: bisects over the bits of
+// a weight, which order like the weights, until few lie between.
+Place FindPlace(const Row& row, double mass, bool beyond) {
+  mass = std::min(mass, row.total);  // sums in another order may have come out larger
+  uint32_t low = 1;                  // the weights from here on reach the mass
+  uint32_t high = std::bit_cast<uint32_t>(1.0f) + 1;  // and those from here on do not
+  constexpr uint32_t kNear = 1 << 13;                 // a thousandth of the weight
+  while (high - low > kNear) {
+    const uint32_t middle = low + (high - low) / 2;
+    const bool reaches = SumAtLeast(row.weights, row.vocab, std::bit_cast<float>(middle)) >= mass;
+    (reaches ? low : high) = middle;
   }
-  return candidates.back().token;
+  std::vector<Candidate> near =
+      Candidates(row, FindBetween(row.weights, row.vocab, std::bit_cast<float>(low),
+                                  std::bit_cast<float>(high - 1)));
+  std::sort(near.begin(), near.end(), Before);
+  const double above = SumAtLeast(row.weights, row.vocab, std::bit_cast<float>(high));
+  return Walk(near, above, mass, beyond);
 }
 
 // A logit that the k-th largest reaches at least: the k-th largest among maxima of groups.
@@ -75,57 +97,52 @@ float TopKFloor(const Row& row, int64_t k) {
   for (int64_t i = 0; i < row.vocab; i += kGroup) {
     maxima.push_back(LargestLogit(row.logits + i, std::min(kGroup, row.vocab - i)));
   }
-  if (k > static_cast<int64_t>(maxima.size())) return kMinusInfinity;
+  if (k > static_cast<int64_t>(maxima.size())) return -kInfinity;
   std::nth_element(maxima.begin(), maxima.begin() + (k - 1), maxima.end(), std::greater<>());
   return maxima[static_cast<size_t>(k - 1)];
 }
 
-std::vector<Candidate> TopK(const Row& row, int64_t k, float min_p) {
+// The k first tokens in order.
+std::vector<Candidate> TopK(const Row& row, int64_t k) {
   std::vector<Candidate> candidates =
-      Sorted(row, FindAtLeast(row.logits, row.vocab, TopKFloor(row, k)));
-  candidates.resize(std::min(candidates.size(), static_cast<size_t>(k)));
-  std::erase_if(candidates, [&](const Candidate& c) { return c.weight < min_p; });
+      Candidates(row, FindBetween(row.logits, row.vocab, TopKFloor(row, k), kInfinity));
+  if (k < static_cast<int64_t>(candidates.size())) {
+    std::nth_element(candidates.begin(), candidates.begin() + k, candidates.end(), Before);
+    candidates.resize(static_cast<size_t>(k));
+  }
+  std::sort(candidates.begin(), candidates.end(), Before);
   return candidates;
 }
 
-// The most likely candidates of weight min_p and more, enough of them to weigh `mass` together:
-// few have to be sorted where the distribution is peaked.
-std::vector<Candidate> Heaviest(const Row& row, float min_p, double mass) {
-  // Room for the sums' rounding, which differs from that of the running sum in order.
-  const double enough = mass * (1 + 1e-6);
-  float floor = 0.25f;
-  while (floor > min_p && floor > 0x1p-100f && SumAtLeast(row.weights, row.vocab, floor) < enough) {
-    floor *= 0.25f;
-  }
-  if (floor <= 0x1p-100f) floor = 0;
-  return Sorted(row, FindAtLeast(row.weights, row.vocab, std::max(floor, min_p)));
+// Both samplers cut the descending order where min_p and top_p say so and draw from its beginning.
+int32_t SampleTopK(const Row& row, const SamplingParameters& p, double draw) {
+  std::vector<Candidate> candidates = TopK(row, p.top_k);
+  std::erase_if(candidates, [&](const Candidate& c) { return c.weight < p.min_p; });
+  double total = Total(candidates);
+  if (p.top_p < 1) total = Walk(candidates, 0, p.top_p * total, false).sum;
+  return Walk(candidates, 0, draw * total, true).token;
+}
+
+int32_t SampleAll(const Row& row, const SamplingParameters& p, double draw) {
+  double total = row.total;
+  if (p.min_p > 0) total = SumAtLeast(row.weights, row.vocab, p.min_p);
+  if (p.top_p < 1) total = FindPlace(row, p.top_p * total, false).sum;
+  return FindPlace(row, draw * total, true).token;
 }
 
 int32_t SampleRow(const float* logits, int64_t vocab, const SamplingParameters& p,
                   int64_t position) {
   const float max = LargestLogit(logits, vocab);
-  if (max == kMinusInfinity) return 0;
+  if (max == -kInfinity) return 0;
   if (!(p.temperature > 0)) {
     return static_cast<int32_t>(std::find(logits, logits + vocab, max) - logits);
   }
   float* weights = ThreadScratch<float>(ScratchUse::kSampleWeights, vocab);
-  double total = LogitWeights(logits, vocab, max, p.temperature, weights);
-  const Row row = {logits, weights, vocab};
+  const double total = LogitWeights(logits, vocab, max, p.temperature, weights);
+  const Row row = {logits, weights, vocab, total};
   const double draw = CounterUniform(p.seed, static_cast<uint64_t>(position));
-
-  std::vector<Candidate> candidates;
-  if (p.top_k > 0 && p.top_k < vocab) {
-    candidates = TopK(row, p.top_k, p.min_p);
-    total = Total(candidates);
-  } else {
-    if (p.min_p > 0) total = SumAtLeast(weights, vocab, p.min_p);
-    candidates = Heaviest(row, p.min_p, (p.top_p < 1 ? p.top_p : draw) * total);
-  }
-  if (p.top_p < 1) {
-    candidates.resize(CountReaching(candidates, p.top_p * total));
-    total = Total(candidates);
-  }
-  return TokenAt(candidates, draw * total);
+  if (p.top_k > 0 && p.top_k < vocab) return SampleTopK(row, p, draw);
+  return SampleAll(row, p, draw);
 }
 
 }  // namespace

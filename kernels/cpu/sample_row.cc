@@ -76,18 +76,20 @@ double SumAtLeast(const float* weights, int64_t n, float floor) {
   });
 }
 
-std::vector<int32_t> FindAtLeast(const float* values, int64_t n, float floor) {
+std::vector<int32_t> FindBetween(const float* values, int64_t n, float floor, float ceiling) {
   const D d;
   const V least = hn::Set(d, floor);
+  const V most = hn::Set(d, ceiling);
   std::vector<int32_t> found;
   const auto collect = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      if (values[i] >= floor) found.push_back(static_cast<int32_t>(i));
+      if (values[i] >= floor && values[i] <= ceiling) found.push_back(static_cast<int32_t>(i));
     }
   };
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    if (!hn::AllFalse(d, hn::Ge(hn::LoadU(d, values + i), least))) collect(i, i + kLanes);
+    const V v = hn::LoadU(d, values + i);
+    if (!hn::AllFalse(d, hn::And(hn::Ge(v, least), hn::Le(v, most)))) collect(i, i + kLanes);
   }
   collect(i, n);
   return found;
@@ -103,7 +105,7 @@ namespace hippodrome::cpu {
 HWY_EXPORT(LargestLogit);
 HWY_EXPORT(LogitWeights);
 HWY_EXPORT(SumAtLeast);
-HWY_EXPORT(FindAtLeast);
+HWY_EXPORT(FindBetween);
 
 float LargestLogit(const float* logits, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(LargestLogit)(logits, n);
@@ -117,8 +119,8 @@ double SumAtLeast(const float* weights, int64_t n, float floor) {
   return HWY_DYNAMIC_DISPATCH(SumAtLeast)(weights, n, floor);
 }
 
-std::vector<int32_t> FindAtLeast(const float* values, int64_t n, float floor) {
-  return HWY_DYNAMIC_DISPATCH(FindAtLeast)(values, n, floor);
+std::vector<int32_t> FindBetween(const float* values, int64_t n, float floor, float ceiling) {
+  return HWY_DYNAMIC_DISPATCH(FindBetween)(values, n, floor, ceiling);
 }
 
 }  // namespace hippodrome::cpu

@@ -17,8 +17,8 @@ double LogitWeights(const float* logits, int64_t n, float max, float temperature
 // The sum of the weights of `floor` and more.
 double SumAtLeast(const float* weights, int64_t n, float floor);
 
-// The indices of the values of `floor` and more, ascending; NaN is none of them.
-std::vector<int32_t> FindAtLeast(const float* values, int64_t n, float floor);
+// The indices of the values in [floor, ceiling], ascending; NaN is none of them.
+std::vector<int32_t> FindBetween(const float* values, int64_t n, float floor, float ceiling);
 
 }  // namespace hippodrome::cpu
 

@@ -18,13 +18,15 @@ using V = hn::Vec<D>;
 constexpr int64_t kLanes = hn::MaxLanes(D());
 static_assert(kKeyBlock % kLanes == 0);
 
-float ExtendSoftmax(float* scores, int64_t count, RunningSoftmax& softmax) {
+HWY_INLINE float ExtendRow(float* scores, int64_t count, RunningSoftmax& softmax) {
+  const D d;
+  for (int64_t s = std::max<int64_t>(count, 0); s < kKeyBlock; ++s) {
+    scores[s] = -std::numeric_limits<float>::infinity();
+  }
   if (count <= 0) {
-    std::fill_n(scores, kKeyBlock, 0.0f);
+    for (int64_t s = 0; s < kKeyBlock; ++s) scores[s] = 0;
     return 1;
   }
-  const D d;
-  std::fill(scores + count, scores + kKeyBlock, -std::numeric_limits<float>::infinity());
   V highest = hn::Set(d, softmax.max);
   for (int64_t s = 0; s < kKeyBlock; s += kLanes) {
     highest = hn::Max(highest, hn::LoadU(d, scores + s));
@@ -40,6 +42,13 @@ float ExtendSoftmax(float* scores, int64_t count, RunningSoftmax& softmax) {
   softmax.max = hn::GetLane(max);
   softmax.total = softmax.total * factor + hn::GetLane(hn::SumOfLanes(d, sum));
   return factor;
+}
+
+void ExtendSoftmax(float* scores, int64_t rows, int64_t count, RunningSoftmax* softmax,
+                   float* factors) {
+  for (int64_t r = 0; r < rows; ++r) {
+    factors[r] = ExtendRow(scores + r * kKeyBlock, count + r, softmax[r]);
+  }
 }
 
 HWY_INLINE float Dot(const float* a, const float* b, int64_t n) {
@@ -59,43 +68,50 @@ HWY_INLINE float Dot(const float* a, const float* b, int64_t n) {
   return sum;
 }
 
-void ScoreKeys(const float* q, const float* const* keys, int64_t count, int64_t head_dim,
-               float* scores) {
-  for (int64_t s = 0; s < count; ++s) scores[s] = Dot(q, keys[s], head_dim);
+HWY_INLINE void Fetch(const float* row, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(row + i);
 }
 
-// kVectors vectors of the output in registers.
+void ScoreKeys(const float* q, const KeyRows& rows, float* scores) {
+  for (int64_t s = 0; s < rows.count; ++s) {
+    Fetch(rows.keys[s] + rows.value_offset, rows.head_dim);
+    scores[s] = Dot(q, rows.keys[s], rows.head_dim);
+  }
+}
+
+// Columns [column, column + kVectors * Lanes(d)) of the output, in registers.
 template <int kVectors, class DV>
-HWY_INLINE void AddColumns(DV d, const float* p, const float* const* keys, int64_t offset,
-                           int64_t count, float factor, float* o) {
+HWY_INLINE void AddColumns(DV d, const float* p, const KeyRows& rows, int64_t column, float factor,
+                           const KeyRows& next, float* o) {
   const int64_t lanes = hn::Lanes(d);
+  const int64_t offset = rows.value_offset + column;
   hn::Vec<DV> sums[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
-    sums[v] = hn::Mul(hn::LoadU(d, o + v * lanes), hn::Set(d, factor));
+    sums[v] = hn::Mul(hn::LoadU(d, o + column + v * lanes), hn::Set(d, factor));
   }
-  for (int64_t s = 0; s < count; ++s) {
+  for (int64_t s = 0; s < rows.count; ++s) {
+    if (column == 0 && s < next.count) Fetch(next.keys[s], next.head_dim);
     const auto weight = hn::Set(d, p[s]);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      sums[v] = hn::MulAdd(weight, hn::LoadU(d, keys[s] + offset + v * lanes), sums[v]);
+      sums[v] = hn::MulAdd(weight, hn::LoadU(d, rows.keys[s] + offset + v * lanes), sums[v]);
     }
   }
 #pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, o + v * lanes);
+  for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, o + column + v * lanes);
 }
 
-void AddValues(const float* p, const float* const* keys, int64_t value_offset, int64_t count,
-               int64_t head_dim, float factor, float* o) {
-  int64_t i = 0;
-  for (; i + 4 * kLanes <= head_dim; i += 4 * kLanes) {
-    AddColumns<4>(D(), p, keys, value_offset + i, count, factor, o + i);
+void AddValues(const float* p, const KeyRows& rows, float factor, const KeyRows& next, float* o) {
+  int64_t column = 0;
+  for (; column + 4 * kLanes <= rows.head_dim; column += 4 * kLanes) {
+    AddColumns<4>(D(), p, rows, column, factor, next, o);
   }
-  for (; i + kLanes <= head_dim; i += kLanes) {
-    AddColumns<1>(D(), p, keys, value_offset + i, count, factor, o + i);
+  for (; column + kLanes <= rows.head_dim; column += kLanes) {
+    AddColumns<1>(D(), p, rows, column, factor, next, o);
   }
-  for (; i < head_dim; ++i) {
-    AddColumns<1>(HWY_CAPPED(float, 1)(), p, keys, value_offset + i, count, factor, o + i);
+  for (; column < rows.head_dim; ++column) {
+    AddColumns<1>(HWY_CAPPED(float, 1)(), p, rows, column, factor, next, o);
   }
 }
 
@@ -115,18 +131,17 @@ HWY_EXPORT(ScoreKeys);
 HWY_EXPORT(AddValues);
 HWY_EXPORT(Scale);
 
-float ExtendSoftmax(float* scores, int64_t count, RunningSoftmax& softmax) {
-  return HWY_DYNAMIC_DISPATCH(ExtendSoftmax)(scores, count, softmax);
+void ExtendSoftmax(float* scores, int64_t rows, int64_t count, RunningSoftmax* softmax,
+                   float* factors) {
+  HWY_DYNAMIC_DISPATCH(ExtendSoftmax)(scores, rows, count, softmax, factors);
 }
 
-void ScoreKeys(const float* q, const float* const* keys, int64_t count, int64_t head_dim,
-               float* scores) {
-  HWY_DYNAMIC_DISPATCH(ScoreKeys)(q, keys, count, head_dim, scores);
+void ScoreKeys(const float* q, const KeyRows& rows, float* scores) {
+  HWY_DYNAMIC_DISPATCH(ScoreKeys)(q, rows, scores);
 }
 
-void AddValues(const float* p, const float* const* keys, int64_t value_offset, int64_t count,
-               int64_t head_dim, float factor, float* o) {
-  HWY_DYNAMIC_DISPATCH(AddValues)(p, keys, value_offset, count, head_dim, factor, o);
+void AddValues(const float* p, const KeyRows& rows, float factor, const KeyRows& next, float* o) {
+  HWY_DYNAMIC_DISPATCH(AddValues)(p, rows, factor, next, o);
 }
 
 void Scale(float factor, int64_t n, float* x) { HWY_DYNAMIC_DISPATCH(Scale)(factor, n, x); }

@@ -17,18 +17,27 @@ struct RunningSoftmax {
   float total = 0;
 };
 
-// Turns the first `count` of the kKeyBlock scores into exp(score - max), with the maximum over this
-// and earlier blocks, and the others into zeros. Returns the factor that brings what was summed
-// with the earlier maximum to the new one.
-float ExtendSoftmax(float* scores, int64_t count, RunningSoftmax& softmax);
+// For each of `rows` rows of kKeyBlock scores, of which row r has count + r visible ones (clamped
+// to what exists): turns those into exp(score - max), with the maximum over this and earlier
+// blocks, and the others into zeros. factors[r] brings what row r summed with its earlier maximum
+// to the new one.
+void ExtendSoftmax(float* scores, int64_t rows, int64_t count, RunningSoftmax* softmax,
+                   float* factors);
 
-// scores[s] = q . keys[s] for s < count.
-void ScoreKeys(const float* q, const float* const* keys, int64_t count, int64_t head_dim,
-               float* scores);
+// The rows of one head that a block covers: count <= kKeyBlock keys of head_dim elements, each with
+// its value `value_offset` elements later.
+struct KeyRows {
+  const float* keys[kKeyBlock];
+  int64_t count;
+  int64_t head_dim;
+  int64_t value_offset;
+};
 
-// o = o * factor + sum_{s < count} p[s] values[s], where values[s] = keys[s] + value_offset.
-void AddValues(const float* p, const float* const* keys, int64_t value_offset, int64_t count,
-               int64_t head_dim, float factor, float* o);
+// scores[s] = q . key_s for s < count. Meanwhile the values are fetched.
+void ScoreKeys(const float* q, const KeyRows& rows, float* scores);
+
+// o = o * factor + sum_{s < count} p[s] value_s. Meanwhile the keys of `next` are fetched.
+void AddValues(const float* p, const KeyRows& rows, float factor, const KeyRows& next, float* o);
 
 // x *= factor for n elements.
 void Scale(float factor, int64_t n, float* x);
