@@ -68,19 +68,21 @@ DiagonalModes Discretize(const H3Parameters& p) {
   return modes;
 }
 
-std::vector<double> DiagonalKernel(const DiagonalModes& modes, int64_t length) {
-  std::vector<double> kernel;
-  kernel.reserve(static_cast<size_t>(modes.heads * length));
+std::vector<double> DiagonalKernel(const H3Parameters& parameters, int64_t length) {
+  const DiagonalModes modes = Discretize(parameters);
+  std::vector<double> kernel(static_cast<size_t>(modes.heads * length));
   for (int64_t h = 0; h < modes.heads; ++h) {
-    const int64_t first = h * modes.modes;
-    ModeStepper head(modes.da.data() + first, modes.weights.data() + first, modes.modes);
-    for (int64_t l = 0; l < length; ++l) kernel.push_back(head.Next());
+    HeadKernel(
+        modes, h,
+        std::span(kernel).subspan(static_cast<size_t>(h * length), static_cast<size_t>(length)));
   }
   return kernel;
 }
 
-std::vector<double> DiagonalKernel(const H3Parameters& parameters, int64_t length) {
-  return DiagonalKernel(Discretize(parameters), length);
+void HeadKernel(const DiagonalModes& modes, int64_t head, std::span<double> kernel) {
+  const int64_t first = head * modes.modes;
+  ModeStepper stepper(modes.da.data() + first, modes.weights.data() + first, modes.modes);
+  for (double& value : kernel) value = stepper.Next();
 }
 
 std::vector<double> ShiftTaps(const H3Parameters& p) {

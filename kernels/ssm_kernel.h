@@ -5,6 +5,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -24,8 +25,10 @@ struct DiagonalModes {
 DiagonalModes Discretize(const H3Parameters& parameters);
 
 // K[l] = 2 Re sum_n C_n dB_n dA_n^l, [H, length]. Relative error to max |K| below 1e-15 length.
-std::vector<double> DiagonalKernel(const DiagonalModes& modes, int64_t length);
 std::vector<double> DiagonalKernel(const H3Parameters& parameters, int64_t length);
+
+// The first kernel.size() points of the kernel of one head.
+void HeadKernel(const DiagonalModes& modes, int64_t head, std::span<double> kernel);
 
 // taps[j] = sum_n B[n] C[n + j], [d, N]: the kernel of the shift SSM without its skip, zero for
 // j >= N.

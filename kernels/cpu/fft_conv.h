@@ -18,6 +18,10 @@ namespace hippodrome::cpu {
 void ConvolveTile(const FftPlan& plan, const float* spectrum, const float* x, int64_t x_stride,
                   float* y, int64_t y_stride, float* work);
 
+// The spectrum, in working order and not scaled, of 16 channels. x: [plan.length(), kTileChannels];
+// work: plan.work_floats(). Dividing x by plan.length() beforehand makes it a kernel's spectrum.
+void TransformTile(const FftPlan& plan, const float* x, float* spectrum, float* work);
+
 // Kernels of C channels, kept as spectra.
 class LongConv {
  public:

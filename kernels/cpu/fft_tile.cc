@@ -1,5 +1,5 @@
-// ConvolveTile for every vector width. A point of a tile is [re of 16 channels | im of 16
-// channels].
+// TransformTile and ConvolveTile for every vector width. A point of a tile is [re of 16 channels |
+// im of 16 channels].
 #include "kernels/cpu/fft_conv.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -230,20 +230,55 @@ HWY_INLINE void Product8(float* data, const float* spectrum) {
   }
 }
 
-// Stages `stage` and below of one block, forward, times the spectrum, and back. Depth first, so
-// that small blocks stay in the nearest cache.
-void Block(const FftStage* stage, float* data, const float* spectrum) {
-  const bool eight = stage->radix == 8;
-  eight ? ForwardStage<8>(*stage, data) : ForwardStage<4>(*stage, data);
+// The last forward stage of eight neighbours, written to `spectrum`.
+HWY_INLINE void LastForward8(const float* data, float* spectrum) {
+  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
+    Complex z[8];
+    HWY_UNROLL(8)
+    for (int j = 0; j < 8; ++j) z[j] = Load(data + lane + j * kPoint);
+    Butterfly8<false>(z);
+    HWY_UNROLL(8)
+    for (int k = 0; k < 8; ++k) Store(z[k], spectrum + lane + k * kPoint);
+  }
+}
+
+void Forward(const FftStage& stage, float* data) {
+  stage.radix == 8 ? ForwardStage<8>(stage, data) : ForwardStage<4>(stage, data);
+}
+
+void Inverse(const FftStage& stage, float* data) {
+  stage.radix == 8 ? InverseStage<8>(stage, data) : InverseStage<4>(stage, data);
+}
+
+// Stages `stage` and below of one block, forward.
+void TransformBlock(const FftStage* stage, float* data, float* spectrum) {
+  if (stage->length == 8) return LastForward8(data, spectrum);
+  Forward(*stage, data);
   const int64_t points = stage->length / stage->radix;
   for (int64_t at = 0; at < stage->length; at += points) {
-    if (points == 8) {
-      Product8(data + at * kPoint, spectrum + at * kPoint);
-    } else {
-      Block(stage + 1, data + at * kPoint, spectrum + at * kPoint);
-    }
+    TransformBlock(stage + 1, data + at * kPoint, spectrum + at * kPoint);
   }
-  eight ? InverseStage<8>(*stage, data) : InverseStage<4>(*stage, data);
+}
+
+// Stages `stage` and below of one block, forward, times the spectrum, and back. Depth first, so
+// that small blocks stay in the nearest cache.
+void ConvolveBlock(const FftStage* stage, float* data, const float* spectrum) {
+  if (stage->length == 8) return Product8(data, spectrum);
+  Forward(*stage, data);
+  const int64_t points = stage->length / stage->radix;
+  for (int64_t at = 0; at < stage->length; at += points) {
+    ConvolveBlock(stage + 1, data + at * kPoint, spectrum + at * kPoint);
+  }
+  Inverse(*stage, data);
+}
+
+void TransformTile(const FftPlan& plan, const float* x, float* spectrum, float* work) {
+  FirstStage(plan, x, kTileChannels, work);
+  const int64_t points = plan.length() / 8;
+  for (int64_t k = 0; k < 8; ++k) {
+    TransformBlock(&plan.stages()[1], work + k * plan.block_stride(),
+                   spectrum + k * points * kPoint);
+  }
 }
 
 void ConvolveTile(const FftPlan& plan, const float* spectrum, const float* x, int64_t x_stride,
@@ -251,13 +286,8 @@ void ConvolveTile(const FftPlan& plan, const float* spectrum, const float* x, in
   FirstStage(plan, x, x_stride, work);
   const int64_t points = plan.length() / 8;
   for (int64_t k = 0; k < 8; ++k) {
-    float* block = work + k * plan.block_stride();
-    const float* block_spectrum = spectrum + k * points * kPoint;
-    if (points == 8) {
-      Product8(block, block_spectrum);
-    } else {
-      Block(&plan.stages()[1], block, block_spectrum);
-    }
+    ConvolveBlock(&plan.stages()[1], work + k * plan.block_stride(),
+                  spectrum + k * points * kPoint);
   }
   LastStage(plan, work, y, y_stride);
 }
@@ -269,7 +299,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hippodrome::cpu {
 
+HWY_EXPORT(TransformTile);
 HWY_EXPORT(ConvolveTile);
+
+void TransformTile(const FftPlan& plan, const float* x, float* spectrum, float* work) {
+  HWY_DYNAMIC_DISPATCH(TransformTile)(plan, x, spectrum, work);
+}
 
 void ConvolveTile(const FftPlan& plan, const float* spectrum, const float* x, int64_t x_stride,
                   float* y, int64_t y_stride, float* work) {
