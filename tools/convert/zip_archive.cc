@@ -108,7 +108,16 @@ absl::Status ZipArchive::Read(const Entry& entry, uint64_t offset, std::span<std
     position_ += static_cast<uint64_t>(count);
     out = out.subspan(static_cast<size_t>(count));
   }
-  return absl::OkStatus();
+  return position_ == entry.bytes ? CheckEnd() : absl::OkStatus();
+}
+
+// The library compares the CRC when it is asked for more than there is.
+absl::Status ZipArchive::CheckEnd() {
+  std::byte extra;
+  if (zip_fread(open_, &extra, 1) == 0) return absl::OkStatus();
+  const std::string reason = zip_file_strerror(open_);
+  CloseEntry();
+  return InvalidArgument("damaged zip entry: " + reason);
 }
 
 }  // namespace hippodrome

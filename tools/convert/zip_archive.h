@@ -41,6 +41,7 @@ class ZipArchive {
   ZipArchive(zip* archive, uint64_t file_bytes) : archive_(archive), file_bytes_(file_bytes) {}
   absl::Status ListEntries();
   absl::Status OpenEntry(const Entry& entry, uint64_t offset);
+  absl::Status CheckEnd();
   void CloseEntry();
 
   zip* archive_;
