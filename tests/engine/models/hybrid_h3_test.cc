@@ -15,8 +15,8 @@
 namespace hippodrome {
 namespace {
 
-std::vector<float> Run(Backend& backend, const HybridH3& model, const std::vector<int32_t>& ids,
-                       const ForwardMode& mode) {
+std::vector<float> Logits(Backend& backend, const HybridH3& model, const std::vector<int32_t>& ids,
+                          const ForwardMode& mode) {
   std::vector<float> logits;
   const absl::Status status =
       Forward(backend, model, ids, mode, [&](int64_t first, std::span<const float> rows) {
@@ -98,11 +98,11 @@ TEST_P(HybridH3Test, EveryWayThroughTheModelAgreesWithTheReference) {
   const auto truth = MakeTestModel(*reference, GetParam().config);
   for (const int64_t length : {1, 7, 65, 600}) {
     const auto ids = RandomIds(length, GetParam().config.vocab_size, 17);
-    const auto expected = Run(*reference, *truth, ids, {});
-    ExpectNear(Run(*cpu, *model, ids, {}), expected, "prefill of " + std::to_string(length));
-    ExpectNear(Run(*cpu, *model, ids, {.step = true}), expected, "steps");
+    const auto expected = Logits(*reference, *truth, ids, {});
+    ExpectNear(Logits(*cpu, *model, ids, {}), expected, "prefill of " + std::to_string(length));
+    ExpectNear(Logits(*cpu, *model, ids, {.step = true}), expected, "steps");
     for (const int64_t chunk : {1, 7, 64, 300}) {
-      ExpectNear(Run(*cpu, *model, ids, {.chunk = chunk}), expected,
+      ExpectNear(Logits(*cpu, *model, ids, {.chunk = chunk}), expected,
                  "chunks of " + std::to_string(chunk));
     }
   }
@@ -117,8 +117,8 @@ TEST(HybridH3Test, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   const auto model = MakeTestModel(*cpu, TinyConfig(), DType::kBF16);
   const auto truth = MakeTestModel(*reference, TinyConfig(), DType::kBF16);
   const auto ids = RandomIds(100, 40, 5);
-  const auto actual = Run(*cpu, *model, ids, {});
-  const auto expected = Run(*reference, *truth, ids, {});
+  const auto actual = Logits(*cpu, *model, ids, {});
+  const auto expected = Logits(*reference, *truth, ids, {});
   // Both round activations to bf16 before each product; where f32 and f64 fall on different sides
   // of a rounding border, one activation differs by 2^-8 of its size. The mean tells a wrong kernel
   // from that noise.

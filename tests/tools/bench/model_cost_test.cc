@@ -1,0 +1,44 @@
+#include "tools/bench/model_cost.h"
+
+#include <gtest/gtest.h>
+
+namespace hippodrome {
+namespace {
+
+// The published 125M shape.
+H3Config Small() {
+  H3Config config;
+  config.d_model = 768;
+  config.n_layer = 12;
+  config.d_inner = 3072;
+  config.vocab_size = 50257;
+  config.padded_vocab_size = 50264;
+  config.d_state = 64;
+  config.attention_layers = {6};
+  config.attention_heads = 12;
+  return config;
+}
+
+TEST(ModelCostTest, PrefillCountsTheMatricesOnceForEachTokenAndTheHeadOnce) {
+  const Cost cost = PrefillCost(Small(), 512, DType::kBF16);
+  const double matrices = 12.0 * 12 * 768 * 768;  // 12 d^2 per layer
+  const double head = 50264.0 * 768;
+  EXPECT_DOUBLE_EQ(cost.flops, 2 * matrices * 512 + 2 * head + 2.0 * 512 * 512 * 768);
+  EXPECT_DOUBLE_EQ(cost.bytes, 2 * (matrices + head));
+}
+
+TEST(ModelCostTest, DecodeReadsWeightsOnceAndStatesForEachSequence) {
+  const int64_t state = 11 * 768 * 512;
+  const Cost one = DecodeCost(Small(), 1, 512, DType::kF32, state);
+  const Cost many = DecodeCost(Small(), 9, 512, DType::kF32, state);
+  // Modes both ways, the ring once, 2 d f32 for each cached token of the one attention layer.
+  const double per_sequence = 2.0 * state - 11.0 * 768 * 64 * 4 + 512.0 * 2 * 768 * 4;
+  EXPECT_DOUBLE_EQ((many.bytes - one.bytes) / 8, per_sequence);
+  EXPECT_DOUBLE_EQ(many.flops, 9 * one.flops);
+  const double weights = 4 * (12.0 * 12 * 768 * 768 + 50264.0 * 768);
+  EXPECT_GT(one.bytes, weights + per_sequence);
+  EXPECT_LT(one.bytes, 1.05 * weights + per_sequence);
+}
+
+}  // namespace
+}  // namespace hippodrome
