@@ -30,8 +30,8 @@ ThreadPool::ThreadPool(int threads) {
 
 ThreadPool::~ThreadPool() {
   stop_.store(true);
-  generation_.fetch_add(1);
-  generation_.notify_all();
+  loops_.fetch_add(1);
+  loops_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -42,12 +42,13 @@ void ThreadPool::Run(int64_t count, const std::function<void(int64_t, int)>& tas
   }
   task_ = &task;
   count_ = count;
-  next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  done_.store(0, std::memory_order_relaxed);
+  const uint64_t loop = loops_.load(std::memory_order_relaxed) + 1;
+  unclaimed_.store(loop << 32 | static_cast<uint64_t>(count), std::memory_order_release);
+  loops_.store(static_cast<uint32_t>(loop), std::memory_order_release);
+  loops_.notify_all();
   Drain(0);
-  for (int spins = 0; busy_.load(std::memory_order_acquire) != 0;) {
+  for (int spins = 0; done_.load(std::memory_order_acquire) != count;) {
     if (++spins < kSpins) {
       Pause();
     } else {
@@ -57,27 +58,32 @@ void ThreadPool::Run(int64_t count, const std::function<void(int64_t, int)>& tas
 }
 
 void ThreadPool::Drain(int thread) {
-  for (;;) {
-    const int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
-    if (index >= count_) return;
-    (*task_)(index, thread);
+  uint64_t seen = unclaimed_.load(std::memory_order_acquire);
+  while ((seen & 0xffffffffu) != 0) {
+    if (!unclaimed_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel,
+                                          std::memory_order_acquire)) {
+      continue;
+    }
+    // The loop cannot end before this task is done: what describes it stays.
+    (*task_)(count_ - static_cast<int64_t>(seen & 0xffffffffu), thread);
+    done_.fetch_add(1, std::memory_order_release);
+    seen = unclaimed_.load(std::memory_order_acquire);
   }
 }
 
 void ThreadPool::Work(int thread) {
   uint32_t seen = 0;
   for (;;) {
-    for (int spins = 0; generation_.load(std::memory_order_acquire) == seen; ++spins) {
+    for (int spins = 0; loops_.load(std::memory_order_acquire) == seen; ++spins) {
       if (spins < kSpins) {
         Pause();
       } else {
-        generation_.wait(seen, std::memory_order_acquire);
+        loops_.wait(seen, std::memory_order_acquire);
       }
     }
-    ++seen;
+    seen = loops_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_acquire)) return;
     Drain(thread);
-    busy_.fetch_sub(1, std::memory_order_release);
   }
 }
 
