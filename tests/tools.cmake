@@ -11,7 +11,7 @@ add_library(hippodrome_convert_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/tools/convert/zip_builder.cc
 )
 target_compile_definitions(hippodrome_convert_testing PRIVATE
-  HIPPODROME_TESTDATA="${CMAKE_SOURCE_DIR}/tests/testdata")
+  HIPPODROME_TESTDATA="${HIPPODROME_TESTDATA}")
 target_link_libraries(hippodrome_convert_testing PUBLIC hippodrome_convert GTest::gtest)
 hippodrome_test(tools/convert/convert_test.cc hippodrome_convert_testing)
 hippodrome_test(tools/convert/h3_names_test.cc hippodrome_convert_testing)
