@@ -1,1 +1,14 @@
 # Tests of server.
+add_library(hippodrome_server_testing STATIC
+  ${CMAKE_CURRENT_SOURCE_DIR}/testing/byte_tokenizer.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_engine.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_model.cc
+)
+target_link_libraries(hippodrome_server_testing PUBLIC hippodrome_serving)
+
+hippodrome_test(server/address_test.cc hippodrome_serving)
+hippodrome_test(server/admission_test.cc hippodrome_serving)
+hippodrome_test(server/status_map_test.cc hippodrome_serving)
+hippodrome_test(server/stop_matcher_test.cc hippodrome_serving)
+hippodrome_test(server/text_decoder_test.cc hippodrome_server_testing)
+hippodrome_test(server/token_stream_test.cc hippodrome_server_testing)

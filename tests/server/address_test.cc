@@ -1,0 +1,25 @@
+#include "server/address.h"
+
+#include <gtest/gtest.h>
+
+namespace hippodrome {
+namespace {
+
+TEST(AddressTest, RoundTrips) {
+  for (const char* text : {"127.0.0.1:8080", "[::1]:0", "localhost:65535", "0.0.0.0:1"}) {
+    const auto address = ParseAddress(text);
+    ASSERT_TRUE(address.ok()) << text;
+    EXPECT_EQ(ToText(*address), text);
+  }
+  EXPECT_EQ(ParseAddress("[::1]:80")->host, "::1");
+}
+
+TEST(AddressTest, RefusesWhatIsNone) {
+  for (const char* text : {"", ":", ":80", "host", "host:", "host:x", "host:65536", "host:-1",
+                           "host:80 ", "::1:80", "[]:80", "host:8o"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseAddress(text).status())) << text;
+  }
+}
+
+}  // namespace
+}  // namespace hippodrome

@@ -1,0 +1,126 @@
+#include "tests/testing/fake_engine.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "engine/status.h"
+
+namespace hippodrome {
+namespace {
+
+constexpr std::chrono::milliseconds kHeld{1};
+
+void Require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "FakeEngine: %s\n", what);
+  std::abort();
+}
+
+}  // namespace
+
+void FakeEngine::CheckThread() const {
+  std::thread::id none;
+  const std::thread::id here = std::this_thread::get_id();
+  if (thread_.compare_exchange_strong(none, here)) return;
+  Require(none == here, "called from two threads");
+}
+
+Footprint FakeEngine::Cost(int64_t prompt_tokens, int64_t max_tokens) const {
+  const int64_t pages = (prompt_tokens + max_tokens + 15) / 16;
+  return {1, pages, 100 + 10 * pages};
+}
+
+Footprint FakeEngine::capacity() const {
+  return {options_.slots, options_.pages, 100 * options_.slots + 10 * options_.pages};
+}
+
+absl::Status FakeEngine::Validate(const GenerationRequest& request) const {
+  const Footprint cost = Cost(static_cast<int64_t>(request.prompt.size()), request.max_tokens);
+  if (cost.pages <= options_.pages) return absl::OkStatus();
+  return absl::OutOfRangeError("the request needs " + std::to_string(cost.pages) +
+                               " pages, but the server has " + std::to_string(options_.pages));
+}
+
+Footprint FakeEngine::used() const {
+  return {used_slots, used_pages, 100 * used_slots + 10 * used_pages};
+}
+
+bool FakeEngine::prefilling() const {
+  CheckThread();
+  for (const auto& [id, sequence] : sequences_) {
+    if (!sequence.prompt_done()) return true;
+  }
+  return false;
+}
+
+int64_t FakeEngine::decoding() const {
+  CheckThread();
+  int64_t count = 0;
+  for (const auto& [id, s] : sequences_) count += s.prompt_done() && !s.finished ? 1 : 0;
+  return count;
+}
+
+absl::StatusOr<SequenceId> FakeEngine::Admit(GenerationRequest request) {
+  CheckThread();
+  const Footprint cost = Cost(static_cast<int64_t>(request.prompt.size()), request.max_tokens);
+  Require(used_slots < options_.slots && used_pages + cost.pages <= options_.pages,
+          "Admit() without room");
+  used_slots += 1;
+  used_pages += cost.pages;
+  const SequenceId id = next_id_++;
+  sequences_[id] = {.request = std::move(request), .cost = cost};
+  return id;
+}
+
+TokenEvent FakeEngine::Next(SequenceId id, Sequence& s) {
+  const std::vector<int32_t>& prompt = s.request.prompt;
+  TokenEvent event{id, prompt[s.generated % prompt.size()], FinishReason::kNone};
+  ++s.generated;
+  if (s.generated == s.request.max_tokens) event.finish = FinishReason::kLength;
+  if (event.token == kFakeEndOfText && !s.request.ignore_eos) {
+    event.finish = FinishReason::kEndOfText;
+  }
+  s.finished = event.finish != FinishReason::kNone;
+  return event;
+}
+
+void FakeEngine::Prefill(Clock::time_point, std::vector<TokenEvent>& events) {
+  CheckThread();
+  if (hold_prefill) {
+    std::this_thread::sleep_for(kHeld);
+    return;
+  }
+  for (auto& [id, sequence] : sequences_) {
+    if (sequence.prompt_done()) continue;
+    sequence.prefilled += options_.chunk_tokens;
+    if (sequence.prompt_done()) events.push_back(Next(id, sequence));
+  }
+}
+
+void FakeEngine::Step(std::vector<TokenEvent>& events) {
+  CheckThread();
+  if (hold_decode) {
+    std::this_thread::sleep_for(kHeld);
+    return;
+  }
+  ++steps;
+  const size_t before = events.size();
+  for (auto& [id, sequence] : sequences_) {
+    if (!sequence.prompt_done() || sequence.finished) continue;
+    events.push_back(Next(id, sequence));
+  }
+  Require(events.size() > before, "Step() with nothing to do");
+}
+
+void FakeEngine::Release(SequenceId id) {
+  CheckThread();
+  const auto it = sequences_.find(id);
+  if (it == sequences_.end()) return;
+  used_slots -= 1;
+  used_pages -= it->second.cost.pages;
+  sequences_.erase(it);
+}
+
+}  // namespace hippodrome

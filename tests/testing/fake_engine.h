@@ -1,0 +1,70 @@
+// A SequenceEngine that repeats its prompts, with gates that hold it in a phase.
+#ifndef HIPPODROME_TESTS_TESTING_FAKE_ENGINE_H_
+#define HIPPODROME_TESTS_TESTING_FAKE_ENGINE_H_
+
+#include <atomic>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "server/sequence_engine.h"
+
+namespace hippodrome {
+
+struct FakeEngineOptions {
+  int64_t slots = 4;
+  int64_t pages = 64;        // of 16 tokens, 10 bytes each; a slot has 100 bytes
+  int64_t chunk_tokens = 8;  // of a prompt per call of Prefill()
+  int64_t vocab_size = 257;
+};
+
+inline constexpr int32_t kFakeEndOfText = 256;
+
+// Token i of a sequence is prompt[i % size]; kFakeEndOfText ends it. Admit() without room, and
+// calls from a second thread, fail the process.
+class FakeEngine : public SequenceEngine {
+ public:
+  explicit FakeEngine(const FakeEngineOptions& options = {}) : options_(options) {}
+
+  // While set, prefill or decoding makes no progress.
+  std::atomic<bool> hold_prefill = false;
+  std::atomic<bool> hold_decode = false;
+  // What is in use, for any thread.
+  std::atomic<int64_t> used_slots = 0;
+  std::atomic<int64_t> used_pages = 0;
+  std::atomic<int64_t> steps = 0;
+
+  Footprint Cost(int64_t prompt_tokens, int64_t max_tokens) const override;
+  Footprint capacity() const override;
+  absl::Status Validate(const GenerationRequest& request) const override;
+  Footprint used() const override;
+  bool prefilling() const override;
+  int64_t decoding() const override;
+  absl::StatusOr<SequenceId> Admit(GenerationRequest request) override;
+  void Prefill(Clock::time_point until, std::vector<TokenEvent>& events) override;
+  void Step(std::vector<TokenEvent>& events) override;
+  void Release(SequenceId sequence) override;
+
+ private:
+  struct Sequence {
+    GenerationRequest request;
+    Footprint cost;
+    int64_t prefilled = 0;
+    int64_t generated = 0;
+    bool finished = false;
+
+    bool prompt_done() const { return prefilled >= static_cast<int64_t>(request.prompt.size()); }
+  };
+
+  void CheckThread() const;
+  TokenEvent Next(SequenceId id, Sequence& sequence);
+
+  const FakeEngineOptions options_;
+  std::map<SequenceId, Sequence> sequences_;
+  SequenceId next_id_ = 1;
+  mutable std::atomic<std::thread::id> thread_{};
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TESTS_TESTING_FAKE_ENGINE_H_
