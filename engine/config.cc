@@ -55,8 +55,7 @@ void ReadStateSpace(ObjectReader& ssm, H3Config& config) {
   if (ssm.Text("mode", "diag") != "diag") {
     ssm.Reject("mode", "\"diag\": other parametrisations are not supported");
   }
-  config.d_state = ssm.Integer("d_state", {2, kMostStates}, config.d_state);
-  if (config.d_state % 2 != 0) ssm.Reject("d_state", "an even integer in [2, 4096]");
+  config.d_state = ssm.Integer("d_state", {2, kMostStates, true}, config.d_state);
   config.head_dim = ssm.Integer("head_dim", {1, config.d_model}, config.head_dim);
   if (config.d_model % config.head_dim != 0) {
     ssm.Reject("head_dim", fmt::format("a divisor of d_model {}", config.d_model));
@@ -92,10 +91,7 @@ void ReadAttention(ObjectReader& attention, H3Config& config) {
     attention.Reject("num_heads", fmt::format("a divisor of d_model {}", config.d_model));
   }
   const int64_t head_size = config.d_model / config.attention_heads;
-  config.rotary_dim = attention.Integer("rotary_emb_dim", {0, head_size}, 0);
-  if (config.rotary_dim % 2 != 0) {
-    attention.Reject("rotary_emb_dim", fmt::format("an even integer in [0, {}]", head_size));
-  }
+  config.rotary_dim = attention.Integer("rotary_emb_dim", {0, head_size, true}, 0);
 }
 
 void ReadDiscretization(ObjectReader& top, ObjectReader& ssm, H3Config& config) {

@@ -21,6 +21,10 @@ std::optional<int64_t> AsInteger(const Json& value) {
   return value.get<int64_t>();
 }
 
+bool Contains(const IntegerRange& range, int64_t x) {
+  return x >= range.low && x <= range.high && !(range.even && x % 2 != 0);
+}
+
 }  // namespace
 
 absl::StatusOr<Json> ParseJsonObject(const std::string& text) {
@@ -61,8 +65,9 @@ int64_t ObjectReader::Integer(const char* name, IntegerRange range,
   const Json* value = Find(name);
   if (value == nullptr && fallback.has_value()) return *fallback;
   const auto integer = value == nullptr ? std::nullopt : AsInteger(*value);
-  if (integer.has_value() && *integer >= range.low && *integer <= range.high) return *integer;
-  Reject(name, fmt::format("an integer in [{}, {}]", range.low, range.high));
+  if (integer.has_value() && Contains(range, *integer)) return *integer;
+  Reject(name,
+         fmt::format("an {}integer in [{}, {}]", range.even ? "even " : "", range.low, range.high));
   return range.low;
 }
 

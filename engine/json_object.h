@@ -19,6 +19,7 @@ absl::StatusOr<nlohmann::json> ParseJsonObject(const std::string& text);
 struct IntegerRange {
   int64_t low = 0;
   int64_t high = 0;
+  bool even = false;  // odd integers do not belong to it
 };
 
 // Reads members of one object. A member that is absent or null gives the fallback, or an error

@@ -69,10 +69,11 @@ TEST(ParseH3Config, FillsInWhatIsLeftOut) {
   EXPECT_EQ(config->eos_token_id, -1);
 }
 
-// `changes` put over `base`, as a JSON merge patch would, but keeping null.
+// The members of `changes` put over those of `base`, nested objects member by member.
 std::string Changed(const char* base, const std::string& changes) {
   Json json = Json::parse(base);
-  for (const auto& [key, value] : Json::parse(changes).items()) {
+  const Json patch = Json::parse(changes);
+  for (const auto& [key, value] : patch.items()) {
     if (value.is_object() && json[key].is_object()) {
       json[key].update(value);
     } else {
