@@ -2,21 +2,25 @@
 
 #include <algorithm>
 #include <cassert>
+#include <type_traits>
 
 #include "kernels/cpu/memory.h"
 
 namespace hippodrome::cpu {
 namespace {
 
-float Load(const void* row, DType dtype, int64_t col) {
-  switch (dtype) {
-    case DType::kBF16:
-      return ToFloat(static_cast<const BF16*>(row)[col]);
-    case DType::kF16:
-      return HalfToFloat(static_cast<const uint16_t*>(row)[col]);
-    default:
-      return static_cast<const float*>(row)[col];
-  }
+struct Half {
+  uint16_t bits;
+};
+
+float Widen(float x) { return x; }
+float Widen(BF16 x) { return ToFloat(x); }
+float Widen(Half x) { return HalfToFloat(x.bits); }
+
+template <typename T>
+uint32_t BF16Bits(T x) {
+  if constexpr (std::is_same_v<T, BF16>) return x.bits;
+  return ToBF16(Widen(x)).bits;
 }
 
 // Row `row` of the stacked matrices, and its type.
@@ -37,25 +41,38 @@ HostRow FindRow(std::span<const HostMatrix> parts, int64_t row) {
   return {};
 }
 
-// Columns [begin, end) of `row` into column `column` of a panel.
-void PackColumns(const HostRow& row, int64_t begin, int64_t end, int64_t column, DType dtype,
+// Columns [begin, end) of a row of W into column `column` of a panel; begin is even.
+template <typename T>
+void PackColumns(const T* row, int64_t begin, int64_t end, int64_t column, DType dtype,
                  char* panel) {
   if (dtype == DType::kF32) {
     float* out = reinterpret_cast<float*>(panel) + column;
-    for (int64_t k = begin; k < end; ++k) {
-      out[k * kPanelColumns] = Load(row.data, row.dtype, k);
-    }
-  } else {
-    BF16* out = reinterpret_cast<BF16*>(panel) + column * 2;
-    for (int64_t k = begin; k < end; ++k) {
-      out[(k / 2) * kPanelColumns * 2 + k % 2] = ToBF16(Load(row.data, row.dtype, k));
-    }
+    for (int64_t k = begin; k < end; ++k) out[k * kPanelColumns] = Widen(row[k]);
+    return;
+  }
+  uint32_t* out = reinterpret_cast<uint32_t*>(panel) + column;  // pairs, the first in the low half
+  int64_t k = begin;
+  for (; k + 1 < end; k += 2) {
+    out[k / 2 * kPanelColumns] = BF16Bits(row[k]) | BF16Bits(row[k + 1]) << 16;
+  }
+  if (k < end) out[k / 2 * kPanelColumns] = BF16Bits(row[k]);
+}
+
+void PackColumns(const HostRow& row, int64_t begin, int64_t end, int64_t column, DType dtype,
+                 char* panel) {
+  switch (row.dtype) {
+    case DType::kBF16:
+      return PackColumns(static_cast<const BF16*>(row.data), begin, end, column, dtype, panel);
+    case DType::kF16:
+      return PackColumns(static_cast<const Half*>(row.data), begin, end, column, dtype, panel);
+    default:
+      return PackColumns(static_cast<const float*>(row.data), begin, end, column, dtype, panel);
   }
 }
 
 // The strip of columns that is packed before the next row, so that a panel's lines are written
 // while they are in the first-level cache.
-constexpr int64_t kStrip = 32;
+constexpr int64_t kStrip = 64;
 
 void PackPanel(std::span<const HostMatrix> parts, const PackedWeights& weights, int64_t index) {
   const int64_t first = index * kPanelColumns;
