@@ -1,0 +1,65 @@
+#include "kernels/make_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace hippodrome {
+namespace {
+
+// Operations have tests of their own: here they only have to be reached through the interface.
+TEST(MakeBackendTest, TheCpuBackendEmbedsNormalisesMultipliesAndSamples) {
+  const std::unique_ptr<Backend> backend = MakeCpuBackend({.threads = 2});
+  EXPECT_EQ(backend->name(), "cpu");
+
+  const std::vector<float> identity = {1, 0, 0, 1};
+  const HostMatrix host = {identity.data(), DType::kF32, 2, 2};
+  const auto table = backend->PackLinear(std::span(&host, 1), DType::kF32);
+  EXPECT_EQ(table->out(), 2);
+  EXPECT_EQ(table->in(), 2);
+
+  OwnedTensor ids = backend->NewIndices(1, 1);
+  backend->UploadIndices(std::vector<int32_t>{1}, ids);
+  OwnedTensor x = backend->NewTensor(1, 2);
+  backend->Embedding(*table, {}, ids, {}, x);
+
+  OwnedTensor ones = backend->NewTensor(1, 2);
+  backend->Upload(std::vector<float>{1, 1}, ones);
+  backend->LayerNorm(x, ones, ones, 0, x);  // (0, 1) becomes (-1, 1), and then (0, 2)
+  OwnedTensor y = backend->NewTensor(1, 2);
+  backend->Linear(x, *table, {.bias = ones}, y);
+  std::vector<float> values(2);
+  backend->Download(y, values);
+  EXPECT_EQ(values, (std::vector<float>{1, 3}));
+
+  const SamplingParameters greedy = {.temperature = 0};
+  const int64_t position = 0;
+  backend->Sample(y, 2, std::span(&greedy, 1), std::span(&position, 1), ids);
+  std::vector<int32_t> token(1);
+  backend->DownloadIndices(ids, token);
+  EXPECT_EQ(token[0], 1);
+}
+
+TEST(MakeBackendTest, TheCpuBackendAttends) {
+  const std::unique_ptr<Backend> backend = MakeCpuBackend();
+  const AttentionShape shape = {.heads = 1, .head_dim = 2, .rotary_dim = 0};
+  const auto pages = backend->NewKeyValuePages(shape, 1, 4);
+  OwnedTensor table = backend->NewIndices(1, 1);
+  OwnedTensor qkv = backend->NewTensor(2, 6);
+  backend->Upload(std::vector<float>{0, 0, 0, 0, 2, 4, 0, 0, 0, 0, 4, 8}, qkv);
+  OwnedTensor o = backend->NewTensor(2, 2);
+  backend->AttentionSequence(shape, qkv, {}, *pages, table, 0, o);
+  std::vector<float> values(4);
+  backend->Download(o, values);
+  EXPECT_EQ(values, (std::vector<float>{2, 4, 3, 6}));
+
+  OwnedTensor positions = backend->NewIndices(1, 1);
+  backend->UploadIndices(std::vector<int32_t>{1}, positions);
+  backend->AttentionStep(shape, qkv.view.Rows(1, 1), {}, *pages, table, positions,
+                         o.view.Rows(0, 1));
+  backend->Download(o, values);
+  EXPECT_EQ(values, (std::vector<float>{3, 6, 3, 6}));
+}
+
+}  // namespace
+}  // namespace hippodrome
