@@ -23,8 +23,8 @@ const CommandSpec kSpec = {
         "usage: hippodrome generate --model DIR (--prompt TEXT | --prompt-ids 1,2,3)\n"
         "  [--max-tokens 128] [--temperature 0] [--top-k 0] [--top-p 1] [--min-p 0]\n"
         "  [--seed 0] [--ignore-eos] [--json] [--weights f32|bf16] [--threads N]\n"
-        "A prompt of the form @FILE is read from FILE. Temperature 0 is greedy.\n"
-        " --json prints {\"token_ids\", \"text\", \"finish_reason\"}.",
+        "--prompt-ids @FILE reads long prompts from a file. Temperature 0 is greedy.\n"
+        "--json prints {\"token_ids\", \"text\", \"finish_reason\"}.",
     .values = {"model", "prompt", "prompt-ids", "max-tokens", "temperature", "top-k", "top-p",
                "min-p", "seed", "weights", "threads"},
     .switches = {"ignore-eos", "json"}};

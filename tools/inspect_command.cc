@@ -17,11 +17,10 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {
-    .usage =
-        "usage: hippodrome inspect DIR|FILE\n"
-        "Prints configuration, tensors, parameters and the bytes that a sequence takes.",
-    .positional = 1};
+const CommandSpec kSpec = {.usage =
+                               "usage: hippodrome inspect DIR|FILE\n"
+                               "Prints configuration, tensors and the bytes that a sequence takes.",
+                           .positional = 1};
 
 void PrintTensor(const std::string& name, const std::string& type,
                  const std::vector<int64_t>& shape) {
@@ -31,7 +30,7 @@ void PrintTensor(const std::string& name, const std::string& type,
 }
 
 void PrintTotal(size_t tensors, int64_t parameters, int64_t bytes) {
-  std::printf("%zu tensors, %lld parameters, %lld bytes\n", tensors,
+  std::printf("%zu tensors, %lld elements, %lld bytes\n", tensors,
               static_cast<long long>(parameters), static_cast<long long>(bytes));
 }
 

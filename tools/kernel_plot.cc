@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <map>
 
 namespace hippodrome {
 namespace {
@@ -13,11 +15,17 @@ constexpr int kPanelWidth = 512;
 constexpr int kPanelHeight = 160;
 constexpr int kMargin = 28;
 
-// White for 0, red for 1, blue for -1.
-std::string Color(float value) {
-  const int fade = 255 - static_cast<int>(std::lround(255 * std::min(std::abs(value), 1.0f)));
+// Shades of each colour: few, so that neighbours often share one.
+constexpr int kShades = 24;
+
+// -kShades .. kShades for -1 .. 1.
+int Shade(float value) { return static_cast<int>(std::lround(value * kShades)); }
+
+// White for 0, red for kShades, blue for -kShades.
+std::string Color(int shade) {
+  const int fade = 255 - std::abs(shade) * 255 / kShades;
   char text[8];
-  if (value >= 0) {
+  if (shade >= 0) {
     std::snprintf(text, sizeof(text), "#ff%02x%02x", fade, fade);
   } else {
     std::snprintf(text, sizeof(text), "#%02x%02xff", fade, fade);
@@ -49,27 +57,36 @@ Grid Reduce(const std::vector<float>& values, int64_t rows, int64_t length) {
   return grid;
 }
 
-std::string Panel(const std::string& title, const Grid& grid, int x, int y) {
-  const double width = static_cast<double>(kPanelWidth) / static_cast<double>(grid.columns);
-  const double height = static_cast<double>(kPanelHeight) / static_cast<double>(grid.rows);
-  char text[256];
-  std::snprintf(text, sizeof(text), "<g transform=\"translate(%d %d)\"><text y=\"-6\">%s</text>\n",
-                x, y, title.c_str());
-  std::string svg = text;
+// One path per shade, made of runs of cells: short, and quick to draw.
+std::string Cells(const Grid& grid) {
+  std::map<int, std::string> runs;
   for (int64_t r = 0; r < grid.rows; ++r) {
-    // One rectangle per run of equal colours.
     for (int64_t c = 0; c < grid.columns;) {
-      const std::string color = Color(grid.cells[r * grid.columns + c]);
+      const int shade = Shade(grid.cells[r * grid.columns + c]);
       int64_t end = c + 1;
-      while (end < grid.columns && Color(grid.cells[r * grid.columns + end]) == color) ++end;
-      std::snprintf(text, sizeof(text),
-                    "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>\n",
-                    static_cast<double>(c) * width, static_cast<double>(r) * height,
-                    static_cast<double>(end - c) * width, height, color.c_str());
-      if (color != "#ffffff") svg += text;
+      while (end < grid.columns && Shade(grid.cells[r * grid.columns + end]) == shade) ++end;
+      runs[shade] +=
+          "M" + std::to_string(c) + " " + std::to_string(r) + ".5h" + std::to_string(end - c);
       c = end;
     }
   }
+  runs.erase(0);
+  std::string svg;
+  for (const auto& [shade, path] : runs) {
+    svg += "<path stroke=\"" + Color(shade) + "\" d=\"" + path + "\"/>\n";
+  }
+  return svg;
+}
+
+std::string Panel(const std::string& title, const Grid& grid, int x, int y) {
+  char text[512];
+  std::snprintf(text, sizeof(text),
+                "<g transform=\"translate(%d %d)\"><text y=\"-6\">%s</text>\n"
+                "<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %lld %lld\" "
+                "preserveAspectRatio=\"none\" shape-rendering=\"crispEdges\">\n",
+                x, y, title.c_str(), kPanelWidth, kPanelHeight,
+                static_cast<long long>(grid.columns), static_cast<long long>(grid.rows));
+  std::string svg = text + Cells(grid) + "</svg>\n";
   std::snprintf(text, sizeof(text),
                 "<rect width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"#888\"/></g>\n",
                 kPanelWidth, kPanelHeight);
