@@ -101,9 +101,9 @@ void ReadDiscretization(ObjectReader& top, ObjectReader& ssm, H3Config& config) 
     ssm.Reject("disc", fmt::format("\"{}\", which discretization says", chosen));
   }
   if (chosen != "bilinear" && chosen != "zoh") {
-    (top.Find("discretization") != nullptr ? top : ssm)
-        .Reject(top.Find("discretization") != nullptr ? "discretization" : "disc",
-                "\"bilinear\" or \"zoh\"");
+    const std::string expected = "\"bilinear\" or \"zoh\"";
+    const bool in_ssm = top.Find("discretization") == nullptr;
+    in_ssm ? ssm.Reject("disc", expected) : top.Reject("discretization", expected);
   }
   config.discretization = chosen == "zoh" ? Discretization::kZoh : Discretization::kBilinear;
 }
