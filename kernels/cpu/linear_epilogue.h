@@ -21,8 +21,8 @@ struct EpilogueArguments {
   int64_t y_stride;
 };
 
-// y = activation(sums + bias) + residual. GELU errs by a few ulp of its value, and for x < 0 by about
-// x^2 ulp more, where the value itself is as small as exp(-x^2 / 2).
+// y = activation(sums + bias) + residual. GELU errs by a few ulp of its value, and for x < 0 by
+// about x^2 ulp more, where the value itself is as small as exp(-x^2 / 2).
 void ApplyEpilogue(const EpilogueArguments& arguments);
 
 }  // namespace hippodrome::cpu
