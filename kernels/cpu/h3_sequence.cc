@@ -156,7 +156,7 @@ class GroupSequence {
       Scan(rows, buffers_.u, buffers_.y, blocks, state);
     }
     for (int64_t t = blocks * kScanSteps; t < tokens; ++t) {
-      Step(rows, buffers_.u + t * kLanes, buffers_.y + t * kLanes, state);
+      Step(rows, buffers_.u + t * kLanes, buffers_.y + t * kLanes, state, state);
     }
   }
 

@@ -2,6 +2,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/h3_tile.cc"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
@@ -82,13 +83,14 @@ HWY_INLINE void ScanInside(const float* kernel, const float* u, float* y, int64_
 // One mode over all blocks. From the state x before a block,
 //   y_i += Re(w a^(i+1) x),  x <- a^8 x + sum_j a^(7-j) u_j.
 template <bool kOutput>
-HWY_INLINE void ScanMode(const ModeConstants& mode, int64_t lane, const float* u, float* y,
-                         int64_t blocks, float* state) {
+HWY_INLINE void ScanMode(const RowConstants& rows, int64_t n, int64_t lane, const float* u,
+                         float* y, int64_t blocks, float* state) {
+  const ModeConstants& mode = rows.modes[n];
   Complex power[kScanSteps];  // power[0] = 1 is not used
   power[1] = LoadComplex(mode.a + lane);
   HWY_UNROLL(8)
   for (int i = 2; i < kScanSteps; ++i) power[i] = Multiply(power[i / 2], power[i - i / 2]);
-  const Complex a_scan = LoadComplex(mode.a_scan + lane);
+  const Complex a_scan = LoadComplex(rows.a_scan + n * kModeFloats + lane);
   const Complex wa = Multiply(LoadComplex(mode.w + lane), power[1]);
   Complex x = LoadComplex(state);
   for (int64_t b = 0; b < blocks; ++b, u += kScanSteps * kLanes) {
@@ -122,8 +124,7 @@ void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, fl
   for (int64_t lane = 0; lane < kLanes; lane += kWidth) {
     ScanInside(rows.kernel + lane, u + lane, y + lane, blocks);
     for (int64_t n = 0; n < rows.count; ++n) {
-      ScanMode<true>(rows.modes[n], lane, u + lane, y + lane, blocks,
-                     state + n * kModeFloats + lane);
+      ScanMode<true>(rows, n, lane, u + lane, y + lane, blocks, state + n * kModeFloats + lane);
     }
   }
 }
@@ -131,18 +132,19 @@ void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, fl
 void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state) {
   for (int64_t lane = 0; lane < kLanes; lane += kWidth) {
     for (int64_t n = 0; n < rows.count; ++n) {
-      ScanMode<false>(rows.modes[n], lane, u + lane, nullptr, blocks,
-                      state + n * kModeFloats + lane);
+      ScanMode<false>(rows, n, lane, u + lane, nullptr, blocks, state + n * kModeFloats + lane);
     }
   }
 }
 
-void Step(const RowConstants& rows, const float* u, float* y, float* state) {
+void Step(const RowConstants& rows, const float* u, float* y, float* state, const float* ahead) {
   for (int64_t lane = 0; lane < kLanes; lane += kWidth) {
     const V input = Load(u + lane);
     V sum_re = hn::Mul(Load(rows.skip + lane), input);
     V sum_im = hn::Zero(D());
     for (int64_t n = 0; n < rows.count; ++n) {
+      hwy::Prefetch(ahead + n * kModeFloats);
+      hwy::Prefetch(ahead + n * kModeFloats + kLanes);
       float* at = state + n * kModeFloats + lane;
       const Complex x = LoadComplex(at);
       const Complex a = LoadComplex(rows.modes[n].a + lane);
@@ -159,7 +161,8 @@ void Step(const RowConstants& rows, const float* u, float* y, float* state) {
 }
 
 // Four sums, so that additions need not wait for each other.
-void RingDot(const float* taps, const float* ring, int64_t size, int64_t newest, float* out) {
+void RingDot(const float* taps, const float* ring, int64_t size, int64_t newest, float* out,
+             const float* ahead) {
   for (int64_t lane = 0; lane < kLanes; lane += kWidth) {
     V sum[4] = {hn::Zero(D()), hn::Zero(D()), hn::Zero(D()), hn::Zero(D())};
     const float* tap = taps + lane;
@@ -169,6 +172,7 @@ void RingDot(const float* taps, const float* ring, int64_t size, int64_t newest,
       for (; j + 4 <= count; j += 4) {
         HWY_UNROLL(4)
         for (int m = 0; m < 4; ++m) {
+          hwy::Prefetch(ahead + (from - j - m) * kLanes);
           sum[m] = hn::MulAdd(Load(tap + m * kLanes), Load(at - m * kLanes), sum[m]);
         }
         tap += 4 * kLanes;
@@ -220,12 +224,13 @@ void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* sta
   HWY_DYNAMIC_DISPATCH(Absorb)(rows, u, blocks, state);
 }
 
-void Step(const RowConstants& rows, const float* u, float* y, float* state) {
-  HWY_DYNAMIC_DISPATCH(Step)(rows, u, y, state);
+void Step(const RowConstants& rows, const float* u, float* y, float* state, const float* ahead) {
+  HWY_DYNAMIC_DISPATCH(Step)(rows, u, y, state, ahead);
 }
 
-void RingDot(const float* taps, const float* ring, int64_t size, int64_t newest, float* out) {
-  HWY_DYNAMIC_DISPATCH(RingDot)(taps, ring, size, newest, out);
+void RingDot(const float* taps, const float* ring, int64_t size, int64_t newest, float* out,
+             const float* ahead) {
+  HWY_DYNAMIC_DISPATCH(RingDot)(taps, ring, size, newest, out, ahead);
 }
 
 void MultiplyRows(TileRows a, TileRows b, int64_t steps, float* out, int64_t out_stride) {

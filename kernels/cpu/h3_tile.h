@@ -14,16 +14,16 @@ inline constexpr int64_t kScanSteps = 8;  // time steps that Scan advances at a 
 // Constants of one mode of 16 rows, each [re | im, lanes]. States are kept divided by dB, so that
 // x' = dA x' + u and y = Re sum_n w_n x'_n + D u with w = 2 C dB.
 struct ModeConstants {
-  float a[kModeFloats];       // dA
-  float w[kModeFloats];       // 2 C dB
-  float a_scan[kModeFloats];  // dA^kScanSteps, a power taken in double
+  float a[kModeFloats];  // dA
+  float w[kModeFloats];  // 2 C dB
 };
 
 // Constants of 16 rows.
 struct RowConstants {
+  int64_t count = 0;                     // M
   const ModeConstants* modes = nullptr;  // [count]
-  int64_t count = 0;
-  const float* skip = nullptr;    // [lanes], D
+  const float* skip = nullptr;           // [lanes], D
+  const float* a_scan = nullptr;  // [count, re | im, lanes], dA^kScanSteps, a power taken in double
   const float* kernel = nullptr;  // [kScanSteps, lanes], K[0..], D added to K[0]
 };
 
@@ -38,11 +38,14 @@ void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, fl
 // The state alone.
 void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state);
 
-// y and the state after one input. u, y: [lanes].
-void Step(const RowConstants& rows, const float* u, float* y, float* state);
+// y and the state after one input. u, y: [lanes]. Meanwhile fetches the state at `ahead` into
+// cache.
+void Step(const RowConstants& rows, const float* u, float* y, float* state, const float* ahead);
 
 // sum_j taps[j] ring[(newest - j) mod size], j < size.  ring: [size, lanes]; out: [lanes].
-void RingDot(const float* taps, const float* ring, int64_t size, int64_t newest, float* out);
+// Meanwhile fetches the ring at `ahead` into cache.
+void RingDot(const float* taps, const float* ring, int64_t size, int64_t newest, float* out,
+             const float* ahead);
 
 // out[t] = a[t] b[t], rows `stride` floats apart.
 struct TileRows {

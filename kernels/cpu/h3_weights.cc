@@ -50,7 +50,8 @@ int64_t H3Constants::bytes() const {
 }
 
 int64_t H3Constants::RowBlockFloats() const {
-  return layout_.modes * kModeConstantFloats + (1 + kScanSteps + kKernelPoints) * kLanes;
+  return layout_.modes * (kModeConstantFloats + kModeFloats) +
+         (1 + kScanSteps + kKernelPoints) * kLanes;
 }
 
 float* H3Constants::RowBlock(int64_t group, int64_t row_block) const {
@@ -69,7 +70,8 @@ RowConstants H3Constants::Rows(int64_t group, int64_t row_block) const {
   rows.modes = reinterpret_cast<const ModeConstants*>(block);
   rows.count = layout_.modes;
   rows.skip = block + layout_.modes * kModeConstantFloats;
-  rows.kernel = rows.skip + kLanes;
+  rows.a_scan = rows.skip + kLanes;
+  rows.kernel = rows.a_scan + layout_.modes * kModeFloats;
   return rows;
 }
 
@@ -99,17 +101,19 @@ void H3Constants::PackRows(const H3Parameters& p, const DiagonalModes& modes, in
     const int64_t head = group * layout_.group_heads + layout_.Head(row);
     if (head != packed_head) HeadKernel(modes, head, kernel);
     packed_head = head;
+    const auto first = modes.da.begin() + head * layout_.modes;
+    const auto weights = modes.weights.begin() + head * layout_.modes;
     float* at = RowBlock(group, row / kLanes) + row % kLanes;
-    for (int64_t n = 0; n < layout_.modes; ++n) {
-      const auto mode = static_cast<size_t>(head * layout_.modes + n);
-      SetComplex(modes.da[mode], at);
-      SetComplex(modes.weights[mode], at + kModeFloats);
-      SetComplex(EighthPower(modes.da[mode]), at + 2 * kModeFloats);
-      at += kModeConstantFloats;
+    for (int64_t n = 0; n < layout_.modes; ++n, at += kModeConstantFloats) {
+      SetComplex(first[n], at);
+      SetComplex(weights[n], at + kModeFloats);
     }
     const double skip = p.d[static_cast<size_t>(head)];
     *at = static_cast<float>(skip);
     at += kLanes;
+    for (int64_t n = 0; n < layout_.modes; ++n, at += kModeFloats) {
+      SetComplex(EighthPower(first[n]), at);
+    }
     for (size_t l = 0; l < kScanSteps; ++l, at += kLanes) {
       *at = static_cast<float>(kernel[l] + (l == 0 ? skip : 0.0));
     }

@@ -46,7 +46,7 @@ class H3Constants final : public H3Weights {
   H3Layout layout_;
   FftPlan plan_;
   std::shared_ptr<void> taps_;
-  std::shared_ptr<void> rows_;  // by row block: modes, skip, first points of K, K / kKernelPoints
+  std::shared_ptr<void> rows_;  // by row block: as RowConstants, then K / kKernelPoints
   std::vector<float> shift_b_;
   std::vector<std::complex<float>> db_;
 };
