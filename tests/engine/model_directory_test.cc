@@ -1,0 +1,123 @@
+#include "engine/model_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/safetensors.h"
+#include "engine/status.h"
+#include "kernels/make_backend.h"
+#include "tests/testing/temporary_directory.h"
+
+namespace hippodrome {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kGolden = std::string(HIPPODROME_TESTDATA) + "/h3_golden";
+
+struct NamedTensor {
+  TensorSpec spec;
+  std::vector<std::byte> data;
+};
+using Tensors = std::map<std::string, NamedTensor>;
+
+// The golden model's tensors, changed by `change`, with its configuration.
+void WriteModel(const std::string& directory, const std::function<void(Tensors&)>& change) {
+  std::filesystem::copy_file(kGolden + "/config.json", directory + "/config.json");
+  const auto golden = *SafetensorsFile::Open(kGolden + "/model.safetensors");
+  Tensors tensors;
+  for (const auto& [name, view] : golden->tensors()) {
+    tensors[name] = {{name, view.dtype, view.shape}, {view.data.begin(), view.data.end()}};
+  }
+  change(tensors);
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, tensor] : tensors) specs.push_back(tensor.spec);
+  const auto writer = *SafetensorsWriter::Create(directory + "/model.safetensors", specs);
+  for (const auto& [name, tensor] : tensors) ASSERT_TRUE(writer->Append(tensor.data).ok());
+  ASSERT_TRUE(writer->Finish().ok());
+}
+
+class ModelDirectoryTest : public testing::Test {
+ protected:
+  std::string Error(const std::function<void(Tensors&)>& change) {
+    const TemporaryDirectory directory;
+    WriteModel(directory.path(), change);
+    const auto loaded = LoadModelDirectory(*backend_, directory.path());
+    return loaded.ok() ? "loaded" : Message(loaded.status());
+  }
+
+  std::unique_ptr<Backend> backend_ = MakeCpuBackend({.threads = 1});
+};
+
+TEST_F(ModelDirectoryTest, LoadsAModelWithoutTokenizer) {
+  const auto loaded = LoadModelDirectory(*backend_, kGolden);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->tokenizer, nullptr);
+  EXPECT_EQ(loaded->weights, DType::kF32);
+  EXPECT_EQ(loaded->model->config().n_layer, 3);
+}
+
+TEST_F(ModelDirectoryTest, TakesTheWeightsDtypeAskedFor) {
+  const auto loaded = LoadModelDirectory(*backend_, kGolden, DType::kBF16);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->weights, DType::kBF16);
+}
+
+TEST_F(ModelDirectoryTest, ReportsProgressByLayer) {
+  std::vector<int64_t> done;
+  ASSERT_TRUE(LoadModelDirectory(*backend_, kGolden, std::nullopt, [&](int64_t n, int64_t total) {
+                EXPECT_EQ(total, 3);
+                done.push_back(n);
+              }).ok());
+  EXPECT_THAT(done, testing::ElementsAre(1, 2, 3));
+}
+
+TEST_F(ModelDirectoryTest, NamesTheMissingFile) {
+  const TemporaryDirectory directory;
+  EXPECT_THAT(Message(LoadModelDirectory(*backend_, directory.path()).status()),
+              HasSubstr("config.json"));
+  std::filesystem::copy_file(kGolden + "/config.json", directory.path() + "/config.json");
+  EXPECT_THAT(Message(LoadModelDirectory(*backend_, directory.path()).status()),
+              HasSubstr("model.safetensors"));
+}
+
+TEST_F(ModelDirectoryTest, NamesTheTensorAtFault) {
+  const std::string log_dt = "backbone.layers.0.mixer.kernel.kernel.log_dt";
+  const std::string fc1 = "backbone.layers.2.mlp.fc1.weight";
+  EXPECT_EQ(Error([](Tensors&) {}), "loaded");
+  EXPECT_THAT(Error([&](Tensors& t) { t.erase(log_dt); }), HasSubstr(log_dt));
+  EXPECT_THAT(Error([&](Tensors& t) { t.erase("backbone.embeddings.word_embeddings.weight"); }),
+              HasSubstr("word_embeddings"));
+  EXPECT_THAT(Error([&](Tensors& t) { std::swap(t[fc1].spec.shape[0], t[fc1].spec.shape[1]); }),
+              HasSubstr(fc1));
+  EXPECT_THAT(Error([&](Tensors& t) { t[log_dt].spec.dtype = DType::kI32; }), HasSubstr(log_dt));
+  EXPECT_THAT(Error([&](Tensors& t) { t[fc1].spec.dtype = DType::kI32; }), HasSubstr(fc1));
+  EXPECT_THAT(Error([&](Tensors& t) {
+                const float nan = NAN;
+                std::memcpy(t[log_dt].data.data() + 8, &nan, sizeof(nan));
+              }),
+              testing::AllOf(HasSubstr(log_dt), HasSubstr("element 2")));
+}
+
+TEST_F(ModelDirectoryTest, RefusesATokenizerThatIsLargerThanTheModel) {
+  const TemporaryDirectory directory;
+  WriteModel(directory.path(), [](Tensors&) {});
+  const std::string tokenizer = std::string(HIPPODROME_TESTDATA) + "/tokenizer";
+  for (const char* file : {"/vocab.json", "/merges.txt"}) {
+    std::filesystem::copy_file(tokenizer + file, directory.path() + file);
+  }
+  EXPECT_THAT(Message(LoadModelDirectory(*backend_, directory.path()).status()),
+              testing::AllOf(HasSubstr("2048"), HasSubstr("60")));
+}
+
+}  // namespace
+}  // namespace hippodrome
