@@ -8,6 +8,7 @@
 #include "engine/status.h"
 #include "tools/bench/bench_generate.h"
 #include "tools/bench/bench_kernels.h"
+#include "tools/bench/bench_serve.h"
 #include "tools/bench/machine.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
@@ -23,9 +24,12 @@ const CommandSpec kSpec = {
         "usage: hippodrome bench generate (--preset NAME | --config FILE) [--weights bf16|f32]\n"
         "         [--prompt 512] [--batch 1,32] [--repeats 3] [--threads N] [--json FILE]\n"
         "       hippodrome bench kernels [--threads N] [--json FILE]\n"
+        "       hippodrome bench serve --grpc ADDR [--model NAME] [--streams 32] [--prompt 512]\n"
+        "         [--tokens 256] [--json FILE]\n"
         "Prints every figure as a fraction of what this machine allows, measured in the same\n"
-        "run. Weights are random.",
-    .values = {"preset", "config", "weights", "prompt", "batch", "repeats", "threads", "json"},
+        "run. Weights are random; serve measures a server that runs already.",
+    .values = {"preset", "config", "weights", "prompt", "batch", "repeats", "threads", "json",
+               "grpc", "model", "streams", "tokens"},
     .positional = 1};
 
 nlohmann::json ToJson(const Ceilings& c) {
@@ -113,12 +117,24 @@ absl::Status Kernels(const CommandLine& line) {
   return Report(line, "hippodrome bench kernels", ceilings, BenchKernels(ceilings, threads));
 }
 
+absl::Status Serve(const CommandLine& line) {
+  ServeBenchmark benchmark;
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.address, line.Required("grpc"));
+  benchmark.model = line.Text("model", "");
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.streams, line.Integer("streams", 32, 1, 1024));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 512, 1, 1 << 20));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.max_tokens, line.Integer("tokens", 256, 2, 1 << 20));
+  HIPPODROME_ASSIGN_OR_RETURN(const BenchResult result, BenchServe(benchmark));
+  return Report(line, "hippodrome bench serve", MeasureCeilings(0), {result});
+}
+
 absl::Status Bench(const CommandLine& line) {
   std::printf("%s\n", MachineName().c_str());
   const std::string& what = line.positional()[0];
   if (what == "generate") return Generate(line);
   if (what == "kernels") return Kernels(line);
-  return Usage("unknown benchmark '" + what + "', expected generate or kernels");
+  if (what == "serve") return Serve(line);
+  return Usage("unknown benchmark '" + what + "', expected generate, kernels or serve");
 }
 
 }  // namespace
