@@ -9,10 +9,12 @@
 //    devices, f64 in the reference). A row is a token (prefill) or a sequence (step).
 //  * Outputs are given by the caller and must not overlap inputs unless the contract says so.
 //  * Preconditions are the caller's duty: they are checked by assert() where that is cheap.
-//  * Row independence: row i of every result depends on row i of the inputs (and on its slot) alone,
+//  * Row independence: row i of every result depends on row i of the inputs (and on its slot)
+//  alone,
 //    bit for bit, whatever the number of rows in the call and whatever the number of threads.
 //  * Error bounds are absolute, with u = 2^-24 (f32) and g(n) = n u / (1 - n u).
-//  * Threads: calls on one backend must not overlap in time. Handles may be destroyed on any thread.
+//  * Threads: calls on one backend must not overlap in time. Handles may be destroyed on any
+//  thread.
 #ifndef HIPPODROME_KERNELS_BACKEND_H_
 #define HIPPODROME_KERNELS_BACKEND_H_
 
@@ -26,7 +28,8 @@
 
 namespace hippodrome {
 
-// ---- Host-side descriptions (plain memory, read during the call only) ------------------------------
+// ---- Host-side descriptions (plain memory, read during the call only)
+// ------------------------------
 
 // A row-major matrix in host memory, dtype kF32, kBF16 or kF16; rows are adjacent.
 struct HostMatrix {
@@ -68,15 +71,16 @@ struct H3Parameters {
 // The state of one sequence in one H3 layer in the definition of the published code, which every
 // backend can export whatever its own layout.
 struct H3StateExport {
-  std::vector<float> shift;     // [d, N]: x[n] = sum_{j<=n} B[n-j] u_{T-j}, u the raw k
-  std::vector<float> diagonal;  // [h_1, h_2, H, M, 2]: x_T = dA x_{T-1} + dB kv_T; h_1 = h_2 = head_dim
+  std::vector<float> shift;  // [d, N]: x[n] = sum_{j<=n} B[n-j] u_{T-j}, u the raw k
+  std::vector<float>
+      diagonal;  // [h_1, h_2, H, M, 2]: x_T = dA x_{T-1} + dB kv_T; h_1 = h_2 = head_dim
 };
 
 // Geometry of an attention layer.
 struct AttentionShape {
   int64_t heads = 1;
-  int64_t head_dim = 0;        // heads * head_dim = d
-  int64_t rotary_dim = 0;      // rotated dimensions of each head (GPT-NeoX halves), 0 for none
+  int64_t head_dim = 0;    // heads * head_dim = d
+  int64_t rotary_dim = 0;  // rotated dimensions of each head (GPT-NeoX halves), 0 for none
 };
 
 // How the next token of a sequence is chosen; see Backend::Sample.
@@ -88,7 +92,8 @@ struct SamplingParameters {
   uint64_t seed = 0;
 };
 
-// ---- Opaque handles, made and read by one backend -------------------------------------------------
+// ---- Opaque handles, made and read by one backend
+// -------------------------------------------------
 
 // A matrix W [out, in] in the backend's packed layout, of one weight dtype.
 class LinearWeights {
@@ -126,9 +131,9 @@ class KeyValuePages {
 // What a linear operation does to W x before it stores it, in this order.
 struct Epilogue {
   enum class Activation : uint8_t { kNone, kGeluTanh, kGeluErf };
-  Tensor bias;                               // [1, out]; empty (data null) for none
+  Tensor bias;  // [1, out]; empty (data null) for none
   Activation activation = Activation::kNone;
-  Tensor residual;                           // [rows, out], added last; may be the output itself
+  Tensor residual;  // [rows, out], added last; may be the output itself
 };
 
 class Backend {
@@ -138,7 +143,8 @@ class Backend {
   // A short name: "cpu", "reference".
   virtual std::string name() const = 0;
 
-  // ---- Memory -------------------------------------------------------------------------------------
+  // ---- Memory
+  // -------------------------------------------------------------------------------------
 
   // A zeroed matrix of activations.
   virtual OwnedTensor NewTensor(int64_t rows, int64_t cols) = 0;
@@ -151,10 +157,11 @@ class Backend {
   virtual void Download(Tensor src, std::span<float> values) = 0;
   virtual void DownloadIndices(Tensor src, std::span<int32_t> values) = 0;
 
-  // ---- Weights, prepared once ---------------------------------------------------------------------
+  // ---- Weights, prepared once
+  // ---------------------------------------------------------------------
 
-  // Packs the matrices of `parts`, stacked by rows (q, k, v become one product), as `dtype` (kF32 or
-  // kBF16, rounded to nearest even). REQUIRES: equal cols. The host memory is not kept.
+  // Packs the matrices of `parts`, stacked by rows (q, k, v become one product), as `dtype` (kF32
+  // or kBF16, rounded to nearest even). REQUIRES: equal cols. The host memory is not kept.
   virtual std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
                                                     DType dtype) = 0;
   // Folds, discretises and transforms the SSM parameters in double (H3 section 3; h3.py).
@@ -164,18 +171,21 @@ class Backend {
   //   zoh:      dA = exp(z),                dB = B (exp(z) - 1) / A           (diagonal SSM)
   virtual std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters) = 0;
 
-  // ---- State --------------------------------------------------------------------------------------
+  // ---- State
+  // --------------------------------------------------------------------------------------
 
   // `slots` states, all zero.
   virtual std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) = 0;
   virtual void ResetSlot(H3State& state, int64_t slot) = 0;
   virtual void CopySlot(H3State& state, int64_t from, int64_t to) = 0;
-  virtual H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot) = 0;
+  virtual H3StateExport ExportSlot(const H3Weights& weights, const H3State& state,
+                                   int64_t slot) = 0;
   // `pages` pages of `page_tokens` rows, each 2 * d activations. Memory is touched on first use.
   virtual std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape,
                                                           int64_t pages, int64_t page_tokens) = 0;
 
-  // ---- Operations ---------------------------------------------------------------------------------
+  // ---- Operations
+  // ---------------------------------------------------------------------------------
 
   // y_i = E[ids_i] + P[positions_i].  table: W [V, d] as packed for the output head, so that a tied
   // embedding is stored once; position_table: [P, d] activations, or empty with `positions` unread.
@@ -189,13 +199,13 @@ class Backend {
   virtual void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) = 0;
 
   // y = epilogue(x W^T).  x: [rows, in]; y: [rows, out].
-  // kF32 weights: |error| <= g(in + 2) |x| |W|^T before the epilogue. kBF16 weights: x is rounded to
-  // bf16 first, products are exact and sums f32.
-  // Row independence holds bit for bit for every number of rows.
+  // kF32 weights: |error| <= g(in + 2) |x| |W|^T before the epilogue. kBF16 weights: x is rounded
+  // to bf16 first, products are exact and sums f32. Row independence holds bit for bit for every
+  // number of rows.
   virtual void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) = 0;
 
-  // One H3 layer between its projections, over T consecutive tokens of one sequence (H3 section 3.1,
-  // Algorithm 1; state passing as in section 4.2, Algorithm 2):
+  // One H3 layer between its projections, over T consecutive tokens of one sequence (H3
+  // section 3.1, Algorithm 1; state passing as in section 4.2, Algorithm 2):
   //   ks_t = sum_{j<N} taps[j] k_{t-j} + shift_d k_t                     shift SSM
   //   kv_t = ks_t v_t^T          per head, [head_dim, head_dim]
   //   y_t  = 2 Re sum_n C_n x_t[n] + D kv_t,  x_t = dA x_{t-1} + dB kv_t     diagonal SSM
@@ -217,26 +227,25 @@ class Backend {
   // `start`, over the cached rows of positions < start and over themselves:
   //   q, k rotated at their positions if rotary_dim > 0; the rows k | v are stored in the pages;
   //   o_t = sum_{s <= t} softmax_s(q_t . k_s / sqrt(head_dim)) v_s      per head.
-  // qkv: [T, 3 d]; page_table: kI32 [1, P], page of positions [i * page_tokens, (i+1) * page_tokens);
-  // inv_freq: [1, rotary_dim / 2], empty without rotary; o: [T, d].
-  // REQUIRES: start + T <= P * page_tokens.
+  // qkv: [T, 3 d]; page_table: kI32 [1, P], page of positions [i * page_tokens, (i+1) *
+  // page_tokens); inv_freq: [1, rotary_dim / 2], empty without rotary; o: [T, d]. REQUIRES: start +
+  // T <= P * page_tokens.
   virtual void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                                  KeyValuePages& pages, Tensor page_table, int64_t start,
                                  Tensor o) = 0;
 
-  // The same, one token for each of B sequences. positions: kI32 [1, B], -1 marks an inert row, whose
-  // output is zero; page_tables: kI32 [B, P], row i of sequence i.
+  // The same, one token for each of B sequences. positions: kI32 [1, B], -1 marks an inert row,
+  // whose output is zero; page_tables: kI32 [B, P], row i of sequence i.
   virtual void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                              KeyValuePages& pages, Tensor page_tables, Tensor positions,
                              Tensor o) = 0;
 
   // Chooses one token per row among the first `vocab` columns (padded ids are never chosen).
   // Greedy (temperature 0): the largest logit, the smallest id among equals. Otherwise: logits /
-  // temperature, keep top_k, softmax, drop below min_p, keep top_p, renormalise, draw by a
-  // counter-based generator keyed by (seed, position): the same request gives the same tokens
-  // whatever runs beside it.
-  // logits: [B, >= vocab]; parameters, positions: B each (position = tokens before the new one);
-  // tokens: kI32 [1, B].
+  // temperature, keep top_k, softmax, drop below min_p, renormalise, keep top_p, renormalise, draw
+  // along the descending order by a counter-based generator keyed by (seed, position): the same
+  // request gives the same tokens whatever runs beside it. logits: [B, >= vocab]; parameters,
+  // positions: B each (position = tokens before the new one); tokens: kI32 [1, B].
   virtual void Sample(Tensor logits, int64_t vocab, std::span<const SamplingParameters> parameters,
                       std::span<const int64_t> positions, Tensor tokens) = 0;
 };

@@ -41,6 +41,7 @@ int32_t SampleOne(Tensor logits, int64_t vocab, const SamplingParameters& parame
 
   const double least = parameters.min_p * kept[0].weight;
   std::erase_if(kept, [&](const Candidate& c) { return c.weight < least; });
+  Normalize(kept);
 
   double mass = 0;
   size_t nucleus = 0;
