@@ -166,7 +166,8 @@ net::awaitable<void> HttpConnection::Refuse(const error_code& error) {
   } else {
     co_return;
   }
-  co_await Write({.request = {}, .keep_alive = false}, std::move(response));
+  const Incoming broken;
+  co_await Write(broken, std::move(response));
 }
 
 // ---- Answering

@@ -3,6 +3,7 @@ add_library(hippodrome_server_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/byte_tokenizer.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_engine.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_model.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/testing/http_client.cc
 )
 target_link_libraries(hippodrome_server_testing PUBLIC hippodrome_serving)
 
@@ -12,3 +13,9 @@ hippodrome_test(server/status_map_test.cc hippodrome_serving)
 hippodrome_test(server/stop_matcher_test.cc hippodrome_serving)
 hippodrome_test(server/text_decoder_test.cc hippodrome_server_testing)
 hippodrome_test(server/token_stream_test.cc hippodrome_server_testing)
+hippodrome_test(server/generation_batcher_test.cc hippodrome_server_testing)
+hippodrome_test(server/handlers_test.cc hippodrome_server_testing)
+hippodrome_test(server/json_requests_test.cc hippodrome_serving)
+hippodrome_test(server/json_responses_test.cc hippodrome_serving)
+hippodrome_test(server/metrics_test.cc hippodrome_serving)
+hippodrome_test(server/http_server_test.cc hippodrome_server_testing)

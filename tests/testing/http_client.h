@@ -1,0 +1,48 @@
+// A small HTTP client on a plain socket, for tests of our own server.
+#ifndef HIPPODROME_TESTS_TESTING_HTTP_CLIENT_H_
+#define HIPPODROME_TESTS_TESTING_HTTP_CLIENT_H_
+
+#include <functional>
+#include <map>
+#include <string>
+
+namespace hippodrome {
+
+struct HttpAnswer {
+  int status = 0;                              // 0: the connection broke
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;                            // chunks joined
+};
+
+// One connection. Not thread-safe.
+class HttpClient {
+ public:
+  // `address`: HOST:PORT with a numeric host.
+  explicit HttpClient(const std::string& address);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  void Send(const std::string& bytes);
+  void SendRequest(const std::string& method, const std::string& path, const std::string& body);
+  // Reads one answer. `on_chunk` sees each chunk as it comes and may return false to stop.
+  HttpAnswer Read(const std::function<bool(const std::string&)>& on_chunk = {});
+  HttpAnswer Get(const std::string& path);
+  HttpAnswer Post(const std::string& path, const std::string& body);
+  // True when the server has closed the connection; waits for bytes or the end.
+  bool Closed();
+  void Close();
+
+ private:
+  bool Fill();
+  bool ReadLine(std::string& line);
+  bool ReadBytes(size_t count, std::string& bytes);
+  bool ReadChunks(HttpAnswer& answer, const std::function<bool(const std::string&)>& on_chunk);
+
+  int socket_ = -1;
+  std::string buffer_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TESTS_TESTING_HTTP_CLIENT_H_
