@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "kernels/cpu/h3_sequence.h"
+#include "kernels/cpu/h3_step.h"
+#include "kernels/cpu/tensor_memory.h"
+#include "tools/bench/bench_kernels.h"
+#include "tools/bench/best_time.h"
+
+namespace hippodrome {
+namespace {
+
+constexpr int64_t kWidth = 768;
+constexpr int64_t kState = 64;  // N
+constexpr int64_t kModes = kState / 2;
+constexpr int64_t kSlots = 128;  // 75 MB of states
+constexpr int kRounds = 7;
+
+// Parameters as they are at the start of a training.
+struct Parameters {
+  Parameters()
+      : small(kWidth * kState, 0.1f),
+        log_dt(kWidth, std::log(0.01f)),
+        inv_a_real(kWidth * kModes, std::log(0.5f)) {
+    for (int64_t i = 0; i < kWidth * kModes; ++i) {
+      a_imag.push_back(3.14159f * static_cast<float>(i % kModes));
+    }
+  }
+
+  H3Parameters view() const {
+    H3Parameters p;
+    p.d_model = kWidth;
+    p.d_state = kState;
+    p.n_ssm = kWidth;
+    p.shift_b = p.shift_c = p.b = p.c = small;
+    p.shift_d = p.d = std::span(small).first(kWidth);
+    p.log_dt = log_dt;
+    p.inv_a_real = inv_a_real;
+    p.a_imag = a_imag;
+    return p;
+  }
+
+  std::vector<float> small;
+  std::vector<float> log_dt;
+  std::vector<float> inv_a_real;
+  std::vector<float> a_imag;
+};
+
+class LayerBenchmark {
+ public:
+  LayerBenchmark(const Ceilings& ceilings, int threads)
+      : ceilings_(ceilings),
+        pool_(threads),
+        constants_(pool_, Parameters().view()),
+        state_(constants_.layout(), kSlots) {}
+
+  // From an empty state: 64 taps, the transforms, and the state.
+  BenchResult Sequence(int64_t tokens) {
+    const OwnedTensor qkv = Activations(tokens);
+    const OwnedTensor o = cpu::NewMatrix(tokens, kWidth, DType::kF32);
+    BestTime time;
+    for (int round = 0; round < kRounds; ++round) {
+      state_.Reset(0);
+      time.Run([&] { cpu::H3Sequence(pool_, constants_, qkv, state_, 0, o); });
+    }
+    const double flops = 2 * kState + 8.5 * 9 + 11 + 4 * kModes;
+    return Result("h3_sequence", tokens, 1, time, flops / ceilings_.f32_flops);
+  }
+
+  // The ring and the modes are read and the modes written back; consecutive runs take other slots.
+  BenchResult Step(int64_t batch) {
+    const OwnedTensor qkv = Activations(batch);
+    const OwnedTensor o = cpu::NewMatrix(batch, kWidth, DType::kF32);
+    const OwnedTensor slots = cpu::NewMatrix(1, batch, DType::kI32);
+    std::vector<int32_t> indices(static_cast<size_t>(batch));
+    int32_t next = 0;
+    BestTime time;
+    for (int64_t run = 0; run < kRounds * kSlots / batch; ++run) {
+      std::iota(indices.begin(), indices.end(), next);
+      next = static_cast<int32_t>((next + batch) % kSlots);
+      cpu::CopyIn(indices, slots);
+      time.Run([&] { cpu::H3Step(pool_, constants_, qkv, state_, slots, o); });
+    }
+    const double bytes = 4 * kState + 2 * 8 * kModes;
+    return Result("h3_step", 1, batch, time, bytes / ceilings_.read_bytes);
+  }
+
+ private:
+  static OwnedTensor Activations(int64_t rows) {
+    OwnedTensor qkv = cpu::NewMatrix(rows, 3 * kWidth, DType::kF32);
+    cpu::CopyIn(std::vector<float>(static_cast<size_t>(rows * 3 * kWidth), 0.5f), qkv);
+    return qkv;
+  }
+
+  BenchResult Result(const std::string& name, int64_t length, int64_t batch, const BestTime& time,
+                     double least_seconds_per_point) const {
+    const auto points = static_cast<double>(kWidth * length * batch);
+    const double seconds = time.seconds() / points;
+    return {.name = name,
+            .length = length,
+            .batch = batch,
+            .value = 1e9 * seconds,
+            .unit = "ns/point",
+            .limit = 1e9 * least_seconds_per_point,
+            .fraction = least_seconds_per_point / seconds};
+  }
+
+  const Ceilings& ceilings_;
+  ThreadPool pool_;
+  cpu::H3Constants constants_;
+  cpu::H3Slots state_;
+};
+
+}  // namespace
+
+std::vector<BenchResult> BenchH3Layer(const Ceilings& ceilings, int threads) {
+  LayerBenchmark layer(ceilings, threads);
+  std::vector<BenchResult> results;
+  for (const int64_t tokens : {64, 512, 4096}) results.push_back(layer.Sequence(tokens));
+  for (const int64_t batch : {1, 8, 32}) results.push_back(layer.Step(batch));
+  return results;
+}
+
+}  // namespace hippodrome
