@@ -1,4 +1,6 @@
 # Tests of server.
+find_package(nlohmann_json CONFIG REQUIRED)
+
 add_library(hippodrome_server_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/byte_tokenizer.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_engine.cc
@@ -19,3 +21,10 @@ hippodrome_test(server/json_requests_test.cc hippodrome_serving)
 hippodrome_test(server/json_responses_test.cc hippodrome_serving)
 hippodrome_test(server/metrics_test.cc hippodrome_serving)
 hippodrome_test(server/http_server_test.cc hippodrome_server_testing)
+hippodrome_test(server/http_routes_test.cc hippodrome_server_testing nlohmann_json::nlohmann_json)
+
+hippodrome_test(server/grpc_server_test.cc hippodrome_server_testing hippodrome_server)
+hippodrome_test(server/serve_options_test.cc hippodrome_server)
+hippodrome_test(server/server_test.cc hippodrome_server_testing hippodrome_server)
+# Thread checking cannot see into the distribution's gRPC.
+set_tests_properties(server_grpc_server_test server_server_test PROPERTIES LABELS grpc)

@@ -1,0 +1,85 @@
+#include "server/serve_options.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/status.h"
+
+namespace hippodrome {
+namespace {
+
+TEST(ServeOptionsTest, Defaults) {
+  const auto options = ParseServeOptions({"--model", "/models/h3-demo/"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  ASSERT_EQ(options->models.size(), 1u);
+  EXPECT_EQ(options->models[0].name, "h3-demo");
+  EXPECT_EQ(options->models[0].directory, "/models/h3-demo/");
+  EXPECT_EQ(options->server.http.address, "127.0.0.1:8080");
+  EXPECT_EQ(options->server.grpc.address, "127.0.0.1:50051");
+  EXPECT_EQ(options->server.grace, std::chrono::seconds(30));
+  EXPECT_EQ(options->server.batcher.max_stall, std::chrono::milliseconds(50));
+}
+
+TEST(ServeOptionsTest, EveryOption) {
+  const auto options = ParseServeOptions({"--model=a=x",
+                                          "--model",
+                                          "b=y/z",
+                                          "--http",
+                                          "0.0.0.0:0",
+                                          "--grpc=[::1]:1",
+                                          "--device=cpu",
+                                          "--weights",
+                                          "bf16",
+                                          "--threads=3",
+                                          "--max-sequences",
+                                          "5",
+                                          "--kv-bytes",
+                                          "1000",
+                                          "--max-queue",
+                                          "7",
+                                          "--max-stall-ms",
+                                          "9",
+                                          "--grace-seconds",
+                                          "0"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->models[1].name, "b");
+  EXPECT_EQ(options->models[1].directory, "y/z");
+  EXPECT_EQ(options->device, Device::kCpu);
+  EXPECT_EQ(options->load.weights, DType::kBF16);
+  EXPECT_EQ(options->load.threads, 3);
+  EXPECT_EQ(options->load.generator.max_sequences, 5);
+  EXPECT_EQ(options->load.generator.key_value_bytes, 1000);
+  EXPECT_EQ(options->server.batcher.max_queue, 7);
+  EXPECT_EQ(options->server.batcher.max_stall, std::chrono::milliseconds(9));
+  EXPECT_EQ(options->server.grace, std::chrono::seconds(0));
+}
+
+TEST(ServeOptionsTest, MistakesAreNamed) {
+  const std::vector<std::vector<std::string>> rows = {
+      {},
+      {"--model"},
+      {"--model", ""},
+      {"--model", "/"},
+      {"--model", "=x"},
+      {"--model", "x="},
+      {"--model", "x", "--model", "y/x"},
+      {"--model", "x", "--http", "8080"},
+      {"--model", "x", "--device", "gpu"},
+      {"--model", "x", "--weights", "int8"},
+      {"--model", "x", "--threads", "-1"},
+      {"--model", "x", "--threads", "2x"},
+      {"--model", "x", "--max-sequences", "0"},
+      {"--model", "x", "--kv-bytes", "9999999999999999999"},
+      {"--model", "x", "--max-stall-ms", "0"},
+      {"--model", "x", "--nothing", "1"},
+      {"--model", "x", "y"},
+  };
+  for (const auto& arguments : rows) {
+    const auto options = ParseServeOptions(arguments);
+    EXPECT_TRUE(absl::IsInvalidArgument(options.status())) << testing::PrintToString(arguments);
+    if (arguments.size() < 4) continue;
+    EXPECT_NE(Message(options.status()).find(arguments[2]), std::string::npos) << options.status();
+  }
+}
+
+}  // namespace
+}  // namespace hippodrome
