@@ -111,6 +111,24 @@ TEST_P(HybridH3Test, EveryWayThroughTheModelAgreesWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Variants, HybridH3Test, testing::ValuesIn(Variants()),
                          [](const auto& info) { return info.param.name; });
 
+TEST(HybridH3Test, ALongSequenceThroughOneLayerKeepsItsPrecision) {
+  H3Config config = With([](H3Config& c) {
+    c.n_layer = 1;
+    c.attention_layers = {};
+    c.attention_heads = 0;
+    c.d_state = 64;
+  });
+  const auto cpu = MakeCpuBackend({.threads = 2});
+  const auto reference = MakeReferenceBackend();
+  const auto model = MakeTestModel(*cpu, config);
+  const auto truth = MakeTestModel(*reference, config);
+  const auto ids = RandomIds(4096, config.vocab_size, 3);
+  const auto expected = Logits(*reference, *truth, ids, {});
+  ExpectNear(Logits(*cpu, *model, ids, {}), expected, "prefill");
+  ExpectNear(Logits(*cpu, *model, ids, {.step = true}), expected, "steps");
+  ExpectNear(Logits(*cpu, *model, ids, {.chunk = 300}), expected, "chunks");
+}
+
 TEST(HybridH3Test, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   const auto cpu = MakeCpuBackend({.threads = 2});
   const auto reference = MakeReferenceBackend();
