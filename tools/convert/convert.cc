@@ -144,7 +144,10 @@ absl::StatusOr<ConvertResult> Convert(const ConvertOptions& options,
                                 ReadTokenizerFiles(options.tokenizer, result.config.vocab_size));
   }
   const std::vector<TensorSpec> specs = H3TensorSpecs(result.config, options.matrix_dtype);
-  for (const TensorSpec& spec : specs) result.parameters += Elements(spec);
+  for (const TensorSpec& spec : specs) {
+    if (!spec.name.ends_with("inv_freq"))
+      result.parameters += Elements(spec);  // those are constant
+  }
 
   HIPPODROME_ASSIGN_OR_RETURN(const auto out, StagedDirectory::Create(options.out));
   if (tokenizer) {
