@@ -9,6 +9,7 @@ add_library(hippodrome_testing STATIC
 )
 target_link_libraries(hippodrome_testing PUBLIC hippodrome_engine)
 
+hippodrome_test(reference/sample_test.cc hippodrome_testing)
 hippodrome_test(engine/decode_state_test.cc hippodrome_testing)
 hippodrome_test(engine/generator_test.cc hippodrome_testing)
 hippodrome_test(engine/golden_test.cc hippodrome_testing)
