@@ -16,7 +16,7 @@ namespace hippodrome::cpu {
 // Points of the kernel that are kept, and of the transform that convolves with it. The spectrum is
 // twice as large and is made again for every sequence: that costs a sixth of the work and keeps the
 // constants of a layer small beside its matrices.
-inline constexpr int64_t kKernelPoints = 512;
+inline constexpr int64_t kKernelPoints = 256;
 
 class H3Constants final : public H3Weights {
  public:
