@@ -11,6 +11,9 @@ int ForwardCommand(int argc, char** argv);
 int GenerateCommand(int argc, char** argv);
 int InspectCommand(int argc, char** argv);
 int KernelsCommand(int argc, char** argv);
+// Runs until SIGTERM or SIGINT, then gives running streams their grace period, which a second
+// signal ends. 0 after a signal.
+int ServeCommand(int argc, char** argv);
 
 }  // namespace hippodrome
 

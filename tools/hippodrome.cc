@@ -3,7 +3,6 @@
 #include <exception>
 #include <string>
 
-#include "server/serve_command.h"
 #include "tools/commands.h"
 #include "tools/convert/convert_command.h"
 

@@ -1,5 +1,3 @@
-#include "server/serve_command.h"
-
 #include <sys/resource.h>
 
 #include <atomic>
@@ -15,16 +13,13 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/status.h"
 #include "server/load_model.h"
-#include "server/serve_options.h"
 #include "server/server.h"
+#include "tools/command_line.h"
+#include "tools/commands.h"
+#include "tools/serve_options.h"
 
 namespace hippodrome {
 namespace {
-
-int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "serve: %s\n", Message(status).c_str());
-  return 1;
-}
 
 // Running out of file descriptors would leave the gRPC listener deaf for good.
 void RaiseFileLimit() {
@@ -82,22 +77,21 @@ void DrainUntilDone(Server& server, Signals& signals, std::chrono::seconds grace
   drain.join();
 }
 
-int Serve(const ServeOptions& options) {
+absl::Status Serve(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const ServeOptions options, ReadServeOptions(line));
   Signals signals;
   RaiseFileLimit();
-  absl::StatusOr<std::vector<ModelParts>> models = LoadModels(options);
-  if (!models.ok()) return Fail(models.status());
-  absl::StatusOr<std::unique_ptr<Server>> server =
-      Server::Start(options.server, *std::move(models));
-  if (!server.ok()) return Fail(server.status());
-  std::printf("http listening on %s\n", (*server)->http_address().c_str());
-  std::printf("grpc listening on %s\n", (*server)->grpc_address().c_str());
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<ModelParts> models, LoadModels(options));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
+                              Server::Start(options.server, std::move(models)));
+  std::printf("http listening on %s\n", server->http_address().c_str());
+  std::printf("grpc listening on %s\n", server->grpc_address().c_str());
   std::fflush(stdout);
   signals.Wait();
   std::printf("stopping\n");
   std::fflush(stdout);
-  DrainUntilDone(**server, signals, options.server.grace);
-  return 0;
+  DrainUntilDone(*server, signals, options.server.grace);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -105,21 +99,7 @@ int Serve(const ServeOptions& options) {
 int ServeCommand(int argc, char** argv) {
   // Debian's Abseil is built with the detector on; it slows every lock inside gRPC.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  for (const std::string& argument : arguments) {
-    if (argument != "--help" && argument != "-h") continue;
-    std::fputs(kServeUsage, stdout);
-    return 0;
-  }
-  const absl::StatusOr<ServeOptions> options = ParseServeOptions(arguments);
-  if (!options.ok()) {
-    std::fprintf(stderr, "serve: %s\n%s", Message(options.status()).c_str(), kServeUsage);
-    return 2;
-  }
-  if (options->device == Device::kCuda) {
-    return Fail(Unavailable("--device cuda: this build has no CUDA backend, expected auto or cpu"));
-  }
-  return Serve(*options);
+  return RunCommand(argc, argv, kServeSpec, Serve);
 }
 
 }  // namespace hippodrome

@@ -1,11 +1,23 @@
-#include "server/serve_options.h"
+#include "tools/serve_options.h"
 
 #include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
 
 #include "engine/status.h"
 
 namespace hippodrome {
 namespace {
+
+absl::StatusOr<ServeOptions> ParseServeOptions(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "serve");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  const auto line = CommandLine::Parse(static_cast<int>(argv.size()), argv.data(), kServeSpec);
+  if (!line.ok()) return line.status();
+  return ReadServeOptions(*line);
+}
 
 TEST(ServeOptionsTest, Defaults) {
   const auto options = ParseServeOptions({"--model", "/models/h3-demo/"});
@@ -43,7 +55,6 @@ TEST(ServeOptionsTest, EveryOption) {
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->models[1].name, "b");
   EXPECT_EQ(options->models[1].directory, "y/z");
-  EXPECT_EQ(options->device, Device::kCpu);
   EXPECT_EQ(options->load.weights, DType::kBF16);
   EXPECT_EQ(options->load.threads, 3);
   EXPECT_EQ(options->load.generator.max_sequences, 5);
@@ -75,10 +86,16 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
   };
   for (const auto& arguments : rows) {
     const auto options = ParseServeOptions(arguments);
-    EXPECT_TRUE(absl::IsInvalidArgument(options.status())) << testing::PrintToString(arguments);
+    EXPECT_TRUE(IsUsage(options.status())) << testing::PrintToString(arguments);
     if (arguments.size() < 4) continue;
     EXPECT_NE(Message(options.status()).find(arguments[2]), std::string::npos) << options.status();
   }
+}
+
+TEST(ServeOptionsTest, ADeviceThatIsNotThereIsNoUsageError) {
+  const auto options = ParseServeOptions({"--model", "x", "--device", "cuda"});
+  EXPECT_TRUE(absl::IsUnavailable(options.status()));
+  EXPECT_FALSE(IsUsage(options.status()));
 }
 
 }  // namespace
