@@ -24,6 +24,8 @@ hippodrome_test(server/http_server_test.cc hippodrome_server_testing)
 hippodrome_test(server/http_routes_test.cc hippodrome_server_testing nlohmann_json::nlohmann_json)
 
 hippodrome_test(server/grpc_server_test.cc hippodrome_server_testing hippodrome_server)
+hippodrome_test(server/mixed_streams_test.cc
+  hippodrome_server_testing hippodrome_server nlohmann_json::nlohmann_json)
 hippodrome_test(server/server_test.cc hippodrome_server_testing hippodrome_server)
 # Thread checking cannot see into the distribution's gRPC.
 set_tests_properties(server_grpc_server_test server_mixed_streams_test server_server_test
