@@ -15,8 +15,13 @@
 namespace hippodrome {
 namespace {
 
-constexpr auto kForever = Generator::Clock::time_point::max();
+// Prefill() stops after each part when the time is up from the start.
+constexpr auto kOnePart = Generator::Clock::time_point::min();
+// Prompts of fewer parts say nothing about how speed develops.
+constexpr size_t kManyParts = 100;
 constexpr int64_t kStepsPerRound = 24;
+
+std::string WeightsName(DType weights) { return weights == DType::kBF16 ? "bf16" : "f32"; }
 
 double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -72,17 +77,21 @@ class Runner {
     return runner;
   }
 
-  // Admits and prefills every sequence; seconds of the last one's prompt.
-  absl::StatusOr<double> Prefill() {
-    double seconds = 0;
+  // Admits and prefills every sequence; when each part (a layer of a chunk) of the last prompt was
+  // done, in seconds from its start.
+  absl::StatusOr<std::vector<double>> Prefill() {
+    std::vector<double> done;
     for (const GenerationRequest& request : requests_) {
       HIPPODROME_RETURN_IF_ERROR(generator_->Admit(request).status());
       timing_->Clear();
+      done.clear();
       const auto begin = std::chrono::steady_clock::now();
-      generator_->Prefill(kForever, events_);
-      seconds = SecondsSince(begin);
+      while (generator_->prefilling()) {
+        generator_->Prefill(kOnePart, events_);
+        done.push_back(SecondsSince(begin));
+      }
     }
-    return seconds;
+    return done;
   }
 
   // Seconds of kStepsPerRound steps.
@@ -111,6 +120,34 @@ class Runner {
   std::vector<TokenEvent> events_;
 };
 
+// How long the first and the last tenth of a long prompt take.
+class Tenths {
+ public:
+  // `done`: when each part of a prompt was done.
+  void Take(const std::vector<double>& done) {
+    if (done.size() < kManyParts) return;
+    const size_t tenth = done.size() / 10;
+    first_.push_back(done[tenth - 1]);
+    last_.push_back(done.back() - done[done.size() - 1 - tenth]);
+  }
+  void Report(int64_t prompt, DType weights, std::vector<BenchResult>& results) {
+    if (first_.empty()) return;
+    const auto add = [&](const char* name, std::vector<double>& seconds) {
+      std::sort(seconds.begin(), seconds.end());
+      results.push_back({.name = name,
+                         .length = prompt,
+                         .weights = WeightsName(weights),
+                         .value = seconds[seconds.size() / 2],
+                         .unit = "s, median"});
+    };
+    add("prefill_first_tenth", first_);
+    add("prefill_last_tenth", last_);
+  }
+
+ private:
+  std::vector<double> first_, last_;
+};
+
 // Tokens per second, measured and possible.
 BenchResult Rate(const std::string& name, int64_t length, int64_t batch, double tokens,
                  double seconds, const Cost& cost, DType weights, const Ceilings& ceilings) {
@@ -120,7 +157,7 @@ BenchResult Rate(const std::string& name, int64_t length, int64_t batch, double 
   return {.name = name,
           .length = length,
           .batch = batch,
-          .weights = bf16 ? "bf16" : "f32",
+          .weights = WeightsName(weights),
           .value = tokens / seconds,
           .unit = "tokens/s",
           .limit = tokens / least,
@@ -141,6 +178,7 @@ absl::StatusOr<GenerateFigures> BenchGenerate(const GenerateBenchmark& benchmark
   std::map<int64_t, Best> decode;
   std::vector<Runner> runners;
   int64_t recurrent_bytes = 0;
+  Tenths tenths;
   for (const int64_t batch : benchmark.batches) {
     HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(timing, *model, benchmark, batch));
     HIPPODROME_RETURN_IF_ERROR(runner.Prefill().status());
@@ -150,8 +188,9 @@ absl::StatusOr<GenerateFigures> BenchGenerate(const GenerateBenchmark& benchmark
   for (int round = 0; round < benchmark.repeats; ++round) {
     figures.ceilings = BetterOf(figures.ceilings, MeasureCeilings(benchmark.threads));
     HIPPODROME_ASSIGN_OR_RETURN(Runner fresh, Runner::Make(timing, *model, benchmark, 1));
-    HIPPODROME_ASSIGN_OR_RETURN(const double seconds, fresh.Prefill());
-    prefill.Take(seconds, timing);
+    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<double> done, fresh.Prefill());
+    prefill.Take(done.back(), timing);
+    tenths.Take(done);
     for (size_t i = 0; i < runners.size(); ++i) {
       const double steps = runners[i].Step();
       decode[benchmark.batches[i]].Take(steps, timing);
@@ -163,6 +202,7 @@ absl::StatusOr<GenerateFigures> BenchGenerate(const GenerateBenchmark& benchmark
                                  PrefillCost(benchmark.config, prompt, benchmark.weights),
                                  benchmark.weights, figures.ceilings));
   figures.shares["prefill"] = prefill.Shares();
+  tenths.Report(prompt, benchmark.weights, figures.results);
   for (const auto& [batch, best] : decode) {
     const Cost cost =
         DecodeCost(benchmark.config, batch, prompt, benchmark.weights, recurrent_bytes);
