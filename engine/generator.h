@@ -47,7 +47,8 @@ struct Footprint {
   int64_t bytes = 0;  // slots * state bytes + pages * page bytes
 };
 
-// Not thread-safe: one thread owns it, with the backend. A sequence's tokens do not depend on what
+// Not thread-safe: one thread owns it, with the backend; but Cost(), capacity() and Validate() read
+// constants alone and may be called on any thread. A sequence's tokens do not depend on what
 // runs beside it, on the order of arrival, or on how its prefill is interrupted.
 class Generator {
  public:
