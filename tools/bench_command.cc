@@ -67,7 +67,7 @@ void Print(const std::map<std::string, std::map<std::string, double>>& shares) {
   }
 }
 
-absl::Status Report(const CommandLine& line, const std::string& command, const Ceilings& ceilings,
+absl::Status Report(const CommandLine& line, const Ceilings& ceilings,
                     const std::vector<BenchResult>& results) {
   Print(ceilings);
   for (const BenchResult& result : results) Print(result);
@@ -75,7 +75,7 @@ absl::Status Report(const CommandLine& line, const std::string& command, const C
   nlohmann::json rows = nlohmann::json::array();
   for (const BenchResult& result : results) rows.push_back(ToJson(result));
   const nlohmann::json json = {{"machine", MachineName()},
-                               {"command", command},
+                               {"command", "hippodrome " + line.text()},
                                {"ceilings", ToJson(ceilings)},
                                {"results", rows}};
   return WriteTextFile(line.Text("json", ""), json.dump(2) + "\n");
@@ -105,8 +105,7 @@ absl::Status Generate(const CommandLine& line) {
     }
   }
   HIPPODROME_ASSIGN_OR_RETURN(const GenerateFigures figures, BenchGenerate(benchmark));
-  HIPPODROME_RETURN_IF_ERROR(
-      Report(line, "hippodrome bench generate", figures.ceilings, figures.results));
+  HIPPODROME_RETURN_IF_ERROR(Report(line, figures.ceilings, figures.results));
   Print(figures.shares);
   return absl::OkStatus();
 }
@@ -114,7 +113,7 @@ absl::Status Generate(const CommandLine& line) {
 absl::Status Kernels(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
   const Ceilings ceilings = MeasureCeilings(threads);
-  return Report(line, "hippodrome bench kernels", ceilings, BenchKernels(ceilings, threads));
+  return Report(line, ceilings, BenchKernels(ceilings, threads));
 }
 
 absl::Status Serve(const CommandLine& line) {
@@ -125,7 +124,7 @@ absl::Status Serve(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 512, 1, 1 << 20));
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.max_tokens, line.Integer("tokens", 256, 2, 1 << 20));
   HIPPODROME_ASSIGN_OR_RETURN(const BenchResult result, BenchServe(benchmark));
-  return Report(line, "hippodrome bench serve", MeasureCeilings(0), {result});
+  return Report(line, MeasureCeilings(0), {result});
 }
 
 absl::Status Bench(const CommandLine& line) {

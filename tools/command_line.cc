@@ -57,6 +57,8 @@ int UsageError(const CommandSpec& spec, const absl::Status& status) {
 
 absl::StatusOr<CommandLine> CommandLine::Parse(int argc, char** argv, const CommandSpec& spec) {
   CommandLine line;
+  line.text_ = argv[0];
+  for (int i = 1; i < argc; ++i) line.text_ += std::string(" ") + argv[i];
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     if (!argument.starts_with("--")) {

@@ -30,6 +30,8 @@ class CommandLine {
 
   bool Has(const std::string& name) const { return options_.contains(name); }
   const std::vector<std::string>& positional() const { return positional_; }
+  // The subcommand and its arguments as they were typed, for the record.
+  const std::string& text() const { return text_; }
 
   absl::StatusOr<std::string> Required(const std::string& name) const;
   std::string Text(const std::string& name, const std::string& fallback) const;
@@ -46,6 +48,7 @@ class CommandLine {
  private:
   std::map<std::string, std::vector<std::string>> options_;
   std::vector<std::string> positional_;
+  std::string text_;
 };
 
 // One line on stderr and exit code 1.

@@ -29,6 +29,7 @@ TEST(CommandLineTest, ReadsBothFormsOfAnOption) {
   EXPECT_EQ(line->All("name"), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(*line->Required("name"), "b");
   EXPECT_TRUE(line->Has("loud"));
+  EXPECT_EQ(line->text(), "test --name a file --name=b --loud");
   EXPECT_FALSE(line->Has("count"));
   EXPECT_TRUE(IsUsage(line->Required("count").status()));
 }
