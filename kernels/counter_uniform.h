@@ -1,5 +1,5 @@
-// The random numbers of sampling: a pure function of (seed, position), so that a sequence's draws do
-// not depend on what else the program has drawn.
+// The random numbers of sampling: a pure function of (seed, position), so that a sequence's draws
+// do not depend on what else the program has drawn.
 #ifndef HIPPODROME_KERNELS_COUNTER_UNIFORM_H_
 #define HIPPODROME_KERNELS_COUNTER_UNIFORM_H_
 

@@ -1,8 +1,9 @@
 // Reading and writing safetensors files.
 //
 // Format: u64 little-endian header length; that many bytes of JSON,
-// {"name": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, .., "__metadata__": {..}};
-// then the data, to which the offsets are relative. Tensors cover the data without gaps or overlaps.
+// {"name": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, .., "__metadata__":
+// {..}}; then the data, to which the offsets are relative. Tensors cover the data without gaps or
+// overlaps.
 #ifndef HIPPODROME_ENGINE_CHECKPOINT_SAFETENSORS_H_
 #define HIPPODROME_ENGINE_CHECKPOINT_SAFETENSORS_H_
 
@@ -80,9 +81,9 @@ struct TensorSpec {
   std::vector<int64_t> shape;
 };
 
-// Writes a file tensor by tensor in the order of `specs`, in constant memory. The file appears under
-// its name only when Finish() succeeds (it is written beside it, synced and renamed); without that
-// the destructor removes what was written.
+// Writes a file tensor by tensor in the order of `specs`, in constant memory. The file appears
+// under its name only when Finish() succeeds (it is written beside it, synced and renamed); without
+// that the destructor removes what was written.
 class SafetensorsWriter {
  public:
   static absl::StatusOr<std::unique_ptr<SafetensorsWriter>> Create(

@@ -24,8 +24,7 @@ struct StateSpaceParameters {
 
 // Reads `prefix`ssm_k_kernel.*, `prefix`kernel.*, `prefix`D and `prefix`ssm_k_D. Errors name the
 // tensor; values that are not finite are refused.
-absl::StatusOr<StateSpaceParameters> ReadStateSpace(WeightsSource& source,
-                                                    const H3Config& config,
+absl::StatusOr<StateSpaceParameters> ReadStateSpace(WeightsSource& source, const H3Config& config,
                                                     const std::string& prefix);
 
 }  // namespace hippodrome

@@ -7,9 +7,9 @@
 
 namespace hippodrome {
 
-// Holds back an incomplete character until it is complete, and replaces what can never become one by
-// U+FFFD (one per maximal ill-formed part, as the Unicode Standard recommends). The concatenation of
-// all results is the same however the input was cut. Not thread-safe.
+// Holds back an incomplete character until it is complete, and replaces what can never become one
+// by U+FFFD (one per maximal ill-formed part, as the Unicode Standard recommends). The
+// concatenation of all results is the same however the input was cut. Not thread-safe.
 class Utf8Stream {
  public:
   // Adds bytes; returns what is now certain.

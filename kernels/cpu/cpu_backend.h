@@ -42,11 +42,9 @@ class CpuBackend final : public Backend {
   void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
               Tensor o) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                         KeyValuePages& pages, Tensor page_table, int64_t start,
-                         Tensor o) override;
-  void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                     KeyValuePages& pages, Tensor page_tables, Tensor positions,
-                     Tensor o) override;
+                         KeyValuePages& pages, Tensor page_table, int64_t start, Tensor o) override;
+  void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
+                     Tensor page_tables, Tensor positions, Tensor o) override;
   void Sample(Tensor logits, int64_t vocab, std::span<const SamplingParameters> parameters,
               std::span<const int64_t> positions, Tensor tokens) override;
 

@@ -47,9 +47,8 @@ TEST(SampleTest, TheCpuDrawsTheTokensOfTheReference) {
   const auto expected = Sample(*reference, logits, kVocab, parameters);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const SamplingParameters& p = parameters[i];
-    EXPECT_EQ(actual[i], expected[i])
-        << "temperature " << p.temperature << " top_k " << p.top_k << " top_p " << p.top_p
-        << " min_p " << p.min_p;
+    EXPECT_EQ(actual[i], expected[i]) << "temperature " << p.temperature << " top_k " << p.top_k
+                                      << " top_p " << p.top_p << " min_p " << p.min_p;
   }
 }
 

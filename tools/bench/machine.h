@@ -9,9 +9,9 @@ namespace hippodrome {
 // Rates of `threads` threads together; see ceilings.h for what each means.
 struct Ceilings {
   int threads = 0;
-  double read_bytes = 0;   // per second
-  double f32_flops = 0;    // per second
-  double bf16_flops = 0;   // per second; those of f32 where the processor has no bf16 product
+  double read_bytes = 0;  // per second
+  double f32_flops = 0;   // per second
+  double bf16_flops = 0;  // per second; those of f32 where the processor has no bf16 product
 };
 
 // Takes about a third of a second. threads = 0: one per core.
