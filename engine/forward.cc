@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/decode_step.h"
 #include "engine/prefill_chunk.h"
 #include "engine/status.h"
 
@@ -54,24 +55,10 @@ void ForwardPrefill(Backend& b, const HybridH3& model, std::span<const int32_t> 
 
 void ForwardStep(Backend& b, const HybridH3& model, std::span<const int32_t> ids,
                  const SequenceState& sequence, DecodeState& state, const LogitsSink& sink) {
-  const Activations activations = model.NewActivations(b, 1);
-  const OwnedTensor logits = b.NewTensor(1, model.config().padded_vocab_size);
-  const OwnedTensor id = b.NewIndices(1, 1);
-  const OwnedTensor slot = b.NewIndices(1, 1);
-  const OwnedTensor position = b.NewIndices(1, 1);
-  const OwnedTensor pages = b.NewIndices(1, static_cast<int64_t>(sequence.pages.size()));
-  b.UploadIndices(std::vector{static_cast<int32_t>(sequence.slot)}, slot);
-  b.UploadIndices(sequence.pages, pages);
-  const StepRows rows{.slots = slot, .positions = position, .page_tables = pages};
-  for (int32_t t = 0; t < static_cast<int32_t>(ids.size()); ++t) {
-    b.UploadIndices(ids.subspan(t, 1), id);
-    b.UploadIndices(std::vector{t}, position);
-    model.Embed(b, id, position, activations.Rows(1));
-    for (int64_t layer = 0; layer < model.layers(); ++layer) {
-      model.StepLayer(b, layer, activations.Rows(1), rows, state);
-    }
-    model.Logits(b, activations.Rows(1), logits);
-    Emit(b, logits, t, sink);
+  DecodeStep step(b, model, 1);
+  for (int64_t t = 0; t < static_cast<int64_t>(ids.size()); ++t) {
+    const StepToken token{.token = ids[t], .position = t, .sequence = &sequence};
+    Emit(b, step.Run({&token, 1}, state), t, sink);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/decode_state.h"
+#include "engine/decode_step.h"
 #include "engine/models/hybrid_h3.h"
 #include "engine/prefill_chunk.h"
 #include "engine/status.h"
@@ -28,13 +29,6 @@ struct Sequence {
   bool decoding = false;  // prompt done, not finished
 
   int64_t length() const { return static_cast<int64_t>(request.prompt.size()) + generated; }
-};
-
-// Index arrays of a step, kept from call to call.
-struct StepArrays {
-  OwnedTensor ids, slots, positions, tokens;  // kI32 [1, max_sequences]
-  OwnedTensor page_tables;                    // kI32 [max_sequences, widest table so far]
-  OwnedTensor logits;                         // [max_sequences, padded V]
 };
 
 std::string NeverFits(const Footprint& cost, const Footprint& capacity) {
@@ -62,14 +56,9 @@ struct Generator::Impl {
         model(model),
         state(std::move(state)),
         prefill(backend, model),
-        step_activations(model.NewActivations(backend, this->state->slots())) {
-    const int64_t rows = this->state->slots();
-    arrays.ids = b.NewIndices(1, rows);
-    arrays.slots = b.NewIndices(1, rows);
-    arrays.positions = b.NewIndices(1, rows);
-    arrays.tokens = b.NewIndices(1, rows);
-    arrays.logits = b.NewTensor(rows, model.config().padded_vocab_size);
-  }
+        step(backend, model, this->state->slots()),
+        prompt_logits(backend.NewTensor(1, model.config().padded_vocab_size)),
+        tokens(backend.NewIndices(1, this->state->slots())) {}
 
   bool has_attention() const { return !model.config().attention_layers.empty(); }
   Footprint Bytes(int64_t slots, int64_t pages) const;
@@ -78,7 +67,6 @@ struct Generator::Impl {
 
   void BeginChunk(SequenceId id);
   void FinishChunk(std::vector<TokenEvent>& events);
-  Tensor UploadPageTables(const std::vector<Sequence*>& batch);
   void Sample(Tensor logits, const std::vector<std::pair<SequenceId, Sequence*>>& batch,
               std::vector<TokenEvent>& events);
 
@@ -92,8 +80,9 @@ struct Generator::Impl {
   PrefillChunk prefill;
   bool chunk_open = false;
 
-  Activations step_activations;
-  StepArrays arrays;
+  DecodeStep step;
+  OwnedTensor prompt_logits;  // [1, padded V]
+  OwnedTensor tokens;         // kI32 [1, max_sequences]
 };
 
 Footprint Generator::Impl::Bytes(int64_t slots, int64_t pages) const {
@@ -155,27 +144,9 @@ void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
     prompts.push_back(id);
     return;
   }
-  const Tensor logits = arrays.logits.view.Rows(0, 1);
-  prefill.LastLogits(logits);
+  prefill.LastLogits(prompt_logits);
   s.decoding = true;
-  Sample(logits, {{id, &s}}, events);
-}
-
-Tensor Generator::Impl::UploadPageTables(const std::vector<Sequence*>& batch) {
-  if (!has_attention()) return {};
-  size_t width = 1;
-  for (const Sequence* s : batch) width = std::max(width, s->state.pages.size());
-  if (arrays.page_tables.view.cols < static_cast<int64_t>(width)) {
-    arrays.page_tables = b.NewIndices(state->slots(), static_cast<int64_t>(width));
-  }
-  const Tensor tables = arrays.page_tables.view.Rows(0, static_cast<int64_t>(batch.size()));
-  std::vector<int32_t> rows(batch.size() * tables.cols);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    std::copy(batch[i]->state.pages.begin(), batch[i]->state.pages.end(),
-              rows.begin() + static_cast<int64_t>(i) * tables.cols);
-  }
-  b.UploadIndices(rows, tables);
-  return tables;
+  Sample(prompt_logits, {{id, &s}}, events);
 }
 
 void Generator::Impl::Sample(Tensor logits,
@@ -187,10 +158,10 @@ void Generator::Impl::Sample(Tensor logits,
     parameters.push_back(s->request.sampling);
     positions.push_back(s->length());
   }
-  const Tensor tokens = arrays.tokens.view.Cols(0, static_cast<int64_t>(batch.size()));
-  b.Sample(logits, model.config().vocab_size, parameters, positions, tokens);
+  const Tensor chosen_row = tokens.view.Cols(0, static_cast<int64_t>(batch.size()));
+  b.Sample(logits, model.config().vocab_size, parameters, positions, chosen_row);
   std::vector<int32_t> chosen(batch.size());
-  b.DownloadIndices(tokens, chosen);
+  b.DownloadIndices(chosen_row, chosen);
   for (size_t i = 0; i < batch.size(); ++i) {
     const auto& [id, s] = batch[i];
     s->last_token = chosen[i];
@@ -282,36 +253,14 @@ void Generator::Prefill(Clock::time_point until, std::vector<TokenEvent>& events
 
 void Generator::Step(std::vector<TokenEvent>& events) {
   std::vector<std::pair<SequenceId, Sequence*>> batch;
-  std::vector<Sequence*> members;
-  std::vector<int32_t> ids, slots, positions;
+  std::vector<StepToken> tokens;
   for (auto& [id, s] : impl_->sequences) {
     if (!s.decoding) continue;
     batch.emplace_back(id, &s);
-    members.push_back(&s);
-    ids.push_back(s.last_token);
-    slots.push_back(static_cast<int32_t>(s.state.slot));
-    positions.push_back(static_cast<int32_t>(s.length() - 1));
+    tokens.push_back({.token = s.last_token, .position = s.length() - 1, .sequence = &s.state});
   }
   if (batch.empty()) return;
-  const int64_t rows = static_cast<int64_t>(batch.size());
-  Backend& b = impl_->b;
-  StepArrays& arrays = impl_->arrays;
-  const StepRows step{.slots = arrays.slots.view.Cols(0, rows),
-                      .positions = arrays.positions.view.Cols(0, rows),
-                      .page_tables = impl_->UploadPageTables(members)};
-  const Tensor id_row = arrays.ids.view.Cols(0, rows);
-  b.UploadIndices(ids, id_row);
-  b.UploadIndices(slots, step.slots);
-  b.UploadIndices(positions, step.positions);
-
-  const ActivationRows a = impl_->step_activations.Rows(rows);
-  impl_->model.Embed(b, id_row, step.positions, a);
-  for (int64_t layer = 0; layer < impl_->model.layers(); ++layer) {
-    impl_->model.StepLayer(b, layer, a, step, *impl_->state);
-  }
-  const Tensor logits = arrays.logits.view.Rows(0, rows);
-  impl_->model.Logits(b, a, logits);
-  impl_->Sample(logits, batch, events);
+  impl_->Sample(impl_->step.Run(tokens, *impl_->state), batch, events);
 }
 
 void Generator::Release(SequenceId sequence) {

@@ -11,6 +11,8 @@ target_link_libraries(hippodrome_testing PUBLIC hippodrome_engine)
 
 hippodrome_test(reference/sample_test.cc hippodrome_testing)
 hippodrome_test(engine/decode_state_test.cc hippodrome_testing)
+hippodrome_test(engine/decode_step_test.cc hippodrome_testing)
+hippodrome_test(engine/prefill_chunk_test.cc hippodrome_testing)
 hippodrome_test(engine/generator_test.cc hippodrome_testing)
 hippodrome_test(engine/golden_test.cc hippodrome_testing)
 hippodrome_test(engine/model_directory_test.cc hippodrome_testing)
