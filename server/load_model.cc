@@ -70,10 +70,11 @@ v1::Model Describe(const std::string& name, const LoadedModel& loaded,
 }  // namespace
 
 absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string& directory,
-                                     const LoadOptions& options) {
+                                     const LoadOptions& options,
+                                     const HybridH3::Progress& progress) {
   std::unique_ptr<Backend> backend = MakeCpuBackend({.threads = options.threads});
   HIPPODROME_ASSIGN_OR_RETURN(LoadedModel loaded,
-                              LoadModelDirectory(*backend, directory, options.weights));
+                              LoadModelDirectory(*backend, directory, options.weights, progress));
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator,
                               Generator::Create(*backend, *loaded.model, options.generator));
   ModelParts parts;

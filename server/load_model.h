@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/generator.h"
+#include "engine/models/hybrid_h3.h"
 #include "kernels/dtype.h"
 #include "server/served_model.h"
 
@@ -21,7 +22,8 @@ struct LoadOptions {
 // Loads the model in `directory` on a backend of its own. Errors name the file, the field or tensor
 // at fault, and what was expected.
 absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string& directory,
-                                     const LoadOptions& options);
+                                     const LoadOptions& options,
+                                     const HybridH3::Progress& progress = {});
 
 }  // namespace hippodrome
 

@@ -30,7 +30,7 @@ void PrintTensor(const std::string& name, const std::string& type,
 }
 
 void PrintTotal(size_t tensors, int64_t parameters, int64_t bytes) {
-  std::printf("%zu tensors, %lld elements, %lld bytes\n", tensors,
+  std::printf("%zu tensors, %lld parameters, %lld bytes\n", tensors,
               static_cast<long long>(parameters), static_cast<long long>(bytes));
 }
 
@@ -45,11 +45,22 @@ void PrintTensors(const SafetensorsFile& file) {
   PrintTotal(file.tensors().size(), parameters, bytes);
 }
 
+// What shares its storage with an earlier tensor (a tied head) is no parameter of its own.
+bool IsRepeated(const CheckpointSource& source, size_t index) {
+  for (size_t i = 0; i < index; ++i) {
+    if (source.tensors()[i].elements == source.tensors()[index].elements && source.Same(i, index)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void PrintSource(const CheckpointSource& source) {
   int64_t parameters = 0;
-  for (const SourceTensor& tensor : source.tensors()) {
+  for (size_t i = 0; i < source.tensors().size(); ++i) {
+    const SourceTensor& tensor = source.tensors()[i];
     PrintTensor(tensor.name, tensor.type, tensor.shape);
-    parameters += static_cast<int64_t>(tensor.elements);
+    if (!IsRepeated(source, i)) parameters += static_cast<int64_t>(tensor.elements);
   }
   PrintTotal(source.tensors().size(), parameters, static_cast<int64_t>(source.file_bytes()));
 }

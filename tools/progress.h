@@ -1,4 +1,5 @@
-// Progress of long work on stderr: a bar on a terminal, a line every tenth elsewhere.
+// Progress of long work on stderr: a bar on a terminal, a line every tenth elsewhere, none
+// for what is done within a second.
 #ifndef HIPPODROME_TOOLS_PROGRESS_H_
 #define HIPPODROME_TOOLS_PROGRESS_H_
 
@@ -17,11 +18,13 @@ class Progress {
   void Update(int64_t done, int64_t total);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   std::string what_;
   bool terminal_;
   bool open_line_ = false;
   int64_t last_tenth_ = 0;
-  std::chrono::steady_clock::time_point last_{};
+  Clock::time_point last_;
 };
 
 }  // namespace hippodrome

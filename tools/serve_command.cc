@@ -16,6 +16,7 @@
 #include "server/server.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/progress.h"
 #include "tools/serve_options.h"
 
 namespace hippodrome {
@@ -58,8 +59,11 @@ absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options) 
   for (const ModelSource& source : options.models) {
     std::printf("loading %s from %s\n", source.name.c_str(), source.directory.c_str());
     std::fflush(stdout);
-    HIPPODROME_ASSIGN_OR_RETURN(ModelParts parts,
-                                LoadModel(source.name, source.directory, options.load));
+    Progress progress("loading " + source.name);
+    HIPPODROME_ASSIGN_OR_RETURN(
+        ModelParts parts,
+        LoadModel(source.name, source.directory, options.load,
+                  [&](int64_t done, int64_t total) { progress.Update(done, total); }));
     models.push_back(std::move(parts));
   }
   return models;
