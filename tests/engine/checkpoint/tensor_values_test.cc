@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cstring>
 
 #include "engine/checkpoint/safetensors.h"
@@ -17,7 +19,8 @@ template <typename T>
 class Stored {
  public:
   Stored(DType dtype, const std::vector<T>& values) : bytes_(1 + values.size() * sizeof(T)) {
-    std::memcpy(bytes_.data() + 1, values.data(), values.size() * sizeof(T));
+    const auto bytes = std::as_bytes(std::span(values));
+    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + 1);
     tensor_ = {"x", dtype, {static_cast<int64_t>(values.size())}, std::span(bytes_).subspan(1)};
   }
   const TensorView& tensor() const { return tensor_; }
