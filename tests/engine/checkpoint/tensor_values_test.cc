@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
-#include <cstring>
+#include <span>
+#include <vector>
 
 #include "engine/checkpoint/safetensors.h"
 #include "engine/status.h"
