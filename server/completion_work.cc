@@ -44,7 +44,8 @@ void CompletionWork::OnUpdate(std::function<void()> wake) {
 
 bool CompletionWork::Advance(HttpResponse& response) {
   for (size_t i = 0; i < generations_.size() && failure_.ok(); ++i) {
-    if (generations_[i] != nullptr) Collect(i, response);
+    while (generations_[i] != nullptr && failure_.ok() && Collect(i, response)) {
+    }
   }
   if (!failure_.ok()) {
     Fail(failure_, response);
@@ -55,15 +56,15 @@ bool CompletionWork::Advance(HttpResponse& response) {
   return true;
 }
 
-void CompletionWork::Collect(size_t i, HttpResponse& response) {
+bool CompletionWork::Collect(size_t i, HttpResponse& response) {
   std::optional<StreamUpdate> update = generations_[i]->Take();
-  if (!update) return;
+  if (!update) return false;
   if (update->last()) {
     generations_[i].reset();
     --unfinished_;
   }
   failure_ = update->status;
-  if (!failure_.ok()) return;
+  if (!failure_.ok()) return true;
   if (format_.stream) {
     response.body += Event(CompletionEvent(head_, static_cast<int64_t>(i), *update));
     update->text.clear();
@@ -76,6 +77,7 @@ void CompletionWork::Collect(size_t i, HttpResponse& response) {
   choice.finish = update->finish;
   choice.prompt_tokens = update->prompt_tokens;
   choice.completion_tokens = update->completion_tokens;
+  return true;
 }
 
 // A stream that has begun can only end with an error event.

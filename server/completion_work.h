@@ -35,8 +35,8 @@ class CompletionWork : public HttpWork {
   bool Advance(HttpResponse& response) override;
 
  private:
-  // Adds what is new of choice `i` to `response`.
-  void Collect(size_t i, HttpResponse& response);
+  // Adds the next update of choice `i` to `response`; false when there is none.
+  bool Collect(size_t i, HttpResponse& response);
   void Fail(const absl::Status& status, HttpResponse& response);
   void Complete(HttpResponse& response);
 

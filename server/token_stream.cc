@@ -10,46 +10,44 @@ void TokenStream::OnUpdate(std::function<void()> wake) {
   std::lock_guard wake_lock(wake_mutex_);
   wake_ = std::move(wake);
   std::unique_lock lock(mutex_);
-  const bool waiting = unread_.has_value();
+  const bool waiting = !unread_.empty();
   lock.unlock();
   if (waiting && wake_) wake_();
 }
 
 std::optional<StreamUpdate> TokenStream::Take() {
   std::lock_guard lock(mutex_);
-  return std::exchange(unread_, std::nullopt);
+  if (unread_.empty()) return std::nullopt;
+  StreamUpdate update = std::move(unread_.front());
+  unread_.pop_front();
+  unread_tokens_ -= static_cast<int64_t>(update.token_ids.size());
+  return update;
 }
 
 bool TokenStream::Push(StreamUpdate update) {
-  bool first;
   {
     std::lock_guard lock(mutex_);
-    first = !unread_.has_value();
-    if (first) {
-      unread_ = std::move(update);
-    } else {
-      const auto unread = static_cast<int64_t>(unread_->token_ids.size() + update.token_ids.size());
-      if (unread > max_unread_tokens_) return false;
-      unread_->text += update.text;
-      unread_->token_ids.insert(unread_->token_ids.end(), update.token_ids.begin(),
-                                update.token_ids.end());
-      unread_->finish = update.finish;
-      unread_->completion_tokens = update.completion_tokens;
-    }
-    if (unread_->last()) ended_.store(true, std::memory_order_release);
+    const auto tokens = static_cast<int64_t>(update.token_ids.size());
+    if (unread_tokens_ + tokens > max_unread_tokens_) return false;
+    unread_tokens_ += tokens;
   }
-  if (first) Announce();
+  Append(std::move(update));
   return true;
 }
 
 void TokenStream::Fail(const absl::Status& status) {
+  StreamUpdate update;
+  update.status = status;
+  Append(std::move(update));
+}
+
+void TokenStream::Append(StreamUpdate update) {
   bool first;
   {
     std::lock_guard lock(mutex_);
-    first = !unread_.has_value();
-    if (first) unread_.emplace();
-    unread_->status = status;
-    ended_.store(true, std::memory_order_release);
+    if (update.last()) ended_.store(true, std::memory_order_release);
+    first = unread_.empty();
+    unread_.push_back(std::move(update));
   }
   if (first) Announce();
 }

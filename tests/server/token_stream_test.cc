@@ -19,21 +19,22 @@ StreamUpdate Token(int32_t id, int64_t count) {
   return update;
 }
 
-TEST(TokenStreamTest, MergesWhatWasNotTaken) {
+TEST(TokenStreamTest, GivesEveryUpdateByItself) {
   TokenStream stream(10);
   EXPECT_FALSE(stream.Take().has_value());
   EXPECT_TRUE(stream.Push(Token(0, 1)));
   EXPECT_TRUE(stream.Push(Token(1, 2)));
-  const auto update = stream.Take();
-  ASSERT_TRUE(update.has_value());
-  EXPECT_EQ(update->text, "ab");
-  EXPECT_EQ(update->token_ids, (std::vector<int32_t>{0, 1}));
-  EXPECT_EQ(update->completion_tokens, 2);
-  EXPECT_FALSE(update->last());
+  for (const char* text : {"a", "b"}) {
+    const auto update = stream.Take();
+    ASSERT_TRUE(update.has_value());
+    EXPECT_EQ(update->text, text);
+    EXPECT_EQ(update->token_ids.size(), 1u);
+    EXPECT_FALSE(update->last());
+  }
   EXPECT_FALSE(stream.Take().has_value());
 }
 
-TEST(TokenStreamTest, WakesOncePerUnreadUpdateAndAtOnceIfOneWaits) {
+TEST(TokenStreamTest, WakesWhenSomethingWaitsAfterNothingDid) {
   TokenStream stream(10);
   int wakes = 0;
   stream.Push(Token(0, 1));
@@ -41,7 +42,8 @@ TEST(TokenStreamTest, WakesOncePerUnreadUpdateAndAtOnceIfOneWaits) {
   EXPECT_EQ(wakes, 1);
   stream.Push(Token(1, 2));
   EXPECT_EQ(wakes, 1);
-  stream.Take();
+  while (stream.Take()) {
+  }
   stream.Push(Token(2, 3));
   EXPECT_EQ(wakes, 2);
 }
@@ -54,9 +56,9 @@ TEST(TokenStreamTest, RefusesBeyondTheBoundButAlwaysTakesAnError) {
   EXPECT_FALSE(stream.ended());
   stream.Fail(Unavailable("stop"));
   EXPECT_TRUE(stream.ended());
-  const auto update = stream.Take();
-  EXPECT_EQ(update->token_ids.size(), 2u);
-  EXPECT_TRUE(absl::IsUnavailable(update->status));
+  EXPECT_TRUE(stream.Take()->status.ok());
+  EXPECT_TRUE(stream.Take()->status.ok());
+  EXPECT_TRUE(absl::IsUnavailable(stream.Take()->status));
 }
 
 TEST(TokenStreamTest, NoTokenIsLostBetweenTwoThreads) {
