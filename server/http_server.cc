@@ -110,7 +110,7 @@ void HttpServer::Impl::Admit(tcp::socket socket) {
     connections_.push_back(connection);
   }
   HttpConnection& c = *connection;
-  net::co_spawn(c.executor(), c.Run(), [connection = std::move(connection)](auto) {});
+  net::co_spawn(c.executor(), c.Run(), [connection = std::move(connection)](const auto&) {});
 }
 
 void HttpServer::Impl::CloseAll() {

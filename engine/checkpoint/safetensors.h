@@ -87,7 +87,7 @@ struct TensorSpec {
 class SafetensorsWriter {
  public:
   static absl::StatusOr<std::unique_ptr<SafetensorsWriter>> Create(
-      const std::string& path, std::vector<TensorSpec> specs,
+      const std::string& path, const std::vector<TensorSpec>& specs,
       const std::map<std::string, std::string>& metadata = {});
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;

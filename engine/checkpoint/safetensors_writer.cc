@@ -101,7 +101,7 @@ SafetensorsWriter::~SafetensorsWriter() {
 }
 
 absl::StatusOr<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
-    const std::string& path, std::vector<TensorSpec> specs,
+    const std::string& path, const std::vector<TensorSpec>& specs,
     const std::map<std::string, std::string>& metadata) {
   auto layout = MakeLayout(specs, metadata);
   if (!layout.ok()) return InvalidArgument(path + ": " + Message(layout.status()));

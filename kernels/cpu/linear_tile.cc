@@ -1,6 +1,8 @@
 // TileF32, TileBF16Plain and RoundToBF16Plain for every vector width.
 #include "kernels/cpu/linear_tile.h"
 
+#include <type_traits>
+
 #include "kernels/cpu/packed_weights.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -41,7 +43,7 @@ HWY_INLINE V Expand(V bits, int part) {
 // VectorsAcross(kRows) vectors of columns of a tile of kRows rows.
 template <int kRows, typename W>
 HWY_INLINE void Block(const TileArguments<float, W>& tile, int64_t column) {
-  constexpr int kParts = sizeof(float) / sizeof(W);
+  constexpr int kParts = std::is_same_v<W, float> ? 1 : 2;
   constexpr int kVectors = VectorsAcross(kRows);
   const D d;
   float* const out = tile.sums + column;
