@@ -41,13 +41,15 @@ void ForwardPrefill(Backend& b, const HybridH3& model, std::span<const int32_t> 
                     int64_t chunk_tokens, const SequenceState& sequence, DecodeState& state,
                     const LogitsSink& sink) {
   PrefillChunk chunk(b, model);
-  const OwnedTensor logits =
-      b.NewTensor(std::min<int64_t>(PrefillChunk::kGrid, static_cast<int64_t>(ids.size())),
-                  model.config().padded_vocab_size);
-  for (int64_t start = 0; start < static_cast<int64_t>(ids.size()); start += chunk.rows()) {
-    chunk.Begin(ids, start, sequence, chunk_tokens);
+  const auto length = static_cast<int64_t>(ids.size());
+  const int64_t most =
+      std::min(chunk_tokens == 0 ? length : chunk_tokens, chunk.TokensAt(0, length));
+  const OwnedTensor logits = b.NewTensor(most, model.config().padded_vocab_size);
+  const PrefillPart part{.prompt = ids, .sequence = &sequence};
+  for (int64_t start = 0; start < length; start += chunk.tokens()) {
+    chunk.Begin({&part, 1}, start, std::min(most, chunk.TokensAt(start, length)));
     while (!chunk.done()) chunk.RunLayer(state);
-    const Tensor rows = logits.view.Rows(0, chunk.rows());
+    const Tensor rows = logits.view.Rows(0, chunk.tokens());
     chunk.AllLogits(rows);
     Emit(b, rows, start, sink);
   }
@@ -55,10 +57,10 @@ void ForwardPrefill(Backend& b, const HybridH3& model, std::span<const int32_t> 
 
 void ForwardStep(Backend& b, const HybridH3& model, std::span<const int32_t> ids,
                  const SequenceState& sequence, DecodeState& state, const LogitsSink& sink) {
-  DecodeStep step(b, model, 1);
+  DecodeStep step(b, model, state, 1);
   for (int64_t t = 0; t < static_cast<int64_t>(ids.size()); ++t) {
     const StepToken token{.token = ids[t], .position = t, .sequence = &sequence};
-    Emit(b, step.Run({&token, 1}, state), t, sink);
+    Emit(b, step.Logits({&token, 1}), t, sink);
   }
 }
 
@@ -75,9 +77,7 @@ absl::Status Forward(Backend& backend, const HybridH3& model, std::span<const in
   if (mode.step) {
     ForwardStep(backend, model, ids, sequence, *state, sink);
   } else {
-    const int64_t chunk = mode.chunk == 0 ? PrefillChunk::kGrid : mode.chunk;
-    ForwardPrefill(backend, model, ids, std::min(chunk, PrefillChunk::kGrid), sequence, *state,
-                   sink);
+    ForwardPrefill(backend, model, ids, mode.chunk, sequence, *state, sink);
   }
   return absl::OkStatus();
 }

@@ -19,6 +19,7 @@ namespace hippodrome {
 namespace {
 
 constexpr int64_t kPageTokens = 64;
+constexpr SequenceId kReleased = 0;  // names no sequence
 
 struct Sequence {
   GenerationRequest request;
@@ -56,19 +57,19 @@ struct Generator::Impl {
         model(model),
         state(std::move(state)),
         prefill(backend, model),
-        step(backend, model, this->state->slots()),
-        prompt_logits(backend.NewTensor(1, model.config().padded_vocab_size)),
-        tokens(backend.NewIndices(1, this->state->slots())) {}
+        step(backend, model, *this->state, this->state->slots()),
+        prompt_logits(backend.NewTensor(this->state->slots(), model.config().padded_vocab_size)) {}
 
   bool has_attention() const { return !model.config().attention_layers.empty(); }
   Footprint Bytes(int64_t slots, int64_t pages) const;
   Footprint Cost(int64_t prompt_tokens, int64_t max_tokens) const;
   absl::Status Validate(const GenerationRequest& request) const;
 
-  void BeginChunk(SequenceId id);
+  void BeginChunk();
   void FinishChunk(std::vector<TokenEvent>& events);
-  void Sample(Tensor logits, const std::vector<std::pair<SequenceId, Sequence*>>& batch,
-              std::vector<TokenEvent>& events);
+  void SampleFirst(std::vector<TokenEvent>& events);
+  void Append(SequenceId id, int32_t token, std::vector<TokenEvent>& events);
+  void Drop(SequenceId id);
 
   Backend& b;
   const HybridH3& model;
@@ -76,13 +77,12 @@ struct Generator::Impl {
   std::map<SequenceId, Sequence> sequences;
   SequenceId next_id = 1;
 
-  std::deque<SequenceId> prompts;  // in turn; the front one owns the chunk in progress, if any
+  std::deque<SequenceId> prompts;  // in turn
   PrefillChunk prefill;
-  bool chunk_open = false;
+  std::vector<SequenceId> chunk;  // whose prompts are in the chunk in progress; empty: none is
 
   DecodeStep step;
-  OwnedTensor prompt_logits;  // [1, padded V]
-  OwnedTensor tokens;         // kI32 [1, max_sequences]
+  OwnedTensor prompt_logits;  // [max_sequences, padded V]
 };
 
 Footprint Generator::Impl::Bytes(int64_t slots, int64_t pages) const {
@@ -128,53 +128,78 @@ absl::Status Generator::Impl::Validate(const GenerationRequest& request) const {
   return absl::OkStatus();
 }
 
-void Generator::Impl::BeginChunk(SequenceId id) {
-  Sequence& s = sequences.at(id);
-  prefill.Begin(s.request.prompt, s.prefilled, s.state);
-  chunk_open = true;
+// The next prompt in turn, with those behind it that are as far and go as far.
+void Generator::Impl::BeginChunk() {
+  const auto size = [](const Sequence& s) { return static_cast<int64_t>(s.request.prompt.size()); };
+  const Sequence& first = sequences.at(prompts.front());
+  const int64_t start = first.prefilled;
+  const int64_t tokens = prefill.TokensAt(start, size(first));
+  std::vector<PrefillPart> parts;
+  for (const SequenceId id : prompts) {
+    const Sequence& s = sequences.at(id);
+    if (s.prefilled != start || prefill.TokensAt(start, size(s)) != tokens) continue;
+    if (static_cast<int64_t>(parts.size()) == prefill.MaxParts(tokens)) break;
+    parts.push_back({.prompt = s.request.prompt, .sequence = &s.state});
+    chunk.push_back(id);
+  }
+  prefill.Begin(parts, start, tokens);
 }
 
 void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
-  const SequenceId id = prompts.front();
-  Sequence& s = sequences.at(id);
-  s.prefilled += prefill.rows();
-  chunk_open = false;
-  prompts.pop_front();
-  if (s.prefilled < static_cast<int64_t>(s.request.prompt.size())) {
-    prompts.push_back(id);
-    return;
+  bool finished = false;
+  for (const SequenceId id : chunk) {
+    const auto found = sequences.find(id);
+    if (found == sequences.end()) continue;  // released meanwhile
+    Sequence& s = found->second;
+    s.prefilled += prefill.tokens();
+    prompts.erase(std::find(prompts.begin(), prompts.end(), id));
+    s.decoding = s.prefilled == static_cast<int64_t>(s.request.prompt.size());
+    if (!s.decoding) prompts.push_back(id);
+    finished |= s.decoding;
   }
-  prefill.LastLogits(prompt_logits);
-  s.decoding = true;
-  Sample(prompt_logits, {{id, &s}}, events);
+  if (finished) SampleFirst(events);
+  chunk.clear();
 }
 
-void Generator::Impl::Sample(Tensor logits,
-                             const std::vector<std::pair<SequenceId, Sequence*>>& batch,
-                             std::vector<TokenEvent>& events) {
-  std::vector<SamplingParameters> parameters;
-  std::vector<int64_t> positions;
-  for (const auto& [id, s] : batch) {
-    parameters.push_back(s->request.sampling);
-    positions.push_back(s->length());
+void Generator::Impl::SampleFirst(std::vector<TokenEvent>& events) {
+  const Tensor logits = prompt_logits.view.Rows(0, static_cast<int64_t>(chunk.size()));
+  prefill.LastLogits(logits);
+  std::vector<SamplingRow> rows(chunk.size(), SamplingRow{.parameters = {.temperature = 0}});
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    const auto found = sequences.find(chunk[i]);
+    if (found == sequences.end()) continue;
+    rows[i] = {found->second.request.sampling, found->second.length()};
   }
-  const Tensor chosen_row = tokens.view.Cols(0, static_cast<int64_t>(batch.size()));
-  b.Sample(logits, model.config().vocab_size, parameters, positions, chosen_row);
-  std::vector<int32_t> chosen(batch.size());
-  b.DownloadIndices(chosen_row, chosen);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const auto& [id, s] = batch[i];
-    s->last_token = chosen[i];
-    ++s->generated;
-    TokenEvent event{.sequence = id, .token = chosen[i]};
-    if (chosen[i] == model.config().eos_token_id && !s->request.ignore_eos) {
-      event.finish = FinishReason::kEndOfText;
-    } else if (s->generated == s->request.max_tokens) {
-      event.finish = FinishReason::kLength;
-    }
-    s->decoding = event.finish == FinishReason::kNone;
-    events.push_back(event);
+  const std::vector<int32_t> chosen = step.Sample(logits, rows);
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    const auto found = sequences.find(chunk[i]);
+    if (found != sequences.end() && found->second.decoding) Append(chunk[i], chosen[i], events);
   }
+}
+
+void Generator::Impl::Append(SequenceId id, int32_t token, std::vector<TokenEvent>& events) {
+  Sequence& s = sequences.at(id);
+  s.last_token = token;
+  ++s.generated;
+  TokenEvent event{.sequence = id, .token = token};
+  if (token == model.config().eos_token_id && !s.request.ignore_eos) {
+    event.finish = FinishReason::kEndOfText;
+  } else if (s.generated == s.request.max_tokens) {
+    event.finish = FinishReason::kLength;
+  }
+  s.decoding = event.finish == FinishReason::kNone;
+  events.push_back(event);
+}
+
+// Takes a sequence out of the queue, and its slot and pages out of the chunk in progress.
+void Generator::Impl::Drop(SequenceId id) {
+  const auto prompt = std::find(prompts.begin(), prompts.end(), id);
+  if (prompt != prompts.end()) prompts.erase(prompt);
+  const auto part = std::find(chunk.begin(), chunk.end(), id);
+  if (part == chunk.end()) return;
+  prefill.Drop(part - chunk.begin());
+  *part = kReleased;
+  if (std::count(chunk.begin(), chunk.end(), kReleased) == std::ssize(chunk)) chunk.clear();
 }
 
 Generator::Generator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -244,7 +269,7 @@ int64_t Generator::decoding() const {
 
 void Generator::Prefill(Clock::time_point until, std::vector<TokenEvent>& events) {
   while (!impl_->prompts.empty()) {
-    if (!impl_->chunk_open) impl_->BeginChunk(impl_->prompts.front());
+    if (impl_->chunk.empty()) impl_->BeginChunk();
     impl_->prefill.RunLayer(*impl_->state);
     if (impl_->prefill.done()) impl_->FinishChunk(events);
     if (Clock::now() >= until) return;
@@ -252,25 +277,25 @@ void Generator::Prefill(Clock::time_point until, std::vector<TokenEvent>& events
 }
 
 void Generator::Step(std::vector<TokenEvent>& events) {
-  std::vector<std::pair<SequenceId, Sequence*>> batch;
+  std::vector<SequenceId> batch;
   std::vector<StepToken> tokens;
-  for (auto& [id, s] : impl_->sequences) {
+  for (const auto& [id, s] : impl_->sequences) {
     if (!s.decoding) continue;
-    batch.emplace_back(id, &s);
-    tokens.push_back({.token = s.last_token, .position = s.length() - 1, .sequence = &s.state});
+    batch.push_back(id);
+    tokens.push_back({.token = s.last_token,
+                      .position = s.length() - 1,
+                      .sequence = &s.state,
+                      .sampling = s.request.sampling});
   }
   if (batch.empty()) return;
-  impl_->Sample(impl_->step.Run(tokens, *impl_->state), batch, events);
+  const std::vector<int32_t> chosen = impl_->step.Next(tokens);
+  for (size_t i = 0; i < batch.size(); ++i) impl_->Append(batch[i], chosen[i], events);
 }
 
 void Generator::Release(SequenceId sequence) {
   const auto found = impl_->sequences.find(sequence);
   if (found == impl_->sequences.end()) return;
-  const auto prompt = std::find(impl_->prompts.begin(), impl_->prompts.end(), sequence);
-  if (prompt != impl_->prompts.end()) {
-    if (prompt == impl_->prompts.begin()) impl_->chunk_open = false;
-    impl_->prompts.erase(prompt);
-  }
+  impl_->Drop(sequence);
   impl_->state->Release(found->second.state);
   impl_->sequences.erase(found);
 }

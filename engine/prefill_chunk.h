@@ -1,9 +1,10 @@
-// One chunk of a prompt on its way through the layers.
+// Chunks of prompts on their way through the layers.
 #ifndef HIPPODROME_ENGINE_PREFILL_CHUNK_H_
 #define HIPPODROME_ENGINE_PREFILL_CHUNK_H_
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/decode_state.h"
 #include "engine/models/hybrid_h3.h"
@@ -11,39 +12,56 @@
 
 namespace hippodrome {
 
-// Carries the residual stream of a chunk between calls, so that other work may come between layers.
-// Not thread-safe; backend and model must outlive it.
+// A prompt and the state of its sequence.
+struct PrefillPart {
+  std::span<const int32_t> prompt;
+  const SequenceState* sequence = nullptr;
+};
+
+// Carries the residual stream of chunks of equal length and start between calls, so that other work
+// may come between layers. Not thread-safe; backend and model must outlive it.
 class PrefillChunk {
  public:
-  // Prompts are cut at absolute positions that are multiples of this, never by load, so that a
-  // prompt's state has the same bits whatever runs beside it. 512 rows keep matrix products at
-  // their peak rate and fit one transform of the convolution.
-  static constexpr int64_t kGrid = 512;
-
   PrefillChunk(Backend& backend, const HybridH3& model);
 
-  // Starts the chunk of `prompt` at position `start`: up to the next multiple of the grid, at most
-  // `max_rows` tokens. REQUIRES: start < prompt.size(), 1 <= max_rows <= kGrid.
-  void Begin(std::span<const int32_t> prompt, int64_t start, const SequenceState& sequence,
-             int64_t max_rows = kGrid);
+  // Tokens of the chunk at `start` of a prompt of `prompt_tokens`: up to the next absolute multiple
+  // of the backend's grid, never by load, so that a prompt's state does not depend on what runs
+  // beside it.
+  int64_t TokensAt(int64_t start, int64_t prompt_tokens) const;
+  // Chunks of `tokens` tokens that go together.
+  int64_t MaxParts(int64_t tokens) const { return shape_.rows / tokens; }
+  int64_t grid() const { return shape_.grid; }
+
+  // Starts with the tokens [start, start + tokens) of every prompt. REQUIRES: 1 <= parts.size() <=
+  // MaxParts(tokens), tokens <= TokensAt(start, prompt size).
+  void Begin(std::span<const PrefillPart> parts, int64_t start, int64_t tokens);
+  // The state of this part's sequence is not touched any more.
+  void Drop(int64_t part);
   // Runs the next layer. REQUIRES: !done().
   void RunLayer(DecodeState& state);
   bool done() const { return next_layer_ == model_.layers(); }
-  int64_t rows() const { return rows_; }
+  int64_t tokens() const { return tokens_; }
 
-  // Logits after the last token, [1, padded V], or after all of them, [rows, padded V].
-  // REQUIRES: done().
+  // Logits after the last token of each part, [parts, padded V], or after all of them, [parts *
+  // tokens, padded V]. REQUIRES: done().
   void LastLogits(Tensor logits) const;
   void AllLogits(Tensor logits) const;
 
  private:
+  int64_t parts() const { return static_cast<int64_t>(slots_.size()); }
+  ActivationRows Rows() const { return activations_.Rows(parts() * tokens_); }
+  void UploadWhere();
+
   Backend& b_;
   const HybridH3& model_;
+  PrefillShape shape_;
   Activations activations_;
-  OwnedTensor ids_, positions_;  // kI32 [1, kGrid]
-  OwnedTensor page_table_;       // kI32 [1, pages of the sequence]
+  OwnedTensor indices_;               // kI32 [3, rows]: ids, positions, slots
+  OwnedTensor page_tables_;           // kI32 [parts, pages of the longest sequence]
+  std::vector<int32_t> slots_;        // by part
+  std::vector<int32_t> page_values_;  // of page_tables_
   PrefillRows where_;
-  int64_t rows_ = 0;
+  int64_t tokens_ = 0;
   int64_t next_layer_ = 0;
 };
 

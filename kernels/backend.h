@@ -5,31 +5,37 @@
 // "Hungry Hungry Hippos" (Fu et al., 2023; "H3" below) and of its published code.
 //
 // Conventions.
-//  * Activations are matrices [rows, cols] of the backend's activation type (f32 on processors and
-//    devices, f64 in the reference). A row is a token (prefill) or a sequence (step).
+//  * Values that a layer passes between its operations are activations, matrices [rows, cols] of
+//    the type that NewActivations() gives. The residual stream, logits and constants are matrices
+//    of the type that NewTensor() gives: f32, in the reference f64. A row is a token (prefill) or a
+//    sequence (step).
 //  * Outputs are given by the caller and must not overlap inputs unless the contract says so.
 //  * Preconditions are the caller's duty: they are checked by assert() where that is cheap.
 //  * Row independence: row i of every result depends on row i of the inputs (and on its slot)
-//  alone,
-//    bit for bit, whatever the number of rows in the call and whatever the number of threads.
-//  * Error bounds are absolute, with u = 2^-24 (f32) and g(n) = n u / (1 - n u).
+//  alone:
+//    bit for bit on processors, whatever the number of rows and threads; on devices within the
+//    error bound, because the order of a product's sums may follow the number of rows.
+//  * Error bounds are absolute, with u = 2^-24 (f32) and g(n) = n u / (1 - n u). A result stored as
+//    bf16 is rounded once more, to nearest even.
 //  * Threads: calls on one backend must not overlap in time. Handles may be destroyed on any
-//  thread.
+//    thread.
+//  * Failures of a device are thrown as DeviceError by the next operation that waits for it.
 #ifndef HIPPODROME_KERNELS_BACKEND_H_
 #define HIPPODROME_KERNELS_BACKEND_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/tensor.h"
 
 namespace hippodrome {
 
-// ---- Host-side descriptions (plain memory, read during the call only)
-// ------------------------------
+// ---- Host-side descriptions (plain memory, read during the call only) --------------------------
 
 // A row-major matrix in host memory, dtype kF32, kBF16 or kF16; rows are adjacent.
 struct HostMatrix {
@@ -92,8 +98,21 @@ struct SamplingParameters {
   uint64_t seed = 0;
 };
 
-// ---- Opaque handles, made and read by one backend
-// -------------------------------------------------
+// One row of what Backend::Sample reads: the parameters and the number of tokens before the new
+// one.
+struct SamplingRow {
+  SamplingParameters parameters;
+  int64_t position = 0;
+};
+inline constexpr int64_t kSamplingColumns = sizeof(SamplingRow) / sizeof(int32_t);
+static_assert(sizeof(SamplingRow) == 32 && std::is_trivially_copyable_v<SamplingRow>);
+
+// The rows of `rows` as indices [rows.size(), kSamplingColumns], to be uploaded.
+inline std::span<const int32_t> AsIndices(std::span<const SamplingRow> rows) {
+  return {reinterpret_cast<const int32_t*>(rows.data()), rows.size() * kSamplingColumns};
+}
+
+// ---- Opaque handles, made and read by one backend ----------------------------------------------
 
 // A matrix W [out, in] in the backend's packed layout, of one weight dtype.
 class LinearWeights {
@@ -128,6 +147,18 @@ class KeyValuePages {
   virtual int64_t bytes_per_page() const = 0;
 };
 
+// A run of operations that a backend can repeat; see Backend::Repeat.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
+// How a backend likes prompts to be cut; see Backend::prefill_shape.
+struct PrefillShape {
+  int64_t grid = 512;  // tokens of one sequence at most, cut at absolute multiples of it
+  int64_t rows = 512;  // tokens of all sequences together, >= grid
+};
+
 // What a linear operation does to W x before it stores it, in this order.
 struct Epilogue {
   enum class Activation : uint8_t { kNone, kGeluTanh, kGeluErf };
@@ -140,25 +171,33 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // A short name: "cpu", "reference".
+  // A short name: "cpu", "cuda", "reference".
   virtual std::string name() const = 0;
 
-  // ---- Memory
-  // -------------------------------------------------------------------------------------
+  // Beyond these sizes prefill gains nothing; constants of a backend.
+  virtual PrefillShape prefill_shape() const { return {}; }
+  // How many rows, >= `rows`, a step of `rows` sequences should have, the rest inert: steps of few
+  // different sizes can be repeated.
+  virtual int64_t StepRows(int64_t rows) const { return rows; }
 
-  // A zeroed matrix of activations.
+  // ---- Memory --------------------------------------------------------------------------------
+
+  // A zeroed matrix of the type of the residual stream.
   virtual OwnedTensor NewTensor(int64_t rows, int64_t cols) = 0;
+  // A zeroed matrix of activations, beside products with weights of type `weights`: kBF16 on
+  // devices for kBF16 weights, else as NewTensor().
+  virtual OwnedTensor NewActivations(int64_t rows, int64_t cols, DType weights) = 0;
   // A zeroed matrix of kI32 indices.
   virtual OwnedTensor NewIndices(int64_t rows, int64_t cols) = 0;
   // Copies values (row-major, dst.rows * dst.cols of them) into `dst`, converting from f32.
   virtual void Upload(std::span<const float> values, Tensor dst) = 0;
   virtual void UploadIndices(std::span<const int32_t> values, Tensor dst) = 0;
-  // Copies `src` out (row-major), converting to f32. Waits for pending work.
+  // Copies `src` out (row-major), converting to f32. Waits for pending work, and throws DeviceError
+  // if any of it failed.
   virtual void Download(Tensor src, std::span<float> values) = 0;
   virtual void DownloadIndices(Tensor src, std::span<int32_t> values) = 0;
 
-  // ---- Weights, prepared once
-  // ---------------------------------------------------------------------
+  // ---- Weights, prepared once ----------------------------------------------------------------
 
   // Packs the matrices of `parts`, stacked by rows (q, k, v become one product), as `dtype` (kF32
   // or kBF16, rounded to nearest even). REQUIRES: equal cols. The host memory is not kept.
@@ -169,69 +208,80 @@ class Backend {
   //   dt = exp(log_dt), A = -exp(inv_a_real) + i a_imag, z = dt A
   //   bilinear: dA = (1 + z/2) / (1 - z/2), dB = B dt / (1 - z/2)
   //   zoh:      dA = exp(z),                dB = B (exp(z) - 1) / A           (diagonal SSM)
-  virtual std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters) = 0;
+  // `weights`: as for the NewActivations() that made the layer's qkv and o.
+  virtual std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) = 0;
 
-  // ---- State
-  // --------------------------------------------------------------------------------------
+  // ---- State ---------------------------------------------------------------------------------
 
-  // `slots` states, all zero.
+  // `slots` states, all zero: that of a sequence without tokens. A state goes with the position of
+  // the sequence's next token, which the operations are told.
   virtual std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) = 0;
   virtual void ResetSlot(H3State& state, int64_t slot) = 0;
   virtual void CopySlot(H3State& state, int64_t from, int64_t to) = 0;
-  virtual H3StateExport ExportSlot(const H3Weights& weights, const H3State& state,
-                                   int64_t slot) = 0;
-  // `pages` pages of `page_tokens` rows, each 2 * d activations. Memory is touched on first use.
+  // `position`: tokens taken in. Waits for pending work.
+  virtual H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
+                                   int64_t position) = 0;
+  // `pages` pages of `page_tokens` rows, each 2 * d activations; `weights`: as for the
+  // NewActivations() that made the layer's qkv. Memory is touched on first use.
   virtual std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape,
-                                                          int64_t pages, int64_t page_tokens) = 0;
+                                                          int64_t pages, int64_t page_tokens,
+                                                          DType weights) = 0;
 
-  // ---- Operations
-  // ---------------------------------------------------------------------------------
+  // ---- Operations ----------------------------------------------------------------------------
 
   // y_i = E[ids_i] + P[positions_i].  table: W [V, d] as packed for the output head, so that a tied
   // embedding is stored once; position_table: [P, d] activations, or empty with `positions` unread.
   // ids, positions: kI32 [1, rows]; y: [rows, d].
-  // REQUIRES: 0 <= ids_i < V, 0 <= positions_i < P. Error: exact for the stored dtype.
+  // REQUIRES: 0 <= ids_i < V, positions_i < P; -1 marks an inert row and adds nothing. Error: exact
+  // for the stored dtype.
   virtual void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids,
                          Tensor positions, Tensor y) = 0;
 
   // y = (x - mean(x)) / sqrt(var(x) + eps) * gamma + beta per row, population variance.
-  // x, y: [rows, d], may be the same; gamma, beta: [1, d]. Error <= 4 g(d) |x|_2-scaled.
+  // x: [rows, d]; y: activations [rows, d], may be x; gamma, beta: [1, d]. Error <= 4 g(d)
+  // |x|_2-scaled.
   virtual void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) = 0;
 
-  // y = epilogue(x W^T).  x: [rows, in]; y: [rows, out].
+  // y = epilogue(x W^T).  x: activations [rows, in]; y: [rows, out], activations or of the residual
+  // stream's type; bias and residual: of y's type.
   // kF32 weights: |error| <= g(in + 2) |x| |W|^T before the epilogue. kBF16 weights: x is rounded
   // to bf16 first, products are exact and sums f32. Row independence holds bit for bit for every
   // number of rows.
   virtual void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) = 0;
 
-  // One H3 layer between its projections, over T consecutive tokens of one sequence (H3
+  // One H3 layer between its projections, over T consecutive tokens of each of B sequences (H3
   // section 3.1, Algorithm 1; state passing as in section 4.2, Algorithm 2):
   //   ks_t = sum_{j<N} taps[j] k_{t-j} + shift_d k_t                     shift SSM
   //   kv_t = ks_t v_t^T          per head, [head_dim, head_dim]
   //   y_t  = 2 Re sum_n C_n x_t[n] + D kv_t,  x_t = dA x_{t-1} + dB kv_t     diagonal SSM
   //   o_t[d2] = sum_{d1} q_t[d1] y_t[d1, d2]
-  // with the state of `slot` before the first token as x_{-1} and as the k of earlier tokens; the
-  // state after the last token replaces it. The convolution is computed by FFT for long runs and by
-  // the recurrence for short ones: both lead to the same state within rounding.
-  // qkv: [T, 3 d], columns q | k | v, T >= 1; o: [T, d].
-  // Error <= c u log2(T) |K|_2 |kv|_2 |q| with a small constant c: global, as an FFT's is.
-  virtual void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, int64_t slot,
-                          Tensor o) = 0;
+  // with the state of the sequence's slot before the first token as x_{-1} and as the k of earlier
+  // tokens; the state after the last token replaces it. The convolution is computed by FFT, by a
+  // blocked scan or by the recurrence: all lead to the same state within rounding.
+  // qkv: [B T, 3 d], columns q | k | v, the rows of a sequence adjacent, T >= 1; slots: kI32 [1,
+  // B], distinct or -1, which marks an inert sequence, whose rows of o are unspecified; start: the
+  // position of the first token of each sequence, where 0 promises an empty state; o: [B T, d].
+  // Error <= c u log2(T) |K|_2 |kv|_2 |q| with a small constant c: global, as an FFT's is; for bf16
+  // activations c may also cover the rounding of operands to tf32 (u = 2^-11).
+  virtual void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+                          int64_t start, Tensor o) = 0;
 
   // The same, one token for each of B sequences. qkv: [B, 3 d]; slots: kI32 [1, B], -1 marks an
-  // inert row, whose output is zero; o: [B, d]. REQUIRES: slots are distinct or -1.
+  // inert row, whose output is zero; positions: kI32 [1, B], of the tokens; o: [B, d]. REQUIRES:
+  // slots are distinct or -1.
   virtual void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-                      Tensor o) = 0;
+                      Tensor positions, Tensor o) = 0;
 
-  // Causal multi-head attention of T consecutive tokens of one sequence, the first at position
-  // `start`, over the cached rows of positions < start and over themselves:
+  // Causal multi-head attention of T consecutive tokens of each of B sequences, the first at
+  // position `start`, over the cached rows of positions < start and over themselves:
   //   q, k rotated at their positions if rotary_dim > 0; the rows k | v are stored in the pages;
   //   o_t = sum_{s <= t} softmax_s(q_t . k_s / sqrt(head_dim)) v_s      per head.
-  // qkv: [T, 3 d]; page_table: kI32 [1, P], page of positions [i * page_tokens, (i+1) *
-  // page_tokens); inv_freq: [1, rotary_dim / 2], empty without rotary; o: [T, d]. REQUIRES: start +
-  // T <= P * page_tokens.
+  // qkv: [B T, 3 d], the rows of a sequence adjacent; page_tables: kI32 [B, P], page of positions
+  // [i * page_tokens, (i+1) * page_tokens) of each sequence, or -1 in the first column for an inert
+  // one, whose rows of o are unspecified; inv_freq: [1, rotary_dim / 2], empty without rotary;
+  // o: [B T, d]. REQUIRES: start + T <= P * page_tokens.
   virtual void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                 KeyValuePages& pages, Tensor page_table, int64_t start,
+                                 KeyValuePages& pages, Tensor page_tables, int64_t start,
                                  Tensor o) = 0;
 
   // The same, one token for each of B sequences. positions: kI32 [1, B], -1 marks an inert row,
@@ -244,10 +294,18 @@ class Backend {
   // Greedy (temperature 0): the largest logit, the smallest id among equals. Otherwise: logits /
   // temperature, keep top_k, softmax, drop below min_p, renormalise, keep top_p, renormalise, draw
   // along the descending order by a counter-based generator keyed by (seed, position): the same
-  // request gives the same tokens whatever runs beside it. logits: [B, >= vocab]; parameters,
-  // positions: B each (position = tokens before the new one); tokens: kI32 [1, B].
-  virtual void Sample(Tensor logits, int64_t vocab, std::span<const SamplingParameters> parameters,
-                      std::span<const int64_t> positions, Tensor tokens) = 0;
+  // request gives the same tokens whatever runs beside it. logits: [B, >= vocab]; rows: kI32
+  // [B, kSamplingColumns], SamplingRow each; tokens: kI32 [1, B].
+  virtual void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) = 0;
+
+  // Runs `work`, which calls operations of this backend and neither uploads nor downloads. Whenever
+  // it is called with the same `recording`, null at first, `work` must make the same calls on the
+  // same handles and tensors: a backend may then repeat what it recorded instead of calling `work`.
+  // A recording must go before the handles and tensors in it.
+  virtual void Repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& work) {
+    (void)recording;
+    work();
+  }
 };
 
 }  // namespace hippodrome

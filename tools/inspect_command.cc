@@ -75,7 +75,7 @@ absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file
     HIPPODROME_ASSIGN_OR_RETURN(
         const StateSpaceParameters ssm,
         ReadStateSpace(source, config, "backbone.layers." + std::to_string(layer) + ".mixer."));
-    const auto weights = backend->PrepareH3(ssm.View(config));
+    const auto weights = backend->PrepareH3(ssm.View(config), DType::kF32);
     state_bytes = backend->NewH3State(*weights, 1)->bytes_per_slot();
   }
   const auto attention = static_cast<int64_t>(config.attention_layers.size());
@@ -83,7 +83,7 @@ absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file
   if (attention > 0) {
     const AttentionShape shape{.heads = config.attention_heads,
                                .head_dim = config.d_model / config.attention_heads};
-    token_bytes = attention * backend->NewKeyValuePages(shape, 1, 1)->bytes_per_page();
+    token_bytes = attention * backend->NewKeyValuePages(shape, 1, 1, DType::kF32)->bytes_per_page();
   }
   std::printf("recurrent state: %lld bytes per sequence, whatever its length\n",
               static_cast<long long>((config.n_layer - attention) * state_bytes));

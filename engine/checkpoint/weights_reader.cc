@@ -42,14 +42,28 @@ absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::Linear(
   return packed;
 }
 
-absl::StatusOr<OwnedTensor> WeightsReader::Row(const std::vector<std::string>& names,
-                                               int64_t size) const {
+absl::StatusOr<std::vector<float>> WeightsReader::Floats(const std::vector<std::string>& names,
+                                                         int64_t size) const {
   std::vector<float> values;
   for (const std::string& name : names) {
     HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> part, ReadFloats(source_, name, {size}));
     values.insert(values.end(), part.begin(), part.end());
   }
+  return values;
+}
+
+absl::StatusOr<OwnedTensor> WeightsReader::Row(const std::vector<std::string>& names,
+                                               int64_t size) const {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, Floats(names, size));
   OwnedTensor row = backend_.NewTensor(1, static_cast<int64_t>(values.size()));
+  backend_.Upload(values, row);
+  return row;
+}
+
+absl::StatusOr<OwnedTensor> WeightsReader::ActivationRow(const std::vector<std::string>& names,
+                                                         int64_t size) const {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, Floats(names, size));
+  OwnedTensor row = backend_.NewActivations(1, static_cast<int64_t>(values.size()), linear_dtype_);
   backend_.Upload(values, row);
   return row;
 }

@@ -22,17 +22,24 @@ class WeightsReader {
       : source_(source), backend_(backend), linear_dtype_(linear_dtype) {}
 
   Backend& backend() const { return backend_; }
+  DType linear_dtype() const { return linear_dtype_; }
   WeightsSource& source() const { return source_; }
 
   // The matrices `names`, [out, in] each, stacked by rows.
   absl::StatusOr<std::unique_ptr<LinearWeights>> Linear(const std::vector<std::string>& names,
                                                         int64_t out, int64_t in) const;
-  // The vectors `names`, [size] each, side by side as one row.
+  // The vectors `names`, [size] each, side by side as one row of the residual stream's type, or of
+  // activations.
   absl::StatusOr<OwnedTensor> Row(const std::vector<std::string>& names, int64_t size) const;
-  // A matrix of activations, [rows, cols].
+  absl::StatusOr<OwnedTensor> ActivationRow(const std::vector<std::string>& names,
+                                            int64_t size) const;
+  // A matrix of the residual stream's type, [rows, cols].
   absl::StatusOr<OwnedTensor> Matrix(const std::string& name, int64_t rows, int64_t cols) const;
 
  private:
+  absl::StatusOr<std::vector<float>> Floats(const std::vector<std::string>& names,
+                                            int64_t size) const;
+
   WeightsSource& source_;
   Backend& backend_;
   DType linear_dtype_;

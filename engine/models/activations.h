@@ -19,12 +19,13 @@ struct ActivationRows {
 // Holds up to `max_rows` rows. The residual stream survives between layers; the rest is scratch.
 class Activations {
  public:
-  Activations(Backend& backend, const H3Config& config, int64_t max_rows)
+  // `weights`: the dtype of the model's matrices.
+  Activations(Backend& backend, const H3Config& config, DType weights, int64_t max_rows)
       : r_(backend.NewTensor(max_rows, config.d_model)),
-        u_(backend.NewTensor(max_rows, config.d_model)),
-        qkv_(backend.NewTensor(max_rows, 3 * config.d_model)),
-        o_(backend.NewTensor(max_rows, config.d_model)),
-        hidden_(backend.NewTensor(max_rows, config.d_inner)) {}
+        u_(backend.NewActivations(max_rows, config.d_model, weights)),
+        qkv_(backend.NewActivations(max_rows, 3 * config.d_model, weights)),
+        o_(backend.NewActivations(max_rows, config.d_model, weights)),
+        hidden_(backend.NewActivations(max_rows, config.d_inner, weights)) {}
 
   int64_t max_rows() const { return r_.view.rows; }
   ActivationRows Rows(int64_t rows) const {

@@ -19,19 +19,21 @@ class AttentionMixer {
   static absl::StatusOr<AttentionMixer> Load(const WeightsReader& reader, const H3Config& config,
                                              const std::string& prefix);
 
-  // a.r += mixer(a.u) over consecutive tokens of one sequence, the first at position `start`.
-  void Prefill(Backend& b, const ActivationRows& a, KeyValuePages& pages, Tensor page_table,
+  // a.r += mixer(a.u) over consecutive tokens of the sequences of page_tables, from position
+  // `start`.
+  void Prefill(Backend& b, const ActivationRows& a, KeyValuePages& pages, Tensor page_tables,
                int64_t start) const;
   // a.r += mixer(a.u), row i being the token at positions[i] of the sequence of page_tables[i].
   void Step(Backend& b, const ActivationRows& a, KeyValuePages& pages, Tensor page_tables,
             Tensor positions) const;
 
   std::unique_ptr<KeyValuePages> NewPages(Backend& b, int64_t pages, int64_t page_tokens) const {
-    return b.NewKeyValuePages(shape_, pages, page_tokens);
+    return b.NewKeyValuePages(shape_, pages, page_tokens, linear_dtype_);
   }
 
  private:
   AttentionShape shape_;
+  DType linear_dtype_ = DType::kF32;
   std::unique_ptr<LinearWeights> w_qkv_;  // [3 d, d], rows q | k | v, head-major
   OwnedTensor b_qkv_;                     // [1, 3 d]
   OwnedTensor inv_freq_;                  // [1, rotary_dim / 2], empty without rotary

@@ -13,24 +13,27 @@ absl::StatusOr<H3Mixer> H3Mixer::Load(const WeightsReader& reader, const H3Confi
   H3Mixer m;
   HIPPODROME_ASSIGN_OR_RETURN(m.w_qkv_,
                               reader.Linear({q + "weight", k + "weight", v + "weight"}, d, d));
-  HIPPODROME_ASSIGN_OR_RETURN(m.b_qkv_, reader.Row({q + "bias", k + "bias", v + "bias"}, d));
+  HIPPODROME_ASSIGN_OR_RETURN(m.b_qkv_,
+                              reader.ActivationRow({q + "bias", k + "bias", v + "bias"}, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.w_o_, reader.Linear({o + "weight"}, d, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.b_o_, reader.Row({o + "bias"}, d));
   HIPPODROME_ASSIGN_OR_RETURN(StateSpaceParameters ssm,
                               ReadStateSpace(reader.source(), config, prefix));
-  m.ssm_ = reader.backend().PrepareH3(ssm.View(config));
+  m.ssm_ = reader.backend().PrepareH3(ssm.View(config), reader.linear_dtype());
   return m;
 }
 
-void H3Mixer::Prefill(Backend& b, const ActivationRows& a, H3State& state, int64_t slot) const {
+void H3Mixer::Prefill(Backend& b, const ActivationRows& a, H3State& state, Tensor slots,
+                      int64_t start) const {
   b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);             // q, k, v = W u + b
-  b.H3Sequence(*ssm_, a.qkv, state, slot, a.o);                // o = q SSM_diag(SSM_shift(k) v)
+  b.H3Sequence(*ssm_, a.qkv, state, slots, start, a.o);        // o = q SSM_diag(SSM_shift(k) v)
   b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o o + b_o
 }
 
-void H3Mixer::Step(Backend& b, const ActivationRows& a, H3State& state, Tensor slots) const {
+void H3Mixer::Step(Backend& b, const ActivationRows& a, H3State& state, Tensor slots,
+                   Tensor positions) const {
   b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);             // q, k, v = W u + b
-  b.H3Step(*ssm_, a.qkv, state, slots, a.o);                   // o = q SSM_diag(SSM_shift(k) v)
+  b.H3Step(*ssm_, a.qkv, state, slots, positions, a.o);        // o = q SSM_diag(SSM_shift(k) v)
   b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o o + b_o
 }
 

@@ -19,10 +19,12 @@ class H3Mixer {
   static absl::StatusOr<H3Mixer> Load(const WeightsReader& reader, const H3Config& config,
                                       const std::string& prefix);
 
-  // a.r += mixer(a.u) over consecutive tokens of the sequence in `slot`.
-  void Prefill(Backend& b, const ActivationRows& a, H3State& state, int64_t slot) const;
-  // a.r += mixer(a.u), row i being the next token of the sequence in slots[i].
-  void Step(Backend& b, const ActivationRows& a, H3State& state, Tensor slots) const;
+  // a.r += mixer(a.u) over consecutive tokens of the sequences in `slots`, from position `start`.
+  void Prefill(Backend& b, const ActivationRows& a, H3State& state, Tensor slots,
+               int64_t start) const;
+  // a.r += mixer(a.u), row i being the token at positions[i] of the sequence in slots[i].
+  void Step(Backend& b, const ActivationRows& a, H3State& state, Tensor slots,
+            Tensor positions) const;
 
   std::unique_ptr<H3State> NewState(Backend& b, int64_t slots) const {
     return b.NewH3State(*ssm_, slots);

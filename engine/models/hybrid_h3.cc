@@ -30,7 +30,8 @@ absl::StatusOr<HybridH3::Block> HybridH3::LoadBlock(const WeightsReader& reader,
   const int64_t d = config.d_model;
   const std::string mlp = prefix + "mlp.";
   HIPPODROME_ASSIGN_OR_RETURN(block.fc1, reader.Linear({mlp + "fc1.weight"}, config.d_inner, d));
-  HIPPODROME_ASSIGN_OR_RETURN(block.fc1_bias, reader.Row({mlp + "fc1.bias"}, config.d_inner));
+  HIPPODROME_ASSIGN_OR_RETURN(block.fc1_bias,
+                              reader.ActivationRow({mlp + "fc1.bias"}, config.d_inner));
   HIPPODROME_ASSIGN_OR_RETURN(block.fc2, reader.Linear({mlp + "fc2.weight"}, d, config.d_inner));
   HIPPODROME_ASSIGN_OR_RETURN(block.fc2_bias, reader.Row({mlp + "fc2.bias"}, d));
   return block;
@@ -42,6 +43,7 @@ absl::StatusOr<std::unique_ptr<HybridH3>> HybridH3::Load(Backend& backend, const
   const WeightsReader reader(source, backend, linear_dtype);
   auto model = std::make_unique<HybridH3>();
   model->config_ = config;
+  model->linear_dtype_ = linear_dtype;
   const std::string embeddings = "backbone.embeddings.";
   HIPPODROME_ASSIGN_OR_RETURN(model->embedding_,
                               reader.Linear({embeddings + "word_embeddings.weight"},
@@ -83,10 +85,10 @@ void HybridH3::PrefillLayer(Backend& b, int64_t layer, const ActivationRows& a,
   const Block& block = blocks_[layer];
   Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
   if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
-    h3->Prefill(b, a, state.h3(layer), rows.slot);  // r = r + H3(u)
+    h3->Prefill(b, a, state.h3(layer), rows.slots, rows.start);  // r = r + H3(u)
   } else {
     std::get<AttentionMixer>(block.mixer)
-        .Prefill(b, a, state.attention(layer), rows.page_table, rows.start);  // r = r + MHA(u)
+        .Prefill(b, a, state.attention(layer), rows.page_tables, rows.start);  // r = r + MHA(u)
   }
   Mlp(b, block, a);
 }
@@ -96,7 +98,7 @@ void HybridH3::StepLayer(Backend& b, int64_t layer, const ActivationRows& a, con
   const Block& block = blocks_[layer];
   Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
   if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
-    h3->Step(b, a, state.h3(layer), rows.slots);  // r = r + H3(u)
+    h3->Step(b, a, state.h3(layer), rows.slots, rows.positions);  // r = r + H3(u)
   } else {
     std::get<AttentionMixer>(block.mixer)
         .Step(b, a, state.attention(layer), rows.page_tables, rows.positions);  // r = r + MHA(u)

@@ -22,11 +22,12 @@
 
 namespace hippodrome {
 
-// Consecutive tokens of one sequence.
+// Consecutive tokens of B sequences, as many of each, the rows of a sequence adjacent; all kI32, -1
+// in slots and in the first column of page_tables marks an inert sequence.
 struct PrefillRows {
-  int64_t slot = 0;
-  Tensor page_table;  // kI32 [1, P]; empty for models without attention
-  int64_t start = 0;  // absolute position of the first token
+  Tensor slots;        // [1, B]
+  Tensor page_tables;  // [B, P]; empty for models without attention
+  int64_t start = 0;   // absolute position of each sequence's first token
 };
 
 // One token of each of several sequences; all kI32, -1 in slots and positions marks an inert row.
@@ -51,7 +52,7 @@ class HybridH3 {
   int64_t layers() const { return config_.n_layer; }
 
   Activations NewActivations(Backend& b, int64_t max_rows) const {
-    return Activations(b, config_, max_rows);
+    return Activations(b, config_, linear_dtype_, max_rows);
   }
   std::unique_ptr<DecodeState> NewState(Backend& b, int64_t slots, int64_t pages,
                                         int64_t page_tokens) const;
@@ -88,6 +89,7 @@ class HybridH3 {
   void Mlp(Backend& b, const Block& block, const ActivationRows& a) const;
 
   H3Config config_;
+  DType linear_dtype_ = DType::kF32;
   std::unique_ptr<LinearWeights> embedding_;  // E [padded V, d]
   OwnedTensor position_embedding_;            // P [max_position_embeddings, d] or empty
   std::vector<Block> blocks_;

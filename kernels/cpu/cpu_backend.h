@@ -16,6 +16,7 @@ class CpuBackend final : public Backend {
   ThreadPool& pool() { return pool_; }
 
   OwnedTensor NewTensor(int64_t rows, int64_t cols) override;
+  OwnedTensor NewActivations(int64_t rows, int64_t cols, DType weights) override;
   OwnedTensor NewIndices(int64_t rows, int64_t cols) override;
   void Upload(std::span<const float> values, Tensor dst) override;
   void UploadIndices(std::span<const int32_t> values, Tensor dst) override;
@@ -24,29 +25,30 @@ class CpuBackend final : public Backend {
 
   std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
                                             DType dtype) override;
-  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters) override;
+  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override;
 
   std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
   void ResetSlot(H3State& state, int64_t slot) override;
   void CopySlot(H3State& state, int64_t from, int64_t to) override;
-  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot) override;
+  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
+                           int64_t position) override;
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
-                                                  int64_t page_tokens) override;
+                                                  int64_t page_tokens, DType weights) override;
 
   void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
                  Tensor y) override;
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
-  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, int64_t slot,
+  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
                   Tensor o) override;
-  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,
               Tensor o) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                         KeyValuePages& pages, Tensor page_table, int64_t start, Tensor o) override;
+                         KeyValuePages& pages, Tensor page_tables, int64_t start,
+                         Tensor o) override;
   void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
                      Tensor page_tables, Tensor positions, Tensor o) override;
-  void Sample(Tensor logits, int64_t vocab, std::span<const SamplingParameters> parameters,
-              std::span<const int64_t> positions, Tensor tokens) override;
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
 
  private:
   ThreadPool pool_;

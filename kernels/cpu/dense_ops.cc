@@ -1,4 +1,6 @@
 // The operations of CpuBackend on plain matrices; each forwards to the file of its name.
+#include <cassert>
+
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/embedding.h"
@@ -25,6 +27,10 @@ OwnedTensor CpuBackend::NewTensor(int64_t rows, int64_t cols) {
   return cpu::NewMatrix(rows, cols, DType::kF32);
 }
 
+OwnedTensor CpuBackend::NewActivations(int64_t rows, int64_t cols, DType /*weights*/) {
+  return NewTensor(rows, cols);
+}
+
 OwnedTensor CpuBackend::NewIndices(int64_t rows, int64_t cols) {
   return cpu::NewMatrix(rows, cols, DType::kI32);
 }
@@ -47,7 +53,8 @@ std::unique_ptr<LinearWeights> CpuBackend::PackLinear(std::span<const HostMatrix
 }
 
 std::unique_ptr<KeyValuePages> CpuBackend::NewKeyValuePages(const AttentionShape& shape,
-                                                            int64_t pages, int64_t page_tokens) {
+                                                            int64_t pages, int64_t page_tokens,
+                                                            DType /*weights*/) {
   return std::make_unique<cpu::PagedRows>(shape, pages, page_tokens);
 }
 
@@ -65,9 +72,14 @@ void CpuBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilog
 }
 
 void CpuBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                   KeyValuePages& pages, Tensor page_table, int64_t start,
+                                   KeyValuePages& pages, Tensor page_tables, int64_t start,
                                    Tensor o) {
-  cpu::AttentionSequence(pool_, shape, qkv, inv_freq, Paged(pages), page_table, start, o);
+  const int64_t tokens = qkv.rows / page_tables.rows;
+  for (int64_t b = 0; b < page_tables.rows; ++b) {
+    if (cpu::I32Row(page_tables, b)[0] < 0) continue;
+    cpu::AttentionSequence(pool_, shape, qkv.Rows(b * tokens, tokens), inv_freq, Paged(pages),
+                           page_tables.Rows(b, 1), start, o.Rows(b * tokens, tokens));
+  }
 }
 
 void CpuBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
@@ -76,10 +88,10 @@ void CpuBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor i
   cpu::AttentionStep(pool_, shape, qkv, inv_freq, Paged(pages), page_tables, positions, o);
 }
 
-void CpuBackend::Sample(Tensor logits, int64_t vocab,
-                        std::span<const SamplingParameters> parameters,
-                        std::span<const int64_t> positions, Tensor tokens) {
-  cpu::Sample(pool_, logits, vocab, parameters, positions, tokens);
+void CpuBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {
+  assert(rows.rows == logits.rows && rows.cols == kSamplingColumns && rows.stride == rows.cols);
+  const auto* first = reinterpret_cast<const SamplingRow*>(cpu::I32Row(rows, 0));
+  cpu::Sample(pool_, logits, vocab, {first, static_cast<size_t>(rows.rows)}, tokens);
 }
 
 }  // namespace hippodrome

@@ -16,7 +16,8 @@ void Embedding(ThreadPool& pool, const PackedWeights& table, Tensor position_tab
       UnpackRow(table, I32Row(ids, 0)[row], out);
       if (position_table.data == nullptr) continue;
       const int32_t position = I32Row(positions, 0)[row];
-      assert(position >= 0 && position < position_table.rows);
+      if (position < 0) continue;
+      assert(position < position_table.rows);
       const float* p = F32Row(position_table, position);
       for (int64_t c = 0; c < y.cols; ++c) out[c] += p[c];
     }

@@ -65,11 +65,12 @@ class GroupSequence {
         o_(o),
         buffers_(layout_, constants.plan()) {}
 
-  void Run(float* state, const SlotClock& clock) {
+  void Run(float* state, int64_t start) {
     float* modes = state + layout_.channel_blocks * layout_.ring_floats();
-    LoadHistory(state, clock.next);
+    const int64_t next = start % layout_.taps;
+    LoadHistory(state, next);
     int64_t done = 0;
-    if (clock.empty && qkv_.rows >= kShortestTransform) {
+    if (start == 0 && qkv_.rows >= kShortestTransform) {
       done = std::min(qkv_.rows, kKernelPoints);
       Segment(0, done, /*transform=*/true, modes);
     }
@@ -77,7 +78,7 @@ class GroupSequence {
       tokens = std::min(qkv_.rows - done, kScanTokens);
       Segment(done, tokens, /*transform=*/false, modes);
     }
-    StoreHistory(state, clock.next);
+    StoreHistory(state, next);
   }
 
  private:
@@ -179,15 +180,12 @@ class GroupSequence {
 }  // namespace
 
 void H3Sequence(ThreadPool& pool, const H3Constants& constants, Tensor qkv, H3Slots& state,
-                int64_t slot, Tensor o) {
+                int64_t slot, int64_t start, Tensor o) {
   const H3Layout& layout = constants.layout();
   assert(qkv.cols == 3 * layout.d_model && o.cols == layout.d_model && o.rows == qkv.rows);
-  SlotClock& clock = state.clock(slot);
   pool.Run(layout.groups, [&](int64_t group, int) {
-    GroupSequence(constants, group, qkv, o).Run(state.Group(slot, group), clock);
+    GroupSequence(constants, group, qkv, o).Run(state.Group(slot, group), start);
   });
-  clock.next = static_cast<int32_t>((clock.next + qkv.rows) % layout.taps);
-  clock.empty = false;
 }
 
 }  // namespace hippodrome::cpu

@@ -8,9 +8,9 @@
 
 namespace hippodrome::cpu {
 
-// As Backend::H3Sequence. qkv and o are f32.
+// As Backend::H3Sequence, for the one sequence in `slot`. qkv and o are f32.
 void H3Sequence(ThreadPool& pool, const H3Constants& constants, Tensor qkv, H3Slots& state,
-                int64_t slot, Tensor o);
+                int64_t slot, int64_t start, Tensor o);
 
 }  // namespace hippodrome::cpu
 

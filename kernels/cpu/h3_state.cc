@@ -17,7 +17,8 @@ void ExportChannel(const float* b, const std::vector<float>& recent, float* x) {
   }
 }
 
-void ExportShift(const H3Constants& constants, const H3Slots& state, int64_t slot, float* shift) {
+void ExportShift(const H3Constants& constants, const H3Slots& state, int64_t slot, int64_t position,
+                 float* shift) {
   const H3Layout& layout = constants.layout();
   std::vector<float> recent(static_cast<size_t>(layout.taps));
   for (int64_t channel = 0; channel < layout.d_model; ++channel) {
@@ -25,7 +26,7 @@ void ExportShift(const H3Constants& constants, const H3Slots& state, int64_t slo
     const int64_t c = channel - layout.FirstChannel(group);
     const float* ring = state.Group(slot, group) + c / kLanes * layout.ring_floats() + c % kLanes;
     for (int64_t j = 0; j < layout.taps; ++j) {
-      const int64_t at = (state.clock(slot).next - 1 - j + 2 * layout.taps) % layout.taps;
+      const int64_t at = (position % layout.taps - 1 - j + 2 * layout.taps) % layout.taps;
       recent[static_cast<size_t>(j)] = ring[at * kLanes];
     }
     ExportChannel(constants.shift_b().data() + channel * layout.taps, recent,
@@ -58,14 +59,13 @@ void ExportDiagonal(const H3Constants& constants, const H3Slots& state, int64_t 
 }  // namespace
 
 H3Slots::H3Slots(const H3Layout& layout, int64_t slots)
-    : group_floats_(layout.group_state_floats()),
+    : slots_(slots),
+      group_floats_(layout.group_state_floats()),
       slot_floats_(layout.groups * group_floats_),
-      values_(AllocateZeroed(static_cast<size_t>(slots * slot_floats_) * sizeof(float))),
-      clocks_(static_cast<size_t>(slots)) {}
+      values_(AllocateZeroed(static_cast<size_t>(slots * slot_floats_) * sizeof(float))) {}
 
 int64_t H3Slots::bytes_per_slot() const {
-  return slot_floats_ * static_cast<int64_t>(sizeof(float)) +
-         static_cast<int64_t>(sizeof(SlotClock));
+  return slot_floats_ * static_cast<int64_t>(sizeof(float));
 }
 
 float* H3Slots::Group(int64_t slot, int64_t group) const {
@@ -73,23 +73,20 @@ float* H3Slots::Group(int64_t slot, int64_t group) const {
   return static_cast<float*>(values_.get()) + slot * slot_floats_ + group * group_floats_;
 }
 
-void H3Slots::Reset(int64_t slot) {
-  std::fill_n(Group(slot, 0), slot_floats_, 0.0f);
-  clock(slot) = {};
-}
+void H3Slots::Reset(int64_t slot) { std::fill_n(Group(slot, 0), slot_floats_, 0.0f); }
 
 void H3Slots::Copy(int64_t from, int64_t to) {
   if (from == to) return;
   std::copy_n(Group(from, 0), slot_floats_, Group(to, 0));
-  clock(to) = clock(from);
 }
 
-H3StateExport ExportSlot(const H3Constants& constants, const H3Slots& state, int64_t slot) {
+H3StateExport ExportSlot(const H3Constants& constants, const H3Slots& state, int64_t slot,
+                         int64_t position) {
   const H3Layout& layout = constants.layout();
   H3StateExport out;
   out.shift.resize(static_cast<size_t>(layout.d_model * layout.taps));
   out.diagonal.resize(static_cast<size_t>(layout.d_model * layout.head_dim * layout.modes * 2));
-  ExportShift(constants, state, slot, out.shift.data());
+  ExportShift(constants, state, slot, position, out.shift.data());
   ExportDiagonal(constants, state, slot, out.diagonal.data());
   return out;
 }

@@ -80,11 +80,12 @@ class GroupStep {
 }  // namespace
 
 void H3Step(ThreadPool& pool, const H3Constants& constants, Tensor qkv, H3Slots& state,
-            Tensor slots, Tensor o) {
+            Tensor slots, Tensor positions, Tensor o) {
   const H3Layout& layout = constants.layout();
   assert(qkv.cols == 3 * layout.d_model && o.cols == layout.d_model);
-  assert(slots.cols == qkv.rows && o.rows == qkv.rows);
+  assert(slots.cols == qkv.rows && positions.cols == qkv.rows && o.rows == qkv.rows);
   const int32_t* slot = I32Row(slots, 0);
+  const int32_t* position = I32Row(positions, 0);
   const int64_t tasks = std::min(layout.groups, kTasksPerThread * pool.threads());
   pool.Run(tasks, [&](int64_t task, int) {
     const int64_t begin = task * layout.groups / tasks * qkv.rows;
@@ -96,18 +97,12 @@ void H3Step(ThreadPool& pool, const H3Constants& constants, Tensor qkv, H3Slots&
       const int64_t later = std::min(i + kAhead, end - 1);
       const int32_t later_slot = slot[later % qkv.rows];
       GroupStep(constants, group)
-          .Run(F32Row(qkv, b), state.Group(slot[b], group), state.clock(slot[b]).next,
+          .Run(F32Row(qkv, b), state.Group(slot[b], group), position[b] % layout.taps,
                state.Group(later_slot < 0 ? slot[b] : later_slot, later / qkv.rows), F32Row(o, b));
     }
   });
   for (int64_t b = 0; b < qkv.rows; ++b) {
-    if (slot[b] < 0) {
-      std::fill_n(F32Row(o, b), layout.d_model, 0.0f);
-      continue;
-    }
-    SlotClock& clock = state.clock(slot[b]);
-    clock.next = static_cast<int32_t>((clock.next + 1) % layout.taps);
-    clock.empty = false;
+    if (slot[b] < 0) std::fill_n(F32Row(o, b), layout.d_model, 0.0f);
   }
 }
 

@@ -8,9 +8,9 @@
 
 namespace hippodrome::cpu {
 
-// As Backend::H3Step. qkv and o are f32, slots kI32.
+// As Backend::H3Step. qkv and o are f32, slots and positions kI32.
 void H3Step(ThreadPool& pool, const H3Constants& constants, Tensor qkv, H3Slots& state,
-            Tensor slots, Tensor o);
+            Tensor slots, Tensor positions, Tensor o);
 
 }  // namespace hippodrome::cpu
 

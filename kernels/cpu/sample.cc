@@ -147,16 +147,14 @@ int32_t SampleRow(const float* logits, int64_t vocab, const SamplingParameters& 
 
 }  // namespace
 
-void Sample(ThreadPool& pool, Tensor logits, int64_t vocab,
-            std::span<const SamplingParameters> parameters, std::span<const int64_t> positions,
+void Sample(ThreadPool& pool, Tensor logits, int64_t vocab, std::span<const SamplingRow> rows,
             Tensor tokens) {
   assert(vocab > 0 && vocab <= logits.cols && tokens.cols == logits.rows);
-  assert(static_cast<int64_t>(parameters.size()) == logits.rows);
-  assert(positions.size() == parameters.size());
+  assert(static_cast<int64_t>(rows.size()) == logits.rows);
   ParallelRows(pool, logits.rows, vocab, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const size_t i = static_cast<size_t>(row);
-      I32Row(tokens, 0)[row] = SampleRow(F32Row(logits, row), vocab, parameters[i], positions[i]);
+      const SamplingRow& r = rows[static_cast<size_t>(row)];
+      I32Row(tokens, 0)[row] = SampleRow(F32Row(logits, row), vocab, r.parameters, r.position);
     }
   });
 }

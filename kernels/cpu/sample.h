@@ -11,8 +11,7 @@ namespace hippodrome::cpu {
 
 // The contract of Backend::Sample. A NaN counts as the least likely logit; a row without any number
 // above minus infinity gives token 0. Tokens are drawn along their descending order.
-void Sample(ThreadPool& pool, Tensor logits, int64_t vocab,
-            std::span<const SamplingParameters> parameters, std::span<const int64_t> positions,
+void Sample(ThreadPool& pool, Tensor logits, int64_t vocab, std::span<const SamplingRow> rows,
             Tensor tokens);
 
 }  // namespace hippodrome::cpu

@@ -25,8 +25,8 @@ TEST(DecodeStepTest, ARowInABatchIsTheRowAlone) {
   const auto ids = RandomIds(3 * kSteps, 40, 8);
   const auto together = model->NewState(*backend, 3, 12, 64);
   const auto apart = model->NewState(*backend, 3, 12, 64);
-  DecodeStep batch(*backend, *model, 3);
-  DecodeStep single(*backend, *model, 1);
+  DecodeStep batch(*backend, *model, *together, 3);
+  DecodeStep single(*backend, *model, *apart, 1);
   std::vector<SequenceState> batched, alone;
   for (const int64_t pages : {2, 5, 3}) {
     batched.push_back(*together->Reserve(pages));
@@ -36,10 +36,10 @@ TEST(DecodeStepTest, ARowInABatchIsTheRowAlone) {
   for (int64_t t = 0; t < kSteps; ++t) {
     std::vector<StepToken> tokens;
     for (int64_t i = 0; i < 3; ++i) tokens.push_back({ids[i * kSteps + t], t, &batched[i]});
-    const auto all = Values(*backend, batch.Run(tokens, *together));
+    const auto all = Values(*backend, batch.Logits(tokens));
     for (int64_t i = 0; i < 3; ++i) {
       const StepToken token{ids[i * kSteps + t], t, &alone[i]};
-      const auto one = Values(*backend, single.Run({&token, 1}, *apart));
+      const auto one = Values(*backend, single.Logits({&token, 1}));
       const std::vector<float> row(all.begin() + i * columns, all.begin() + (i + 1) * columns);
       ASSERT_EQ(row, one) << "sequence " << i << ", step " << t;
     }

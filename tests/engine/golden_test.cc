@@ -142,13 +142,14 @@ TEST_F(GoldenTest, StatesAreThePublishedOnes) {
     const SequenceState sequence = *state->Reserve(1);
     const auto ids = Ids(7, row);
     PrefillChunk chunk(*backend, model);
-    for (int64_t start = 0; start < 7; start += chunk.rows()) {
-      chunk.Begin(ids, start, sequence, 4);
+    const PrefillPart part{.prompt = ids, .sequence = &sequence};
+    for (int64_t start = 0; start < 7; start += chunk.tokens()) {
+      chunk.Begin({&part, 1}, start, std::min<int64_t>(4, 7 - start));
       while (!chunk.done()) chunk.RunLayer(*state);
     }
     for (const int64_t layer : {0, 2}) {
       const H3StateExport exported =
-          backend->ExportSlot(model.h3(layer)->ssm(), state->h3(layer), sequence.slot);
+          backend->ExportSlot(model.h3(layer)->ssm(), state->h3(layer), sequence.slot, 7);
       const std::string name = "state_after_L7.layer" + std::to_string(layer);
       // Values of up to 4 after a layer of f32 products.
       EXPECT_LE(StateError(exported.shift, Floats(name + ".shift"), row), 2e-5);

@@ -32,9 +32,10 @@ TEST(MakeBackendTest, TheCpuBackendEmbedsNormalisesMultipliesAndSamples) {
   backend->Download(y, values);
   EXPECT_EQ(values, (std::vector<float>{1, 3}));
 
-  const SamplingParameters greedy = {.temperature = 0};
-  const int64_t position = 0;
-  backend->Sample(y, 2, std::span(&greedy, 1), std::span(&position, 1), ids);
+  const SamplingRow greedy = {.parameters = {.temperature = 0}};
+  OwnedTensor rows = backend->NewIndices(1, kSamplingColumns);
+  backend->UploadIndices(AsIndices({&greedy, 1}), rows);
+  backend->Sample(y, 2, rows, ids);
   std::vector<int32_t> token(1);
   backend->DownloadIndices(ids, token);
   EXPECT_EQ(token[0], 1);
@@ -43,7 +44,7 @@ TEST(MakeBackendTest, TheCpuBackendEmbedsNormalisesMultipliesAndSamples) {
 TEST(MakeBackendTest, TheCpuBackendAttends) {
   const std::unique_ptr<Backend> backend = MakeCpuBackend();
   const AttentionShape shape = {.heads = 1, .head_dim = 2, .rotary_dim = 0};
-  const auto pages = backend->NewKeyValuePages(shape, 1, 4);
+  const auto pages = backend->NewKeyValuePages(shape, 1, 4, DType::kF32);
   OwnedTensor table = backend->NewIndices(1, 1);
   OwnedTensor qkv = backend->NewTensor(2, 6);
   backend->Upload(std::vector<float>{0, 0, 0, 0, 2, 4, 0, 0, 0, 0, 4, 8}, qkv);

@@ -63,6 +63,9 @@ class ReferenceBackend final : public Backend {
   OwnedTensor NewTensor(int64_t rows, int64_t cols) override {
     return New<double>(rows, cols, DType::kF64);
   }
+  OwnedTensor NewActivations(int64_t rows, int64_t cols, DType /*weights*/) override {
+    return NewTensor(rows, cols);
+  }
   OwnedTensor NewIndices(int64_t rows, int64_t cols) override {
     return New<int32_t>(rows, cols, DType::kI32);
   }
@@ -95,7 +98,7 @@ class ReferenceBackend final : public Backend {
     return std::make_unique<ReferenceLinear>(std::move(w), dtype);
   }
 
-  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters) override {
+  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType /*weights*/) override {
     return std::make_unique<reference::H3Layer>(parameters);
   }
   std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override {
@@ -109,12 +112,13 @@ class ReferenceBackend final : public Backend {
     auto& s = static_cast<reference::H3LayerState&>(state);
     s.slot[to] = s.slot[from];
   }
-  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot) override {
+  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
+                           int64_t /*position*/) override {
     return static_cast<const reference::H3LayerState&>(state).Export(
         static_cast<const reference::H3Layer&>(weights), slot);
   }
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
-                                                  int64_t page_tokens) override {
+                                                  int64_t page_tokens, DType /*weights*/) override {
     return std::make_unique<reference::AttentionPages>(shape, pages, page_tokens);
   }
 
@@ -158,32 +162,36 @@ class ReferenceBackend final : public Backend {
     });
   }
 
-  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, int64_t slot,
-                  Tensor o) override {
+  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+                  int64_t /*start*/, Tensor o) override {
     const auto& layer = static_cast<const reference::H3Layer&>(weights);
-    auto& s = static_cast<reference::H3LayerState&>(state).slot[slot];
-    for (int64_t t = 0; t < qkv.rows; ++t) layer.Step(qkv.Rows(t, 1), s, o.Rows(t, 1));
-  }
-
-  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-              Tensor o) override {
-    for (int64_t i = 0; i < qkv.rows; ++i) {
-      const int64_t slot = IndexAt(slots, 0, i);
-      if (slot < 0) {
-        reference::Zero(o.Rows(i, 1));
-      } else {
-        H3Sequence(weights, qkv.Rows(i, 1), state, slot, o.Rows(i, 1));
-      }
+    const int64_t tokens = qkv.rows / slots.cols;
+    for (int64_t row = 0; row < qkv.rows; ++row) {
+      const int64_t slot = IndexAt(slots, 0, row / tokens);
+      if (slot < 0) continue;
+      auto& s = static_cast<reference::H3LayerState&>(state).slot[slot];
+      layer.Step(qkv.Rows(row, 1), s, o.Rows(row, 1));
     }
   }
 
+  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+              Tensor /*positions*/, Tensor o) override {
+    for (int64_t i = 0; i < qkv.rows; ++i) {
+      if (IndexAt(slots, 0, i) < 0) reference::Zero(o.Rows(i, 1));
+    }
+    H3Sequence(weights, qkv, state, slots, 0, o);
+  }
+
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                         KeyValuePages& pages, Tensor page_table, int64_t start,
+                         KeyValuePages& pages, Tensor page_tables, int64_t start,
                          Tensor o) override {
     auto& rows = static_cast<reference::AttentionPages&>(pages);
-    for (int64_t t = 0; t < qkv.rows; ++t) {
-      reference::AttendOne(shape, qkv.Rows(t, 1), inv_freq, rows, page_table, start + t,
-                           o.Rows(t, 1));
+    const int64_t tokens = qkv.rows / page_tables.rows;
+    for (int64_t row = 0; row < qkv.rows; ++row) {
+      const Tensor table = page_tables.Rows(row / tokens, 1);
+      if (IndexAt(table, 0, 0) < 0) continue;
+      reference::AttendOne(shape, qkv.Rows(row, 1), inv_freq, rows, table, start + row % tokens,
+                           o.Rows(row, 1));
     }
   }
 
@@ -200,11 +208,12 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  void Sample(Tensor logits, int64_t vocab, std::span<const SamplingParameters> parameters,
-              std::span<const int64_t> positions, Tensor tokens) override {
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override {
     for (int64_t i = 0; i < logits.rows; ++i) {
+      SamplingRow row;
+      std::memcpy(static_cast<void*>(&row), &IndexAt(rows, i, 0), sizeof(row));
       IndexAt(tokens, 0, i) =
-          reference::SampleOne(logits.Rows(i, 1), vocab, parameters[i], positions[i]);
+          reference::SampleOne(logits.Rows(i, 1), vocab, row.parameters, row.position);
     }
   }
 

@@ -15,10 +15,12 @@ std::vector<int32_t> Sample(Backend& backend, const std::vector<float>& logits, 
   const auto rows = static_cast<int64_t>(parameters.size());
   const OwnedTensor tensor = backend.NewTensor(rows, static_cast<int64_t>(logits.size()) / rows);
   const OwnedTensor tokens = backend.NewIndices(1, rows);
-  std::vector<int64_t> positions(rows);
-  for (int64_t i = 0; i < rows; ++i) positions[i] = 3 * i;
+  const OwnedTensor sampling = backend.NewIndices(rows, kSamplingColumns);
+  std::vector<SamplingRow> values(parameters.size());
+  for (int64_t i = 0; i < rows; ++i) values[i] = {parameters[i], 3 * i};
+  backend.UploadIndices(AsIndices(values), sampling);
   backend.Upload(logits, tensor);
-  backend.Sample(tensor, vocab, parameters, positions, tokens);
+  backend.Sample(tensor, vocab, sampling, tokens);
   std::vector<int32_t> chosen(rows);
   backend.DownloadIndices(tokens, chosen);
   return chosen;

@@ -63,7 +63,7 @@ class LayerBenchmark {
     BestTime time;
     for (int round = 0; round < kRounds; ++round) {
       state_.Reset(0);
-      time.Run([&] { cpu::H3Sequence(pool_, constants_, qkv, state_, 0, o); });
+      time.Run([&] { cpu::H3Sequence(pool_, constants_, qkv, state_, 0, 0, o); });
     }
     const double flops = 2 * kState + 8.5 * 9 + 11 + 4 * kModes;
     return Result("h3_sequence", tokens, 1, time.seconds(), flops / ceilings_.f32_flops);
@@ -75,6 +75,7 @@ class LayerBenchmark {
     const OwnedTensor qkv = Activations(batch);
     const OwnedTensor o = cpu::NewMatrix(batch, kWidth, DType::kF32);
     const OwnedTensor slots = cpu::NewMatrix(1, batch, DType::kI32);
+    const OwnedTensor positions = cpu::NewMatrix(1, batch, DType::kI32);
     std::vector<int32_t> indices(static_cast<size_t>(batch));
     BestTime time;
     for (int round = 0; round < kRounds; ++round) {
@@ -82,7 +83,7 @@ class LayerBenchmark {
         for (int32_t first = 0; first < kSlots; first += static_cast<int32_t>(batch)) {
           std::iota(indices.begin(), indices.end(), first);
           cpu::CopyIn(indices, slots);
-          cpu::H3Step(pool_, constants_, qkv, state_, slots, o);
+          cpu::H3Step(pool_, constants_, qkv, state_, slots, positions, o);
         }
       });
     }

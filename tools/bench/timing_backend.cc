@@ -16,21 +16,21 @@ void TimingBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epi
        [&] { inner_.Linear(x, w, epilogue, y); });
 }
 
-void TimingBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, int64_t slot,
-                               Tensor o) {
-  Time("h3_sequence", [&] { inner_.H3Sequence(weights, qkv, state, slot, o); });
+void TimingBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+                               int64_t start, Tensor o) {
+  Time("h3_sequence", [&] { inner_.H3Sequence(weights, qkv, state, slots, start, o); });
 }
 
 void TimingBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-                           Tensor o) {
-  Time("h3_step", [&] { inner_.H3Step(weights, qkv, state, slots, o); });
+                           Tensor positions, Tensor o) {
+  Time("h3_step", [&] { inner_.H3Step(weights, qkv, state, slots, positions, o); });
 }
 
 void TimingBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                      KeyValuePages& pages, Tensor page_table, int64_t start,
+                                      KeyValuePages& pages, Tensor page_tables, int64_t start,
                                       Tensor o) {
   Time("attention_sequence",
-       [&] { inner_.AttentionSequence(shape, qkv, inv_freq, pages, page_table, start, o); });
+       [&] { inner_.AttentionSequence(shape, qkv, inv_freq, pages, page_tables, start, o); });
 }
 
 void TimingBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
@@ -40,10 +40,8 @@ void TimingBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tenso
        [&] { inner_.AttentionStep(shape, qkv, inv_freq, pages, page_tables, positions, o); });
 }
 
-void TimingBackend::Sample(Tensor logits, int64_t vocab,
-                           std::span<const SamplingParameters> parameters,
-                           std::span<const int64_t> positions, Tensor tokens) {
-  Time("sample", [&] { inner_.Sample(logits, vocab, parameters, positions, tokens); });
+void TimingBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {
+  Time("sample", [&] { inner_.Sample(logits, vocab, rows, tokens); });
 }
 
 }  // namespace hippodrome

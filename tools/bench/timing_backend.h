@@ -21,6 +21,11 @@ class TimingBackend final : public Backend {
   void Clear() { seconds_.clear(); }
 
   std::string name() const override { return inner_.name(); }
+  PrefillShape prefill_shape() const override { return inner_.prefill_shape(); }
+  int64_t StepRows(int64_t rows) const override { return inner_.StepRows(rows); }
+  OwnedTensor NewActivations(int64_t rows, int64_t cols, DType weights) override {
+    return inner_.NewActivations(rows, cols, weights);
+  }
   OwnedTensor NewTensor(int64_t rows, int64_t cols) override {
     return inner_.NewTensor(rows, cols);
   }
@@ -39,8 +44,8 @@ class TimingBackend final : public Backend {
                                             DType dtype) override {
     return inner_.PackLinear(parts, dtype);
   }
-  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters) override {
-    return inner_.PrepareH3(parameters);
+  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override {
+    return inner_.PrepareH3(parameters, weights);
   }
   std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override {
     return inner_.NewH3State(weights, slots);
@@ -49,28 +54,29 @@ class TimingBackend final : public Backend {
   void CopySlot(H3State& state, int64_t from, int64_t to) override {
     inner_.CopySlot(state, from, to);
   }
-  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot) override {
-    return inner_.ExportSlot(weights, state, slot);
+  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
+                           int64_t position) override {
+    return inner_.ExportSlot(weights, state, slot, position);
   }
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
-                                                  int64_t page_tokens) override {
-    return inner_.NewKeyValuePages(shape, pages, page_tokens);
+                                                  int64_t page_tokens, DType weights) override {
+    return inner_.NewKeyValuePages(shape, pages, page_tokens, weights);
   }
 
   void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
                  Tensor y) override;
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
-  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, int64_t slot,
+  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
                   Tensor o) override;
-  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,
               Tensor o) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                         KeyValuePages& pages, Tensor page_table, int64_t start, Tensor o) override;
+                         KeyValuePages& pages, Tensor page_tables, int64_t start,
+                         Tensor o) override;
   void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
                      Tensor page_tables, Tensor positions, Tensor o) override;
-  void Sample(Tensor logits, int64_t vocab, std::span<const SamplingParameters> parameters,
-              std::span<const int64_t> positions, Tensor tokens) override;
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
 
  private:
   template <typename Call>

@@ -27,12 +27,13 @@ struct Problem {
         steps(tokens),
         qkv(RandomValues(tokens * 3 * d, 7)) {}
 
-  // o of tokens [begin, end), continuing slot `slot`.
-  Values Run(H3Slots& state, int64_t slot, int64_t begin, int64_t end, int64_t gap = 0) {
+  // o of tokens [begin, end), from position `start` (by default, begin) of slot `slot`.
+  Values Run(H3Slots& state, int64_t slot, int64_t begin, int64_t end, int64_t gap = 0,
+             int64_t start = -1) {
     const Values rows(qkv.begin() + begin * 3 * d, qkv.begin() + end * 3 * d);
     const StridedMatrix x(end - begin, 3 * d, gap, rows);
     const StridedMatrix o(end - begin, d, gap);
-    H3Sequence(pool, constants, x.view(), state, slot, o.view());
+    H3Sequence(pool, constants, x.view(), state, slot, start < 0 ? begin : start, o.view());
     return o.values();
   }
 
@@ -70,7 +71,7 @@ void ExpectSequence(const H3Shape& shape, int64_t steps, int64_t gap = 0) {
   const Values o = p.Run(state, 1, 0, steps, gap);
   const H3Expectation expected = ExpectedH3(p.layer.parameters(), p.qkv);
   p.ExpectOutput(expected, o);
-  p.ExpectState(expected, ExportSlot(p.constants, state, 1));
+  p.ExpectState(expected, ExportSlot(p.constants, state, 1, steps));
 }
 
 TEST(H3SequenceTest, EveryLength) {
@@ -125,7 +126,7 @@ TEST(H3SequenceTest, ChunksMakeTheWhole) {
         o.insert(o.end(), part.begin(), part.end());
       }
       p.ExpectOutput(expected, o);
-      p.ExpectState(expected, ExportSlot(p.constants, state, 0));
+      p.ExpectState(expected, ExportSlot(p.constants, state, 0, p.steps));
     }
   }
 }
@@ -146,14 +147,14 @@ TEST(H3SequenceTest, SlotsAreIndependent) {
   Problem p({.d_model = 19}, 90);
   H3Slots state(p.constants.layout(), 3);
   const Values first = p.Run(state, 1, 0, 90);
-  p.Run(state, 0, 5, 30);
+  p.Run(state, 0, 5, 30, 0, 0);
   state.Copy(1, 2);
-  const H3StateExport copied = ExportSlot(p.constants, state, 2);
-  EXPECT_EQ(copied.diagonal, ExportSlot(p.constants, state, 1).diagonal);
-  EXPECT_EQ(copied.shift, ExportSlot(p.constants, state, 1).shift);
-  EXPECT_EQ(p.Run(state, 1, 0, 20), p.Run(state, 2, 0, 20));
+  const H3StateExport copied = ExportSlot(p.constants, state, 2, 90);
+  EXPECT_EQ(copied.diagonal, ExportSlot(p.constants, state, 1, 90).diagonal);
+  EXPECT_EQ(copied.shift, ExportSlot(p.constants, state, 1, 90).shift);
+  EXPECT_EQ(p.Run(state, 1, 0, 20, 0, 90), p.Run(state, 2, 0, 20, 0, 90));
   state.Reset(2);
-  for (const float x : ExportSlot(p.constants, state, 2).diagonal) ASSERT_EQ(x, 0);
+  for (const float x : ExportSlot(p.constants, state, 2, 0).diagonal) ASSERT_EQ(x, 0);
   EXPECT_EQ(p.Run(state, 2, 0, 90), first);
 }
 
@@ -168,8 +169,8 @@ TEST(H3SequenceTest, RepeatsBitForBitOnManyThreads) {
 TEST(H3SequenceTest, CountsItsBytes) {
   Problem p({.d_model = 32, .head_dim = 2, .d_state = 8}, 1);
   const H3Slots state(p.constants.layout(), 5);
-  // 32 channels of 8 inputs, 64 rows of 4 complex modes, and the clock.
-  EXPECT_EQ(state.bytes_per_slot(), 32 * 8 * 4 + 64 * 4 * 8 + 8);
+  // 32 channels of 8 inputs, 64 rows of 4 complex modes.
+  EXPECT_EQ(state.bytes_per_slot(), 32 * 8 * 4 + 64 * 4 * 8);
   EXPECT_EQ(state.slots(), 5);
 }
 

@@ -18,30 +18,41 @@ class Stepper {
       : pool_(threads),
         layer_(shape),
         constants_(pool_, layer_.parameters()),
-        state_(constants_.layout(), slots) {}
+        state_(constants_.layout(), slots),
+        taken_(static_cast<size_t>(slots)) {}
 
-  // qkv: [slots.size(), 3 d].
+  // qkv: [slots.size(), 3 d]; each slot's next token.
   Values Step(const Values& qkv, const std::vector<int32_t>& slots, int64_t gap = 0) {
     const auto rows = static_cast<int64_t>(slots.size());
     const StridedMatrix x(rows, 3 * d(), gap, qkv);
     const StridedMatrix o(rows, d(), gap, Values(static_cast<size_t>(rows * d()), 5.0f));
     const OwnedTensor indices = NewMatrix(1, rows, DType::kI32);
     CopyIn(slots, indices);
-    H3Step(pool_, constants_, x.view(), state_, indices, o.view());
+    const OwnedTensor positions = NewMatrix(1, rows, DType::kI32);
+    for (int64_t i = 0; i < rows; ++i) {
+      const int32_t slot = slots[static_cast<size_t>(i)];
+      I32Row(positions, 0)[i] = slot < 0 ? -1 : taken_[static_cast<size_t>(slot)]++;
+    }
+    H3Step(pool_, constants_, x.view(), state_, indices, positions, o.view());
     return o.values();
   }
 
   int64_t d() const { return layer_.parameters().d_model; }
   const H3Parameters& parameters() const { return layer_.parameters(); }
   const H3Constants& constants() const { return constants_; }
-  ThreadPool& pool() { return pool_; }
   H3Slots& state() { return state_; }
+  // Puts a prompt before the steps of slot 0.
+  void Prefill(Tensor qkv, Tensor o) {
+    H3Sequence(pool_, constants_, qkv, state_, 0, 0, o);
+    taken_[0] = static_cast<int32_t>(qkv.rows);
+  }
 
  private:
   ThreadPool pool_;
   RandomH3 layer_;
   H3Constants constants_;
   H3Slots state_;
+  std::vector<int32_t> taken_;  // tokens of each slot
 };
 
 Values Token(const Values& qkv, int64_t d, int64_t t) {
@@ -88,7 +99,7 @@ TEST(H3StepTest, ContinuesASequence) {
   const H3Expectation expected = ExpectedH3(stepper.parameters(), qkv);
   const StridedMatrix x(kPrompt, 3 * d, 0, Values(qkv.begin(), qkv.begin() + kPrompt * 3 * d));
   const StridedMatrix o(kPrompt, d, 0);
-  H3Sequence(stepper.pool(), stepper.constants(), x.view(), stepper.state(), 0, o.view());
+  stepper.Prefill(x.view(), o.view());
   for (int64_t t = kPrompt; t < kPrompt + kSteps; ++t) {
     const Values y = stepper.Step(Token(qkv, d, t), {0});
     for (int64_t c = 0; c < d; ++c) {
@@ -123,10 +134,10 @@ TEST(H3StepTest, InertRowsAreZeroAndTouchNothing) {
   Stepper stepper({.d_model = 18}, 2, 2);
   const Values qkv = RandomValues(3 * 3 * 18, 1);
   stepper.Step(Token(qkv, 18, 0), {1});
-  const H3StateExport before = ExportSlot(stepper.constants(), stepper.state(), 1);
+  const H3StateExport before = ExportSlot(stepper.constants(), stepper.state(), 1, 1);
   const Values o = stepper.Step(qkv, {-1, 0, -1});
   for (size_t i = 0; i < o.size(); ++i) EXPECT_EQ(o[i] != 0, i / 18 == 1) << i;
-  EXPECT_EQ(ExportSlot(stepper.constants(), stepper.state(), 1).diagonal, before.diagonal);
+  EXPECT_EQ(ExportSlot(stepper.constants(), stepper.state(), 1, 1).diagonal, before.diagonal);
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ int32_t SampleOne(const Values& logits, const SamplingParameters& p, int64_t pos
   ThreadPool pool(1);
   const StridedMatrix in(1, static_cast<int64_t>(logits.size()), 1, logits);
   OwnedTensor token = NewMatrix(1, 1, DType::kI32);
-  Sample(pool, in.view(), vocab < 0 ? in.view().cols : vocab, std::span(&p, 1),
-         std::span(&position, 1), token);
+  const SamplingRow row = {p, position};
+  Sample(pool, in.view(), vocab < 0 ? in.view().cols : vocab, {&row, 1}, token);
   return I32Row(token, 0)[0];
 }
 
@@ -159,23 +159,22 @@ TEST(SampleTest, RowsDrawAlikeAloneAndTogether) {
   constexpr int64_t kRows = 17;
   constexpr int64_t kVocab = 1000;
   const Values logits = RandomValues(kRows * kVocab, 5, 3);
-  std::vector<SamplingParameters> parameters;
-  std::vector<int64_t> positions;
+  std::vector<SamplingRow> rows;
   for (int64_t i = 0; i < kRows; ++i) {
-    parameters.push_back({.temperature = 0.5f + static_cast<float>(i) / 8,
-                          .top_k = static_cast<int32_t>(i % 3 * 20),
-                          .top_p = i % 2 == 0 ? 1 : 0.8f,
-                          .seed = static_cast<uint64_t>(i * i)});
-    positions.push_back(i * 3);
+    rows.push_back({{.temperature = 0.5f + static_cast<float>(i) / 8,
+                     .top_k = static_cast<int32_t>(i % 3 * 20),
+                     .top_p = i % 2 == 0 ? 1 : 0.8f,
+                     .seed = static_cast<uint64_t>(i * i)},
+                    i * 3});
   }
   ThreadPool pool(3);
   const StridedMatrix in(kRows, kVocab, 1, logits);
   OwnedTensor tokens = NewMatrix(1, kRows, DType::kI32);
-  Sample(pool, in.view(), kVocab, parameters, positions, tokens);
+  Sample(pool, in.view(), kVocab, rows, tokens);
   for (int64_t i = 0; i < kRows; ++i) {
     const Values row(logits.begin() + i * kVocab, logits.begin() + (i + 1) * kVocab);
     const size_t at = static_cast<size_t>(i);
-    EXPECT_EQ(I32Row(tokens, 0)[i], SampleOne(row, parameters[at], positions[at]));
+    EXPECT_EQ(I32Row(tokens, 0)[i], SampleOne(row, rows[at].parameters, rows[at].position));
   }
 }
 
