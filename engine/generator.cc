@@ -19,6 +19,7 @@ namespace hippodrome {
 namespace {
 
 constexpr int64_t kPageTokens = 64;
+constexpr int64_t kPacedRows = 4096;
 constexpr SequenceId kReleased = 0;  // names no sequence
 
 struct Sequence {
@@ -66,6 +67,7 @@ struct Generator::Impl {
   absl::Status Validate(const GenerationRequest& request) const;
 
   void BeginChunk();
+  void Pace();
   void FinishChunk(std::vector<TokenEvent>& events);
   void SampleFirst(std::vector<TokenEvent>& events);
   void Append(SequenceId id, int32_t token, std::vector<TokenEvent>& events);
@@ -143,6 +145,12 @@ void Generator::Impl::BeginChunk() {
     chunk.push_back(id);
   }
   prefill.Begin(parts, start, tokens);
+}
+
+// A device works behind the host's back: without waiting, the clock would tell nothing. Small
+// layers are not worth a wait each.
+void Generator::Impl::Pace() {
+  if (prefill.done() || std::ssize(chunk) * prefill.tokens() >= kPacedRows) b.Wait();
 }
 
 void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
@@ -271,6 +279,7 @@ void Generator::Prefill(Clock::time_point until, std::vector<TokenEvent>& events
   while (!impl_->prompts.empty()) {
     if (impl_->chunk.empty()) impl_->BeginChunk();
     impl_->prefill.RunLayer(*impl_->state);
+    impl_->Pace();
     if (impl_->prefill.done()) impl_->FinishChunk(events);
     if (Clock::now() >= until) return;
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/status.h"
+#include "kernels/device_error.h"
 #include "server/admission.h"
 
 namespace hippodrome {
@@ -55,7 +56,7 @@ GenerationBatcher::Clock::time_point GenerationBatcher::heartbeat() const {
 absl::Status GenerationBatcher::CheckRoom(const GenerationCall& call) const {
   if (closed_) {
     metrics_.Rejected("stopping");
-    return Unavailable("the server is stopping");
+    return Unavailable(closed_reason_);
   }
   const auto tokens = static_cast<int64_t>(call.request.prompt.size());
   const auto queued = static_cast<int64_t>(waiting_.size());
@@ -112,11 +113,16 @@ void GenerationBatcher::Cancel(const Stream& stream) {
 
 void GenerationBatcher::Loop() {
   Publish();
-  while (AwaitWork()) {
-    ApplyCommands();
-    AdmitWaiting();
-    RunEngine();
-    Publish();
+  try {
+    while (AwaitWork()) {
+      ApplyCommands();
+      AdmitWaiting();
+      RunEngine();
+      Publish();
+    }
+  } catch (const DeviceError& error) {
+    FailAll(Internal(error.what()));
+    return;  // and with the loop the heartbeat stops
   }
   EndAll(Unavailable("the server has stopped"));
   Publish();
@@ -165,7 +171,7 @@ void GenerationBatcher::DropCancelled(const std::vector<Stream>& cancelled) {
   }
 }
 
-void GenerationBatcher::EndAll(const absl::Status& reason) {
+void GenerationBatcher::FailWaiting(const absl::Status& reason) {
   std::deque<Waiting> waiting;
   {
     std::lock_guard lock(mutex_);
@@ -176,10 +182,29 @@ void GenerationBatcher::EndAll(const absl::Status& reason) {
     request.stream->Fail(reason);
     pending_.fetch_sub(1, std::memory_order_acq_rel);
   }
+}
+
+void GenerationBatcher::EndAll(const absl::Status& reason) {
+  FailWaiting(reason);
   while (!running_.empty()) {
     running_.begin()->second->stream().Fail(reason);
     Remove(running_.begin());
   }
+}
+
+// The engine is lost: it is not told who leaves.
+void GenerationBatcher::FailAll(const absl::Status& reason) {
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    closed_reason_ = "the model has failed: " + Message(reason);
+  }
+  FailWaiting(reason);
+  for (const auto& [id, sequence] : running_) {
+    sequence->stream().Fail(reason);
+    pending_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+  running_.clear();
 }
 
 std::deque<GenerationBatcher::Waiting> GenerationBatcher::TakeAdmissible() {

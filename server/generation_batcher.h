@@ -30,7 +30,8 @@ class Generation;
 
 // Owns the loop thread, which alone touches the engine's state. Requests wait in a bounded queue,
 // enter first come, first served between two steps, and leave when they finish, fail or are
-// cancelled; what they hold is free within one engine call. Thread-safe.
+// cancelled; what they hold is free within one engine call. When the engine's device fails, all
+// requests end with kInternal, new ones get kUnavailable and the heartbeat stops. Thread-safe.
 class GenerationBatcher {
  public:
   using Clock = std::chrono::steady_clock;
@@ -73,7 +74,9 @@ class GenerationBatcher {
   bool AwaitWork();
   void ApplyCommands();
   void DropCancelled(const std::vector<Stream>& cancelled);
+  void FailWaiting(const absl::Status& reason);
   void EndAll(const absl::Status& reason);
+  void FailAll(const absl::Status& reason);
   void AdmitWaiting();
   std::deque<Waiting> TakeAdmissible();
   void Admit(Waiting waiting);
@@ -97,6 +100,7 @@ class GenerationBatcher {
   std::vector<Stream> cancelled_;
   std::optional<absl::Status> abort_;
   bool closed_ = false;
+  std::string closed_reason_ = "the server is stopping";
   bool stopping_ = false;
 
   std::atomic<int64_t> pending_ = 0;

@@ -5,8 +5,8 @@
 
 #include "engine/checkpoint/safetensors.h"
 #include "engine/model_directory.h"
+#include "engine/open_backend.h"
 #include "engine/status.h"
-#include "kernels/make_backend.h"
 
 namespace hippodrome {
 namespace {
@@ -72,12 +72,14 @@ v1::Model Describe(const std::string& name, const LoadedModel& loaded,
 absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string& directory,
                                      const LoadOptions& options,
                                      const HybridH3::Progress& progress) {
-  std::unique_ptr<Backend> backend = MakeCpuBackend({.threads = options.threads});
+  HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                              OpenBackend(options.device, options.threads));
   HIPPODROME_ASSIGN_OR_RETURN(LoadedModel loaded,
                               LoadModelDirectory(*backend, directory, options.weights, progress));
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator,
                               Generator::Create(*backend, *loaded.model, options.generator));
   ModelParts parts;
+  parts.device = backend->name();
   parts.info = Describe(name, loaded, options.generator);
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t parameters, CountParameters(directory));
   parts.info.set_parameters(parameters);

@@ -9,18 +9,20 @@
 #include "engine/generator.h"
 #include "engine/models/hybrid_h3.h"
 #include "kernels/dtype.h"
+#include "kernels/make_backend.h"
 #include "server/served_model.h"
 
 namespace hippodrome {
 
 struct LoadOptions {
   std::optional<DType> weights;  // kF32 or kBF16; by default as stored
-  int threads = 0;               // that do arithmetic; 0: one per available core
+  DeviceChoice device = DeviceChoice::kAuto;
+  int threads = 0;  // that do arithmetic on the CPU; 0: one per available core
   GeneratorOptions generator;
 };
 
 // Loads the model in `directory` on a backend of its own. Errors name the file, the field or tensor
-// at fault, and what was expected.
+// at fault, and what was expected; kUnavailable: the device cannot be had.
 absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string& directory,
                                      const LoadOptions& options,
                                      const HybridH3::Progress& progress = {});

@@ -3,6 +3,7 @@
 #define HIPPODROME_SERVER_SERVED_MODEL_H_
 
 #include <memory>
+#include <string>
 
 #include "engine/tokenizer/bpe.h"
 #include "hippodrome/v1/models.pb.h"
@@ -16,6 +17,7 @@ namespace hippodrome {
 // What loading gives.
 struct ModelParts {
   v1::Model info;
+  std::string device;                       // the backend's name
   std::unique_ptr<BpeTokenizer> tokenizer;  // null: token ids only
   std::unique_ptr<SequenceEngine> engine;
 };

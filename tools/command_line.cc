@@ -137,4 +137,12 @@ absl::StatusOr<int> CommandLine::Threads() const {
   return static_cast<int>(threads);
 }
 
+absl::StatusOr<DeviceChoice> CommandLine::Device() const {
+  const std::string device = Text("device", "auto");
+  if (device == "auto") return DeviceChoice::kAuto;
+  if (device == "cpu") return DeviceChoice::kCpu;
+  if (device == "cuda") return DeviceChoice::kCuda;
+  return Usage("--device is '" + device + "', expected auto, cpu or cuda");
+}
+
 }  // namespace hippodrome

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/dtype.h"
+#include "kernels/make_backend.h"
 
 namespace hippodrome {
 
@@ -44,6 +45,8 @@ class CommandLine {
   absl::StatusOr<std::optional<DType>> Weights() const;
   // --threads N, 0 for one per core.
   absl::StatusOr<int> Threads() const;
+  // --device auto|cpu|cuda; auto when absent.
+  absl::StatusOr<DeviceChoice> Device() const;
 
  private:
   std::map<std::string, std::vector<std::string>> options_;

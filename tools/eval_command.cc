@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/model_directory.h"
+#include "engine/open_backend.h"
 #include "engine/status.h"
-#include "kernels/make_backend.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/evaluate/perplexity.h"
@@ -21,9 +21,9 @@ namespace {
 const CommandSpec kSpec = {
     .usage =
         "usage: hippodrome eval perplexity --model DIR --data FILE --window N\n"
-        "  [--weights f32|bf16] [--threads N] [--json FILE]\n"
+        "  [--weights f32|bf16] [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
         "Scores the UTF-8 text in FILE in windows of N tokens, state reset at each.",
-    .values = {"model", "data", "window", "weights", "threads", "json"},
+    .values = {"device", "model", "data", "window", "weights", "threads", "json"},
     .positional = 1};
 
 absl::Status Evaluate(const CommandLine& line) {
@@ -36,7 +36,8 @@ absl::Status Evaluate(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(data));
-  const auto backend = MakeCpuBackend({.threads = threads});
+  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, threads));
   HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,
                               LoadModelDirectory(*backend, directory, weights));
   if (loaded.tokenizer == nullptr) {

@@ -6,8 +6,8 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/forward.h"
 #include "engine/model_directory.h"
+#include "engine/open_backend.h"
 #include "engine/status.h"
-#include "kernels/make_backend.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
 
@@ -17,9 +17,10 @@ namespace {
 const CommandSpec kSpec = {
     .usage =
         "usage: hippodrome forward --model DIR --input IN.safetensors --output OUT.safetensors\n"
-        "  [--mode prefill|step|chunked=N] [--weights f32|bf16] [--threads N]\n"
+        "  [--mode prefill|step|chunked=N] [--weights f32|bf16] [--device auto|cpu|cuda] "
+        "[--threads N]\n"
         "Reads input_ids I64 [B, L]; writes logits F32 [B, L, padded vocabulary].",
-    .values = {"model", "input", "output", "mode", "weights", "threads"}};
+    .values = {"device", "model", "input", "output", "mode", "weights", "threads"}};
 
 absl::StatusOr<ForwardMode> ReadMode(const CommandLine& line) {
   const std::string text = line.Text("mode", "prefill");
@@ -87,7 +88,8 @@ absl::Status RunForward(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
   HIPPODROME_ASSIGN_OR_RETURN(const InputIds input, ReadInput(input_path));
-  const auto backend = MakeCpuBackend({.threads = threads});
+  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, threads));
   HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,
                               LoadModelDirectory(*backend, directory, weights));
   return WriteLogits(*backend, *loaded.model, input, mode, output_path);

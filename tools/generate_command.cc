@@ -7,9 +7,9 @@
 
 #include "engine/generator.h"
 #include "engine/model_directory.h"
+#include "engine/open_backend.h"
 #include "engine/status.h"
 #include "engine/tokenizer/utf8_stream.h"
-#include "kernels/make_backend.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/text_file.h"
@@ -22,11 +22,12 @@ const CommandSpec kSpec = {
     .usage =
         "usage: hippodrome generate --model DIR (--prompt TEXT | --prompt-ids 1,2,3)\n"
         "  [--max-tokens 128] [--temperature 0] [--top-k 0] [--top-p 1] [--min-p 0]\n"
-        "  [--seed 0] [--ignore-eos] [--json] [--weights f32|bf16] [--threads N]\n"
+        "  [--seed 0] [--ignore-eos] [--json] [--weights f32|bf16] [--device auto|cpu|cuda] "
+        "[--threads N]\n"
         "--prompt-ids @FILE reads long prompts from a file. Temperature 0 is greedy.\n"
         "--json prints {\"token_ids\", \"text\", \"finish_reason\"}.",
-    .values = {"model", "prompt", "prompt-ids", "max-tokens", "temperature", "top-k", "top-p",
-               "min-p", "seed", "weights", "threads"},
+    .values = {"device", "model", "prompt", "prompt-ids", "max-tokens", "temperature", "top-k",
+               "top-p", "min-p", "seed", "weights", "threads"},
     .switches = {"ignore-eos", "json"}};
 
 absl::StatusOr<SamplingParameters> ReadSampling(const CommandLine& line) {
@@ -124,7 +125,8 @@ absl::Status Generate(const CommandLine& line) {
                               line.Integer("max-tokens", 128, 1, int64_t{1} << 40));
   HIPPODROME_ASSIGN_OR_RETURN(request.sampling, ReadSampling(line));
   request.ignore_eos = line.Has("ignore-eos");
-  const auto backend = MakeCpuBackend({.threads = threads});
+  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, threads));
   HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,
                               LoadModelDirectory(*backend, directory, weights));
   HIPPODROME_ASSIGN_OR_RETURN(request.prompt, ReadPrompt(line, loaded));

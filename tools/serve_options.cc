@@ -69,16 +69,10 @@ absl::StatusOr<std::string> ReadAddress(const CommandLine& line, const std::stri
   return text;
 }
 
-absl::Status CheckDevice(const CommandLine& line) {
-  const std::string device = line.Text("device", "auto");
-  if (device == "auto" || device == "cpu") return absl::OkStatus();
-  if (device != "cuda") return Usage("--device is '" + device + "', expected auto, cpu or cuda");
-  return Unavailable("--device cuda: this build has no CUDA backend, expected auto or cpu");
-}
-
 absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
   LoadOptions load;
   HIPPODROME_ASSIGN_OR_RETURN(load.weights, line.Weights());
+  HIPPODROME_ASSIGN_OR_RETURN(load.device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(load.threads, line.Threads());
   GeneratorOptions& generator = load.generator;
   HIPPODROME_ASSIGN_OR_RETURN(generator.max_sequences,
@@ -112,7 +106,6 @@ absl::StatusOr<ServeOptions> ReadServeOptions(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(options.models, ReadModels(line));
   HIPPODROME_ASSIGN_OR_RETURN(options.load, ReadLoadOptions(line));
   HIPPODROME_ASSIGN_OR_RETURN(options.server, ReadServerOptions(line));
-  HIPPODROME_RETURN_IF_ERROR(CheckDevice(line));
   return options;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/status.h"
@@ -110,6 +111,27 @@ TEST_F(GenerationBatcherTest, AStopStringAcrossTokensEndsTheText) {
   EXPECT_EQ(all.token_ids.size(), 7u);
   EXPECT_EQ(all.finish, StreamFinish::kStop);
   EXPECT_TRUE(AllFree());
+}
+
+TEST_F(GenerationBatcherTest, ABrokenDeviceEndsAllRequestsAndTheHeartbeat) {
+  Start({.slots = 1});
+  engine_->hold_decode = true;
+  const auto running = Submit(Call("abc", 100));
+  const auto waiting = Submit(Call("abc", 100));
+  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
+  engine_->break_device = true;
+  for (Generation* generation : {running.get(), waiting.get()}) {
+    const absl::Status status = Collect(*generation).status;
+    EXPECT_TRUE(absl::IsInternal(status));
+    EXPECT_EQ(Message(status), "cuda: h3_step: broken by a test");
+  }
+  EXPECT_TRUE(WaitUntil([&] { return batcher_->pending() == 0; }));
+  const auto refused = batcher_->Submit(Call("abc", 1)).status();
+  EXPECT_TRUE(absl::IsUnavailable(refused));
+  EXPECT_NE(Message(refused).find("the model has failed: cuda: h3_step"), std::string::npos);
+  const auto heartbeat = batcher_->heartbeat();
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // more than an idle turn
+  EXPECT_EQ(batcher_->heartbeat(), heartbeat);
 }
 
 TEST_F(GenerationBatcherTest, WhatWasHeldBackComesAtTheEnd) {

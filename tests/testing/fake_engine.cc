@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/status.h"
+#include "kernels/device_error.h"
 
 namespace hippodrome {
 namespace {
@@ -101,6 +102,7 @@ void FakeEngine::Prefill(Clock::time_point, std::vector<TokenEvent>& events) {
 
 void FakeEngine::Step(std::vector<TokenEvent>& events) {
   CheckThread();
+  if (break_device) throw DeviceError("cuda: h3_step: broken by a test");
   if (hold_decode) {
     std::this_thread::sleep_for(kHeld);
     return;

@@ -29,6 +29,8 @@ class FakeEngine : public SequenceEngine {
   // While set, prefill or decoding makes no progress.
   std::atomic<bool> hold_prefill = false;
   std::atomic<bool> hold_decode = false;
+  // The next step throws DeviceError.
+  std::atomic<bool> break_device = false;
   // What is in use, for any thread.
   std::atomic<int64_t> used_slots = 0;
   std::atomic<int64_t> used_pages = 0;

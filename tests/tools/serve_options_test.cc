@@ -92,10 +92,12 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
   }
 }
 
-TEST(ServeOptionsTest, ADeviceThatIsNotThereIsNoUsageError) {
-  const auto options = ParseServeOptions({"--model", "x", "--device", "cuda"});
-  EXPECT_TRUE(absl::IsUnavailable(options.status()));
-  EXPECT_FALSE(IsUsage(options.status()));
+TEST(ServeOptionsTest, TheDeviceIsChosen) {
+  EXPECT_EQ(ParseServeOptions({"--model", "x"})->load.device, DeviceChoice::kAuto);
+  EXPECT_EQ(ParseServeOptions({"--model", "x", "--device", "cpu"})->load.device,
+            DeviceChoice::kCpu);
+  EXPECT_EQ(ParseServeOptions({"--model", "x", "--device", "cuda"})->load.device,
+            DeviceChoice::kCuda);
 }
 
 }  // namespace

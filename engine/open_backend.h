@@ -1,0 +1,18 @@
+// Makes the backend that a program was asked for.
+#ifndef HIPPODROME_ENGINE_OPEN_BACKEND_H_
+#define HIPPODROME_ENGINE_OPEN_BACKEND_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/make_backend.h"
+
+namespace hippodrome {
+
+// `threads` do the arithmetic of the CPU, 0: one per available core. kUnavailable with the obstacle
+// when `device` cannot be had; kAuto always can.
+absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(DeviceChoice device, int threads);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_OPEN_BACKEND_H_
