@@ -196,6 +196,8 @@ class Backend {
   // if any of it failed.
   virtual void Download(Tensor src, std::span<float> values) = 0;
   virtual void DownloadIndices(Tensor src, std::span<int32_t> values) = 0;
+  // Waits for pending work, and throws DeviceError if any of it failed.
+  virtual void Wait() {}
 
   // ---- Weights, prepared once ----------------------------------------------------------------
 

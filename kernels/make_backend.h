@@ -1,8 +1,10 @@
-// Chooses a backend by name.
+// Chooses a backend.
 #ifndef HIPPODROME_KERNELS_MAKE_BACKEND_H_
 #define HIPPODROME_KERNELS_MAKE_BACKEND_H_
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "kernels/backend.h"
 
@@ -15,6 +17,22 @@ struct CpuOptions {
 
 // Never fails. The caller owns the backend, which must outlive everything made by it.
 std::unique_ptr<Backend> MakeCpuBackend(const CpuOptions& options = {});
+
+enum class DeviceChoice : uint8_t {
+  kAuto,  // CUDA where it works, else the CPU
+  kCpu,
+  kCuda,
+};
+
+struct ChosenBackend {
+  std::unique_ptr<Backend> backend;  // null if the choice cannot be had
+  std::string obstacle;  // why CUDA is not used, in one line; empty if it is or was not asked
+};
+
+// The CUDA backend is a module beside the executable, libhippodrome_cuda.so, that is loaded only
+// here: without it, without a driver or without a device there is an obstacle, and under kAuto the
+// CPU. The caller owns the backend, which must outlive everything made by it.
+ChosenBackend MakeBackend(DeviceChoice device, const CpuOptions& cpu = {});
 
 }  // namespace hippodrome
 
