@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <string>
 #include <system_error>
-#include <utility>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/cuda_module.h"
@@ -33,18 +33,25 @@ void* OpenModule() {
   return dlopen(kCudaModule, RTLD_NOW | RTLD_LOCAL);
 }
 
-ChosenBackend MakeCudaBackend() {
-  if (!HasDriver()) return {.obstacle = "cuda: no NVIDIA driver (libcuda.so.1) on this machine"};
-  // Never closed: backends made by it may live as long as the process.
+// What the module's function `name` makes, or null and the obstacle.
+template <typename Made>
+std::unique_ptr<Made> Make(const char* name, std::string& obstacle) {
+  if (!HasDriver()) {
+    obstacle = "cuda: no NVIDIA driver (libcuda.so.1) on this machine";
+    return nullptr;
+  }
+  // Never closed: what it makes may live as long as the process.
   void* module = OpenModule();
   if (module == nullptr) {
-    return {.obstacle = "cuda: no CUDA backend: " + std::string(dlerror())};
+    obstacle = "cuda: no CUDA backend: " + std::string(dlerror());
+    return nullptr;
   }
-  const auto make = reinterpret_cast<MakeCudaBackendFunction*>(dlsym(module, kMakeCudaBackend));
-  if (make == nullptr) return {.obstacle = "cuda: " + std::string(dlerror())};
-  std::string obstacle;
-  Backend* backend = make(obstacle);
-  return {.backend = std::unique_ptr<Backend>(backend), .obstacle = std::move(obstacle)};
+  const auto make = reinterpret_cast<Made* (*)(std::string&)>(dlsym(module, name));
+  if (make == nullptr) {
+    obstacle = "cuda: " + std::string(dlerror());
+    return nullptr;
+  }
+  return std::unique_ptr<Made>(make(obstacle));
 }
 
 }  // namespace
@@ -55,11 +62,18 @@ std::unique_ptr<Backend> MakeCpuBackend(const CpuOptions& options) {
 
 ChosenBackend MakeBackend(DeviceChoice device, const CpuOptions& cpu) {
   ChosenBackend chosen;
-  if (device != DeviceChoice::kCpu) chosen = MakeCudaBackend();
+  if (device != DeviceChoice::kCpu) {
+    chosen.backend = Make<Backend>(kMakeCudaBackend, chosen.obstacle);
+  }
   if (chosen.backend == nullptr && device != DeviceChoice::kCuda) {
     chosen.backend = MakeCpuBackend(cpu);
   }
   return chosen;
+}
+
+std::unique_ptr<DeviceYardsticks> MakeDeviceYardsticks() {
+  std::string obstacle;
+  return Make<DeviceYardsticks>(kMakeCudaYardsticks, obstacle);
 }
 
 }  // namespace hippodrome

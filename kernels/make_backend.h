@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/backend.h"
+#include "kernels/device_yardsticks.h"
 
 namespace hippodrome {
 
@@ -33,6 +34,9 @@ struct ChosenBackend {
 // here: without it, without a driver or without a device there is an obstacle, and under kAuto the
 // CPU. The caller owns the backend, which must outlive everything made by it.
 ChosenBackend MakeBackend(DeviceChoice device, const CpuOptions& cpu = {});
+
+// Of the device that MakeBackend(kCuda) uses; null where it gives an obstacle.
+std::unique_ptr<DeviceYardsticks> MakeDeviceYardsticks();
 
 }  // namespace hippodrome
 

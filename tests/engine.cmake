@@ -9,14 +9,26 @@ add_library(hippodrome_testing STATIC
 )
 target_link_libraries(hippodrome_testing PUBLIC hippodrome_engine)
 
+add_library(hippodrome_test_backend_cpu STATIC
+  ${CMAKE_CURRENT_SOURCE_DIR}/testing/test_backend_cpu.cc)
+target_link_libraries(hippodrome_test_backend_cpu PUBLIC hippodrome_testing)
+
+# What every backend must pass: cuda.cmake builds these again for the CUDA backend.
+set(HIPPODROME_BACKEND_TESTS
+  engine/golden_test.cc
+  engine/models/hybrid_h3_test.cc
+  engine/streams_test.cc
+)
+foreach(test IN LISTS HIPPODROME_BACKEND_TESTS)
+  hippodrome_test(${test} hippodrome_test_backend_cpu)
+endforeach()
+
+hippodrome_test(engine/generator_test.cc hippodrome_test_backend_cpu)
 hippodrome_test(reference/sample_test.cc hippodrome_testing)
 hippodrome_test(engine/decode_state_test.cc hippodrome_testing)
 hippodrome_test(engine/decode_step_test.cc hippodrome_testing)
 hippodrome_test(engine/prefill_chunk_test.cc hippodrome_testing)
-hippodrome_test(engine/generator_test.cc hippodrome_testing)
-hippodrome_test(engine/golden_test.cc hippodrome_testing)
 hippodrome_test(engine/model_directory_test.cc hippodrome_testing)
-hippodrome_test(engine/models/hybrid_h3_test.cc hippodrome_testing)
 hippodrome_test(engine/checkpoint/random_weights_test.cc hippodrome_testing)
 hippodrome_test(engine/checkpoint/safetensors_corruption_test.cc hippodrome_engine)
 hippodrome_test(engine/checkpoint/safetensors_test.cc hippodrome_engine)

@@ -2,6 +2,7 @@
 hippodrome_test(tools/bench/model_cost_test.cc hippodrome_tools)
 hippodrome_test(tools/command_line_test.cc hippodrome_tools)
 hippodrome_test(tools/kernel_plot_test.cc hippodrome_tools)
+hippodrome_test(tools/compare/checking_backend_test.cc hippodrome_measure hippodrome_testing)
 hippodrome_test(tools/progress_test.cc hippodrome_tools)
 hippodrome_test(tools/serve_options_test.cc hippodrome_tools)
 hippodrome_test(tools/token_ids_test.cc hippodrome_tools)

@@ -6,9 +6,12 @@
 
 #include "engine/config.h"
 #include "engine/status.h"
+#include "tools/bench/bench_device_kernels.h"
 #include "tools/bench/bench_generate.h"
 #include "tools/bench/bench_kernels.h"
 #include "tools/bench/bench_serve.h"
+#include "tools/bench/bench_table7.h"
+#include "tools/bench/device_ceilings.h"
 #include "tools/bench/machine.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
@@ -22,15 +25,24 @@ namespace {
 const CommandSpec kSpec = {
     .usage =
         "usage: hippodrome bench generate (--preset NAME | --config FILE) [--weights bf16|f32]\n"
-        "         [--prompt 512] [--batch 1,32] [--repeats 3] [--threads N] [--json FILE]\n"
-        "       hippodrome bench kernels [--threads N] [--json FILE]\n"
+        "         [--prompt 512] [--batch 1,32] [--repeats 3] [--device auto|cpu|cuda]\n"
+        "         [--threads N] [--json FILE]\n"
+        "       hippodrome bench generate --table7 [--preset h3-1.3b | --config FILE]\n"
+        "         [--prompt 512,1024,1536] [--batch 64] [--tokens 128] [--repeats 3] ...\n"
+        "       hippodrome bench kernels [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
         "       hippodrome bench serve --grpc ADDR [--model NAME] [--streams 32] [--prompt 512]\n"
         "         [--tokens 256] [--json FILE]\n"
         "Prints every figure as a fraction of what this machine allows, measured in the same\n"
-        "run. Weights are random; serve measures a server that runs already.",
-    .values = {"preset", "config", "weights", "prompt", "batch", "repeats", "threads", "json",
-               "grpc", "model", "streams", "tokens"},
+        "run. Weights are random; serve measures a server that runs already; --table7 is the\n"
+        "scenario of Table 7 of the H3 paper, the time of the prompts included.",
+    .values = {"preset", "config", "weights", "prompt", "batch", "repeats", "device", "threads",
+               "json", "grpc", "model", "streams", "tokens"},
+    .switches = {"table7"},
     .positional = 1};
+
+// Operations of the 125M shape, for the CPU.
+constexpr OperationSizes kCpuSizes = {
+    .d_model = 768, .heads = 12, .prompts = 1, .tokens = 512, .batch = 32};
 
 nlohmann::json ToJson(const Ceilings& c) {
   return {{"threads", c.threads},
@@ -45,6 +57,11 @@ nlohmann::json ToJson(const BenchResult& r) {
 }
 
 void Print(const Ceilings& c) {
+  if (c.threads == 0) {
+    std::printf("ceilings: copy %.0f GB/s, f32 %.1f TFLOP/s, bf16 %.0f TFLOP/s\n",
+                c.read_bytes / 1e9, c.f32_flops / 1e12, c.bf16_flops / 1e12);
+    return;
+  }
   std::printf("ceilings, %d thread(s): read %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s\n",
               c.threads, c.read_bytes / 1e9, c.f32_flops / 1e9, c.bf16_flops / 1e9);
 }
@@ -67,14 +84,15 @@ void Print(const std::map<std::string, std::map<std::string, double>>& shares) {
   }
 }
 
-absl::Status Report(const CommandLine& line, const Ceilings& ceilings,
+absl::Status Report(const CommandLine& line, const std::string& machine, const Ceilings& ceilings,
                     const std::vector<BenchResult>& results) {
+  std::printf("%s\n", machine.c_str());
   Print(ceilings);
   for (const BenchResult& result : results) Print(result);
   if (!line.Has("json")) return absl::OkStatus();
   nlohmann::json rows = nlohmann::json::array();
   for (const BenchResult& result : results) rows.push_back(ToJson(result));
-  const nlohmann::json json = {{"machine", MachineName()},
+  const nlohmann::json json = {{"machine", machine},
                                {"command", "hippodrome " + line.text()},
                                {"ceilings", ToJson(ceilings)},
                                {"results", rows}};
@@ -88,32 +106,81 @@ absl::StatusOr<H3Config> ReadConfig(const CommandLine& line) {
   return ParseH3Config(text);
 }
 
-absl::Status Generate(const CommandLine& line) {
+absl::StatusOr<Machine> OpenMachine(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
+  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  return OpenMachine(device, threads);
+}
+
+// --NAME N,N,..., each in [1, most].
+absl::StatusOr<std::vector<int64_t>> ReadSizes(const CommandLine& line, const std::string& name,
+                                               std::vector<int64_t> fallback, int64_t most) {
+  if (!line.Has(name)) return fallback;
+  HIPPODROME_ASSIGN_OR_RETURN(const auto values, ParseTokenIds(line.Text(name, "")));
+  for (const int64_t value : values) {
+    if (value < 1 || value > most) {
+      return Usage("--" + name + " takes numbers in [1, " + std::to_string(most) + "]");
+    }
+  }
+  return std::vector<int64_t>(values.begin(), values.end());
+}
+
+constexpr int64_t kMostPrompt = 1 << 20;
+constexpr int64_t kMostBatch = 4096;
+
+absl::StatusOr<GenerateFigures> RunTable7(const CommandLine& line, Machine& machine) {
+  Table7Benchmark benchmark;
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, line.Has("preset") || line.Has("config")
+                                                    ? ReadConfig(line)
+                                                    : H3Preset("h3-1.3b"));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  benchmark.weights = weights.value_or(benchmark.weights);
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompts,
+                              ReadSizes(line, "prompt", benchmark.prompts, kMostPrompt));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.batch,
+                              line.Integer("batch", benchmark.batch, 1, kMostBatch));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.new_tokens,
+                              line.Integer("tokens", benchmark.new_tokens, 1, kMostPrompt));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 3, 1, 1000));
+  benchmark.repeats = static_cast<int>(repeats);
+  return BenchTable7(machine, benchmark);
+}
+
+absl::StatusOr<GenerateFigures> RunGenerate(const CommandLine& line, Machine& machine) {
   GenerateBenchmark benchmark;
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  benchmark.weights = weights.value_or(DType::kBF16);
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.threads, line.Threads());
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 512, 1, 1 << 20));
+  benchmark.weights = weights.value_or(benchmark.weights);
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 512, 1, kMostPrompt));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 3, 1, 1000));
   benchmark.repeats = static_cast<int>(repeats);
-  if (line.Has("batch")) {
-    HIPPODROME_ASSIGN_OR_RETURN(const auto batches, ParseTokenIds(line.Text("batch", "")));
-    benchmark.batches.assign(batches.begin(), batches.end());
-    for (const int64_t batch : benchmark.batches) {
-      if (batch < 1 || batch > 4096) return Usage("--batch takes numbers in [1, 4096]");
-    }
-  }
-  HIPPODROME_ASSIGN_OR_RETURN(const GenerateFigures figures, BenchGenerate(benchmark));
-  HIPPODROME_RETURN_IF_ERROR(Report(line, figures.ceilings, figures.results));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.batches,
+                              ReadSizes(line, "batch", benchmark.batches, kMostBatch));
+  return BenchGenerate(machine, benchmark);
+}
+
+absl::Status Generate(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const GenerateFigures figures, line.Has("table7")
+                                                                 ? RunTable7(line, machine)
+                                                                 : RunGenerate(line, machine));
+  HIPPODROME_RETURN_IF_ERROR(Report(line, machine.name, figures.ceilings, figures.results));
   Print(figures.shares);
   return absl::OkStatus();
 }
 
 absl::Status Kernels(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const Machine machine, OpenMachine(line));
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
-  const Ceilings ceilings = MeasureCeilings(threads);
-  return Report(line, ceilings, BenchKernels(ceilings, threads));
+  const Ceilings ceilings = machine.measure_ceilings();
+  const auto yardsticks = machine.backend->name() == "cuda" ? MakeDeviceYardsticks() : nullptr;
+  std::vector<BenchResult> results = yardsticks == nullptr
+                                         ? BenchKernels(ceilings, threads)
+                                         : BenchGatedConvolution(*yardsticks, ceilings);
+  const std::vector<BenchResult> operations = BenchOperations(
+      *machine.backend, yardsticks == nullptr ? kCpuSizes : OperationSizes{}, ceilings);
+  results.insert(results.end(), operations.begin(), operations.end());
+  return Report(line, machine.name, ceilings, results);
 }
 
 absl::Status Serve(const CommandLine& line) {
@@ -124,11 +191,10 @@ absl::Status Serve(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 512, 1, 1 << 20));
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.max_tokens, line.Integer("tokens", 256, 2, 1 << 20));
   HIPPODROME_ASSIGN_OR_RETURN(const BenchResult result, BenchServe(benchmark));
-  return Report(line, MeasureCeilings(0), {result});
+  return Report(line, MachineName(), MeasureCeilings(0), {result});
 }
 
 absl::Status Bench(const CommandLine& line) {
-  std::printf("%s\n", MachineName().c_str());
   const std::string& what = line.positional()[0];
   if (what == "generate") return Generate(line);
   if (what == "kernels") return Kernels(line);

@@ -6,6 +6,7 @@
 namespace hippodrome {
 
 int BenchCommand(int argc, char** argv);
+int CompareCommand(int argc, char** argv);
 int EvalCommand(int argc, char** argv);
 int ForwardCommand(int argc, char** argv);
 int GenerateCommand(int argc, char** argv);

@@ -10,6 +10,7 @@
 #include "engine/status.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/forward_input.h"
 
 namespace hippodrome {
 namespace {
@@ -21,46 +22,6 @@ const CommandSpec kSpec = {
         "[--threads N]\n"
         "Reads input_ids I64 [B, L]; writes logits F32 [B, L, padded vocabulary].",
     .values = {"device", "model", "input", "output", "mode", "weights", "threads"}};
-
-absl::StatusOr<ForwardMode> ReadMode(const CommandLine& line) {
-  const std::string text = line.Text("mode", "prefill");
-  if (text == "prefill") return ForwardMode{};
-  if (text == "step") return ForwardMode{.step = true};
-  const std::string chunked = "chunked=";
-  if (text.starts_with(chunked)) {
-    const std::string digits = text.substr(chunked.size());
-    const bool plain = !digits.empty() && digits.size() <= 9 &&
-                       digits.find_first_not_of("0123456789") == std::string::npos;
-    if (plain && std::stoll(digits) > 0) return ForwardMode{.chunk = std::stoll(digits)};
-  }
-  return Usage("--mode is '" + text + "', expected prefill, step or chunked=N with N >= 1");
-}
-
-struct InputIds {
-  int64_t batch = 0;
-  int64_t length = 0;
-  std::vector<int32_t> ids;  // [batch, length]
-};
-
-absl::StatusOr<InputIds> ReadInput(const std::string& path) {
-  HIPPODROME_ASSIGN_OR_RETURN(const auto file, SafetensorsFile::Open(path));
-  const TensorView* tensor = file->Find("input_ids");
-  if (tensor == nullptr) return NotFound(path + ": there is no tensor input_ids");
-  if (tensor->shape.size() != 2) {
-    return InvalidArgument(path + ": input_ids has " + std::to_string(tensor->shape.size()) +
-                           " dimensions, expected [B, L]");
-  }
-  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ToIntegers(*tensor));
-  InputIds input{.batch = tensor->shape[0], .length = tensor->shape[1]};
-  for (const int64_t value : values) {
-    if (value < 0 || value > INT32_MAX) {
-      return InvalidArgument(path + ": input_ids holds " + std::to_string(value) +
-                             ", which is not a token id");
-    }
-    input.ids.push_back(static_cast<int32_t>(value));
-  }
-  return input;
-}
 
 absl::Status WriteLogits(Backend& backend, const HybridH3& model, const InputIds& input,
                          const ForwardMode& mode, const std::string& path) {
@@ -84,10 +45,10 @@ absl::Status RunForward(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string input_path, line.Required("input"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string output_path, line.Required("output"));
-  HIPPODROME_ASSIGN_OR_RETURN(const ForwardMode mode, ReadMode(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const ForwardMode mode, ReadForwardMode(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
-  HIPPODROME_ASSIGN_OR_RETURN(const InputIds input, ReadInput(input_path));
+  HIPPODROME_ASSIGN_OR_RETURN(const InputIds input, ReadInputIds(input_path));
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, threads));
   HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,

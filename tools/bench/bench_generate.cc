@@ -8,7 +8,6 @@
 #include "engine/generator.h"
 #include "engine/models/hybrid_h3.h"
 #include "engine/status.h"
-#include "kernels/make_backend.h"
 #include "tools/bench/model_cost.h"
 #include "tools/bench/timing_backend.h"
 
@@ -27,28 +26,24 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// The fastest of several rounds, and where its time went.
+// The fastest of several rounds.
 struct Best {
   double seconds = 0;
-  std::map<std::string, double> by_operation;
 
-  void Take(double round, const TimingBackend& timing) {
-    if (seconds != 0 && round >= seconds) return;
-    seconds = round;
-    by_operation = timing.seconds();
-  }
-
-  std::map<std::string, double> Shares() const {
-    std::map<std::string, double> shares = by_operation;
-    double rest = seconds;
-    for (auto& [operation, share] : shares) {
-      rest -= share;
-      share /= seconds;
-    }
-    shares["other"] = rest / seconds;
-    return shares;
-  }
+  void Take(double round) { seconds = seconds == 0 ? round : std::min(seconds, round); }
 };
+
+// Where the time of a piece of work went that took `seconds`.
+std::map<std::string, double> Shares(const TimingBackend& timing, double seconds) {
+  std::map<std::string, double> shares = timing.seconds();
+  double rest = seconds;
+  for (auto& [operation, share] : shares) {
+    rest -= share;
+    share /= seconds;
+  }
+  shares["other"] = std::max(0.0, rest / seconds);
+  return shares;
+}
 
 GenerationRequest RandomPrompt(const H3Config& config, int64_t tokens, int64_t seed) {
   GenerationRequest request{.max_tokens = 1 << 20, .sampling = {.temperature = 0}};
@@ -62,13 +57,13 @@ GenerationRequest RandomPrompt(const H3Config& config, int64_t tokens, int64_t s
 // Times one prompt, and steps of `batch` sequences with prompts behind them.
 class Runner {
  public:
-  static absl::StatusOr<Runner> Make(TimingBackend& timing, const HybridH3& model,
+  static absl::StatusOr<Runner> Make(Backend& backend, const HybridH3& model,
                                      const GenerateBenchmark& benchmark, int64_t batch) {
     GeneratorOptions options{.max_sequences = batch};
     const int64_t rows = benchmark.prompt + kStepsPerRound * (benchmark.repeats + 1) + 64;
-    options.key_value_bytes = batch * rows * model.config().d_model * 8 * model.layers();
-    Runner runner(timing);
-    HIPPODROME_ASSIGN_OR_RETURN(runner.generator_, Generator::Create(timing, model, options));
+    options.key_value_bytes = KeyValueBytes(model.config(), batch * rows);
+    Runner runner;
+    HIPPODROME_ASSIGN_OR_RETURN(runner.generator_, Generator::Create(backend, model, options));
     for (int64_t i = 0; i < batch; ++i) {
       GenerationRequest request = RandomPrompt(model.config(), benchmark.prompt, i);
       request.max_tokens = kStepsPerRound * (benchmark.repeats + 1) + 2;
@@ -83,7 +78,6 @@ class Runner {
     std::vector<double> done;
     for (const GenerationRequest& request : requests_) {
       HIPPODROME_RETURN_IF_ERROR(generator_->Admit(request).status());
-      timing_->Clear();
       done.clear();
       const auto begin = std::chrono::steady_clock::now();
       while (generator_->prefilling()) {
@@ -96,7 +90,6 @@ class Runner {
 
   // Seconds of kStepsPerRound steps.
   double Step() {
-    timing_->Clear();
     const auto begin = std::chrono::steady_clock::now();
     for (int64_t i = 0; i < kStepsPerRound; ++i) {
       events_.clear();
@@ -105,16 +98,11 @@ class Runner {
     return SecondsSince(begin);
   }
 
-  // Of one sequence, without key/value pages: a prompt of 65 tokens takes one page more than one
-  // of 1.
-  int64_t StateBytes() const {
-    return 2 * generator_->Cost(1, 1).bytes - generator_->Cost(65, 1).bytes;
-  }
+  const Generator& generator() const { return *generator_; }
 
  private:
-  explicit Runner(TimingBackend& timing) : timing_(&timing) {}
+  Runner() = default;
 
-  TimingBackend* timing_;
   std::unique_ptr<Generator> generator_;
   std::vector<GenerationRequest> requests_;
   std::vector<TokenEvent> events_;
@@ -151,9 +139,7 @@ class Tenths {
 // Tokens per second, measured and possible.
 BenchResult Rate(const std::string& name, int64_t length, int64_t batch, double tokens,
                  double seconds, const Cost& cost, DType weights, const Ceilings& ceilings) {
-  const bool bf16 = weights == DType::kBF16;
-  const double least = std::max(cost.flops / (bf16 ? ceilings.bf16_flops : ceilings.f32_flops),
-                                cost.bytes / ceilings.read_bytes);
+  const double least = LeastSeconds(cost, weights, ceilings);
   return {.name = name,
           .length = length,
           .batch = batch,
@@ -164,14 +150,43 @@ BenchResult Rate(const std::string& name, int64_t length, int64_t batch, double 
           .fraction = least / seconds};
 }
 
+// A round of its own, because to time single operations is to wait for each.
+absl::StatusOr<std::map<std::string, std::map<std::string, double>>> MeasureShares(
+    Backend& backend, const HybridH3& model, const GenerateBenchmark& benchmark) {
+  std::map<std::string, std::map<std::string, double>> shares;
+  TimingBackend timing(backend);
+  for (const int64_t batch : benchmark.batches) {
+    HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(timing, model, benchmark, batch));
+    timing.Clear();
+    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<double> done, runner.Prefill());
+    if (batch == 1) shares["prefill"] = Shares(timing, done.back());
+    timing.Clear();
+    const double seconds = runner.Step();
+    shares["decode batch " + std::to_string(batch)] = Shares(timing, seconds);
+  }
+  return shares;
+}
+
 }  // namespace
 
-absl::StatusOr<GenerateFigures> BenchGenerate(const GenerateBenchmark& benchmark) {
-  const auto backend = MakeCpuBackend({.threads = benchmark.threads});
-  TimingBackend timing(*backend);
+int64_t RecurrentBytes(const Generator& generator) {
+  // A prompt of 65 tokens takes one page more than one of 1.
+  return 2 * generator.Cost(1, 1).bytes - generator.Cost(65, 1).bytes;
+}
+
+int64_t KeyValueBytes(const H3Config& config, int64_t tokens) {
+  const auto layers = std::max<int64_t>(1, std::ssize(config.attention_layers));
+  return tokens * layers * config.d_model * int64_t{2 * sizeof(float)};
+}
+
+absl::StatusOr<GenerateFigures> BenchGenerate(Machine& machine,
+                                              const GenerateBenchmark& benchmark) {
+  Backend& backend = *machine.backend;
   RandomWeights source;
   HIPPODROME_ASSIGN_OR_RETURN(const auto model,
-                              HybridH3::Load(timing, benchmark.config, source, benchmark.weights));
+                              HybridH3::Load(backend, benchmark.config, source, benchmark.weights));
+  const StoredTypes types = {benchmark.weights,
+                             backend.NewActivations(1, 1, benchmark.weights).view.dtype};
 
   GenerateFigures figures;
   Best prefill;
@@ -180,37 +195,35 @@ absl::StatusOr<GenerateFigures> BenchGenerate(const GenerateBenchmark& benchmark
   int64_t recurrent_bytes = 0;
   Tenths tenths;
   for (const int64_t batch : benchmark.batches) {
-    HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(timing, *model, benchmark, batch));
+    HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(backend, *model, benchmark, batch));
     HIPPODROME_RETURN_IF_ERROR(runner.Prefill().status());
-    recurrent_bytes = runner.StateBytes();
+    recurrent_bytes = RecurrentBytes(runner.generator());
     runners.push_back(std::move(runner));
   }
   for (int round = 0; round < benchmark.repeats; ++round) {
-    figures.ceilings = BetterOf(figures.ceilings, MeasureCeilings(benchmark.threads));
-    HIPPODROME_ASSIGN_OR_RETURN(Runner fresh, Runner::Make(timing, *model, benchmark, 1));
+    figures.ceilings = BetterOf(figures.ceilings, machine.measure_ceilings());
+    HIPPODROME_ASSIGN_OR_RETURN(Runner fresh, Runner::Make(backend, *model, benchmark, 1));
     HIPPODROME_ASSIGN_OR_RETURN(const std::vector<double> done, fresh.Prefill());
-    prefill.Take(done.back(), timing);
+    prefill.Take(done.back());
     tenths.Take(done);
     for (size_t i = 0; i < runners.size(); ++i) {
-      const double steps = runners[i].Step();
-      decode[benchmark.batches[i]].Take(steps, timing);
+      decode[benchmark.batches[i]].Take(runners[i].Step());
     }
   }
 
   const int64_t prompt = benchmark.prompt;
   figures.results.push_back(Rate("prefill", prompt, 1, static_cast<double>(prompt), prefill.seconds,
-                                 PrefillCost(benchmark.config, prompt, benchmark.weights),
+                                 PrefillCost(benchmark.config, 1, prompt, benchmark.weights),
                                  benchmark.weights, figures.ceilings));
-  figures.shares["prefill"] = prefill.Shares();
   tenths.Report(prompt, benchmark.weights, figures.results);
   for (const auto& [batch, best] : decode) {
-    const Cost cost =
-        DecodeCost(benchmark.config, batch, prompt, benchmark.weights, recurrent_bytes);
+    const Cost cost = DecodeCost(benchmark.config, batch, prompt, types, recurrent_bytes);
     figures.results.push_back(Rate("decode", prompt, batch, static_cast<double>(batch),
                                    best.seconds / kStepsPerRound, cost, benchmark.weights,
                                    figures.ceilings));
-    figures.shares["decode batch " + std::to_string(batch)] = best.Shares();
   }
+  runners.clear();
+  HIPPODROME_ASSIGN_OR_RETURN(figures.shares, MeasureShares(backend, *model, benchmark));
   return figures;
 }
 

@@ -9,16 +9,16 @@
 
 #include "absl/status/statusor.h"
 #include "engine/config.h"
+#include "engine/generator.h"
 #include "kernels/dtype.h"
 #include "tools/bench/bench_result.h"
-#include "tools/bench/machine.h"
+#include "tools/bench/device_ceilings.h"
 
 namespace hippodrome {
 
 struct GenerateBenchmark {
   H3Config config;
   DType weights = DType::kBF16;
-  int threads = 0;       // 0: one per core
   int64_t prompt = 512;  // tokens of each prompt
   std::vector<int64_t> batches = {1, 32};
   int repeats = 3;  // rounds, interleaved; the best of each figure counts
@@ -31,8 +31,13 @@ struct GenerateFigures {
   std::map<std::string, std::map<std::string, double>> shares;
 };
 
+// State of one sequence, without key/value pages.
+int64_t RecurrentBytes(const Generator& generator);
+// Enough for the keys and values of `tokens` tokens.
+int64_t KeyValueBytes(const H3Config& config, int64_t tokens);
+
 // Errors: of making the model or its state.
-absl::StatusOr<GenerateFigures> BenchGenerate(const GenerateBenchmark& benchmark);
+absl::StatusOr<GenerateFigures> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark);
 
 }  // namespace hippodrome
 

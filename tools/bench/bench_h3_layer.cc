@@ -1,59 +1,28 @@
 #include <algorithm>
-#include <cmath>
 #include <numeric>
-#include <span>
 
 #include "kernels/cpu/h3_sequence.h"
 #include "kernels/cpu/h3_step.h"
 #include "kernels/cpu/tensor_memory.h"
 #include "tools/bench/bench_kernels.h"
 #include "tools/bench/best_time.h"
+#include "tools/bench/h3_layer_parameters.h"
 
 namespace hippodrome {
 namespace {
 
 constexpr int64_t kWidth = 768;
-constexpr int64_t kState = 64;  // N
-constexpr int64_t kModes = kState / 2;
+constexpr int64_t kState = H3LayerParameters::kState;
+constexpr int64_t kModes = H3LayerParameters::kModes;
 constexpr int64_t kSlots = 512;  // 200 MB of states
 constexpr int kRounds = 4;
-
-// Parameters as they are at the start of a training.
-struct Parameters {
-  Parameters()
-      : small(kWidth * kState, 0.1f),
-        log_dt(kWidth, std::log(0.01f)),
-        inv_a_real(kWidth * kModes, std::log(0.5f)) {
-    for (int64_t i = 0; i < kWidth * kModes; ++i) {
-      a_imag.push_back(3.14159f * static_cast<float>(i % kModes));
-    }
-  }
-
-  H3Parameters view() const {
-    H3Parameters p;
-    p.d_model = kWidth;
-    p.d_state = kState;
-    p.n_ssm = kWidth;
-    p.shift_b = p.shift_c = p.b = p.c = small;
-    p.shift_d = p.d = std::span(small).first(kWidth);
-    p.log_dt = log_dt;
-    p.inv_a_real = inv_a_real;
-    p.a_imag = a_imag;
-    return p;
-  }
-
-  std::vector<float> small;
-  std::vector<float> log_dt;
-  std::vector<float> inv_a_real;
-  std::vector<float> a_imag;
-};
 
 class LayerBenchmark {
  public:
   LayerBenchmark(const Ceilings& ceilings, int threads)
       : ceilings_(ceilings),
         pool_(threads),
-        constants_(pool_, Parameters().view()),
+        constants_(pool_, H3LayerParameters(kWidth).view()),
         state_(constants_.layout(), kSlots) {}
 
   // From an empty state: 64 taps, the transforms, and the state.

@@ -6,7 +6,8 @@
 
 namespace hippodrome {
 
-// Rates of `threads` threads together; see ceilings.h for what each means.
+// Rates of `threads` threads together, see ceilings.h; or of a device, threads = 0, see
+// device_ceilings.h.
 struct Ceilings {
   int threads = 0;
   double read_bytes = 0;  // per second

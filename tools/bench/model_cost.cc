@@ -1,5 +1,7 @@
 #include "tools/bench/model_cost.h"
 
+#include <algorithm>
+
 namespace hippodrome {
 namespace {
 
@@ -17,18 +19,20 @@ double AttentionLayers(const H3Config& c) { return static_cast<double>(c.attenti
 
 }  // namespace
 
-Cost PrefillCost(const H3Config& c, int64_t tokens, DType weights) {
+Cost PrefillCost(const H3Config& c, int64_t batch, int64_t tokens, DType weights) {
+  const auto sequences = static_cast<double>(batch);
   const auto length = static_cast<double>(tokens);
   const auto d = static_cast<double>(c.d_model);
   Cost cost;
-  cost.flops = 2 * LayerMatrixElements(c) * length + 2 * HeadElements(c) +
-               2 * AttentionLayers(c) * length * length * d;
+  cost.flops = sequences * (2 * LayerMatrixElements(c) * length + 2 * HeadElements(c) +
+                            2 * AttentionLayers(c) * length * length * d);
   cost.bytes = (LayerMatrixElements(c) + HeadElements(c)) * static_cast<double>(SizeOf(weights));
   return cost;
 }
 
-Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, DType weights,
+Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, const StoredTypes& types,
                 int64_t state_bytes) {
+  const auto activation_bytes = static_cast<double>(SizeOf(types.activations));
   const auto rows = static_cast<double>(batch);
   const auto d = static_cast<double>(c.d_model);
   const double h3_layers = static_cast<double>(c.n_layer) - AttentionLayers(c);
@@ -38,16 +42,21 @@ Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, DType weights
                            (static_cast<double>(3 * c.d_state) + 2) *
                            static_cast<double>(sizeof(float));
   // Of the state, the modes are read and written; of the ring, all is read and one row written.
-  const double ring = h3_layers * d * static_cast<double>(c.d_state) * sizeof(float);
+  const double ring = h3_layers * d * static_cast<double>(c.d_state) * activation_bytes;
   const double state = 2 * static_cast<double>(state_bytes) - ring;
   const double key_values =
-      AttentionLayers(c) * 2 * d * static_cast<double>(context) * sizeof(float);
+      AttentionLayers(c) * 2 * d * static_cast<double>(context) * activation_bytes;
   Cost cost;
   cost.flops = 2 * elements * rows + rows * h3_layers * d * 10 * static_cast<double>(c.d_state) +
                rows * AttentionLayers(c) * 4 * static_cast<double>(context) * d;
-  cost.bytes =
-      elements * static_cast<double>(SizeOf(weights)) + constants + rows * (state + key_values);
+  cost.bytes = elements * static_cast<double>(SizeOf(types.weights)) + constants +
+               rows * (state + key_values);
   return cost;
+}
+
+double LeastSeconds(const Cost& cost, DType weights, const Ceilings& ceilings) {
+  const double flops = weights == DType::kBF16 ? ceilings.bf16_flops : ceilings.f32_flops;
+  return std::max(cost.flops / flops, cost.bytes / ceilings.read_bytes);
 }
 
 }  // namespace hippodrome

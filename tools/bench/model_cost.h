@@ -6,6 +6,7 @@
 
 #include "engine/config.h"
 #include "kernels/dtype.h"
+#include "tools/bench/machine.h"
 
 namespace hippodrome {
 
@@ -14,14 +15,23 @@ struct Cost {
   double bytes = 0;  // that must be read or written at least once
 };
 
-// `tokens` prompt tokens of one sequence, logits of the last one: matrix products, causal
-// attention; every weight once.
-Cost PrefillCost(const H3Config& config, int64_t tokens, DType weights);
+// How a backend stores a model.
+struct StoredTypes {
+  DType weights = DType::kF32;
+  DType activations = DType::kF32;  // also of rings, keys and values
+};
+
+// `tokens` prompt tokens of each of `batch` sequences, logits of the last ones: matrix products,
+// causal attention; every weight once.
+Cost PrefillCost(const H3Config& config, int64_t batch, int64_t tokens, DType weights);
 
 // One step of `batch` sequences with `context` tokens each: every weight and every SSM constant
 // once, each sequence's recurrent state read and written, its key/value rows read.
-Cost DecodeCost(const H3Config& config, int64_t batch, int64_t context, DType weights,
+Cost DecodeCost(const H3Config& config, int64_t batch, int64_t context, const StoredTypes& types,
                 int64_t state_bytes);
+
+// The time that arithmetic or memory needs at least, as if they overlapped perfectly.
+double LeastSeconds(const Cost& cost, DType weights, const Ceilings& ceilings);
 
 }  // namespace hippodrome
 

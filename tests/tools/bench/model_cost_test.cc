@@ -20,7 +20,7 @@ H3Config Small() {
 }
 
 TEST(ModelCostTest, PrefillCountsTheMatricesOnceForEachTokenAndTheHeadOnce) {
-  const Cost cost = PrefillCost(Small(), 512, DType::kBF16);
+  const Cost cost = PrefillCost(Small(), 1, 512, DType::kBF16);
   const double matrices = 12.0 * 12 * 768 * 768;  // 12 d^2 per layer
   const double head = 50264.0 * 768;
   EXPECT_DOUBLE_EQ(cost.flops, 2 * matrices * 512 + 2 * head + 2.0 * 512 * 512 * 768);
@@ -29,8 +29,8 @@ TEST(ModelCostTest, PrefillCountsTheMatricesOnceForEachTokenAndTheHeadOnce) {
 
 TEST(ModelCostTest, DecodeReadsWeightsOnceAndStatesForEachSequence) {
   const int64_t state = 11 * 768 * 512;
-  const Cost one = DecodeCost(Small(), 1, 512, DType::kF32, state);
-  const Cost many = DecodeCost(Small(), 9, 512, DType::kF32, state);
+  const Cost one = DecodeCost(Small(), 1, 512, {}, state);
+  const Cost many = DecodeCost(Small(), 9, 512, {}, state);
   // Modes both ways, the ring once, 2 d f32 for each cached token of the one attention layer.
   const double per_sequence = 2.0 * state - 11.0 * 768 * 64 * 4 + 512.0 * 2 * 768 * 4;
   EXPECT_DOUBLE_EQ((many.bytes - one.bytes) / 8, per_sequence);
@@ -38,6 +38,22 @@ TEST(ModelCostTest, DecodeReadsWeightsOnceAndStatesForEachSequence) {
   const double weights = 4 * (12.0 * 12 * 768 * 768 + 50264.0 * 768);
   EXPECT_GT(one.bytes, weights + per_sequence);
   EXPECT_LT(one.bytes, 1.05 * weights + per_sequence);
+}
+
+// The tables of what an H200 could do at best: 4.3 TB/s, 790 TFLOP/s, bf16.
+TEST(ModelCostTest, GivesThePublishedLimits) {
+  H3Config large = Small();
+  large.d_model = 2048;
+  large.d_inner = 8192;
+  large.n_layer = 24;
+  large.attention_layers = {8, 16};
+  large.attention_heads = 16;
+  const StoredTypes types = {DType::kBF16, DType::kBF16};
+  const int64_t state = 22 * 2048 * (256 + 64 * 2);
+  const double prefill = PrefillCost(large, 64, 512, DType::kBF16).flops / 790e12;
+  EXPECT_NEAR(prefill, 0.100, 0.002);
+  const double step = DecodeCost(large, 256, 1024, types, state).bytes / 4.3e12;
+  EXPECT_NEAR(256 / step, 73.8e3, 0.05 * 73.8e3);
 }
 
 }  // namespace

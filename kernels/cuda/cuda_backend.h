@@ -1,0 +1,71 @@
+// The backend that runs on NVIDIA devices. Each operation lives in the file of its name in this
+// folder.
+#ifndef HIPPODROME_KERNELS_CUDA_CUDA_BACKEND_H_
+#define HIPPODROME_KERNELS_CUDA_CUDA_BACKEND_H_
+
+#include "kernels/backend.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/linear.h"
+
+namespace hippodrome {
+
+// Activations are bf16 beside bf16 weights, else f32. All work is asynchronous, on one stream.
+class CudaBackend final : public Backend {
+ public:
+  // Throws DeviceError when there is no device that can be used.
+  CudaBackend() : matmul_(cuda::MakeMatmulLibrary(device_)) {}
+
+  std::string name() const override { return "cuda"; }
+  // Enough rows to keep every multiprocessor in large tiles of a product.
+  PrefillShape prefill_shape() const override { return {.grid = 2048, .rows = 16384}; }
+  // Powers of two, so that a handful of recorded steps serves every batch.
+  int64_t StepRows(int64_t rows) const override;
+
+  OwnedTensor NewTensor(int64_t rows, int64_t cols) override;
+  OwnedTensor NewActivations(int64_t rows, int64_t cols, DType weights) override;
+  OwnedTensor NewIndices(int64_t rows, int64_t cols) override;
+  void Upload(std::span<const float> values, Tensor dst) override;
+  void UploadIndices(std::span<const int32_t> values, Tensor dst) override;
+  void Download(Tensor src, std::span<float> values) override;
+  void DownloadIndices(Tensor src, std::span<int32_t> values) override;
+  void Wait() override { device_.Finish("wait"); }
+
+  std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
+                                            DType dtype) override;
+  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override;
+
+  std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
+  void ResetSlot(H3State& state, int64_t slot) override;
+  void CopySlot(H3State& state, int64_t from, int64_t to) override;
+  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
+                           int64_t position) override;
+  std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
+                                                  int64_t page_tokens, DType weights) override;
+
+  void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
+                 Tensor y) override;
+  void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
+  void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
+  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
+                  Tensor o) override;
+  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,
+              Tensor o) override;
+  void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                         KeyValuePages& pages, Tensor page_tables, int64_t start,
+                         Tensor o) override;
+  void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
+                     Tensor page_tables, Tensor positions, Tensor o) override;
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
+
+  // The first time, runs `work`, so that scratch memory is there and algorithms are chosen; the
+  // second time, captures it in a CUDA graph; then launches the graph.
+  void Repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& work) override;
+
+ private:
+  cuda::Device device_;
+  std::unique_ptr<cuda::MatmulLibrary> matmul_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_KERNELS_CUDA_CUDA_BACKEND_H_

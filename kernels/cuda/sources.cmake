@@ -1,0 +1,35 @@
+# The CUDA backend. The first list is compiled by nvcc for devices and by the host compiler for the
+# emulator of tests/cuda_on_cpu; the second needs the toolkit's libraries.
+set(HIPPODROME_CUDA_SOURCES
+  attention_sequence.cu
+  attention_step.cu
+  dense_ops.cu
+  device.cu
+  embedding.cu
+  fft_conv.cu
+  fft_tables.cc
+  h3_fft.cu
+  h3_lookahead.cu
+  h3_ops.cu
+  h3_recurrence.cu
+  h3_scan.cu
+  h3_sequence.cu
+  h3_state.cu
+  h3_step.cu
+  h3_weights.cu
+  key_value_pages.cu
+  layer_norm.cu
+  linear.cu
+  linear_bias.cu
+  packed_weights.cu
+  sample.cu
+  step_graph.cu
+  tensor_memory.cu
+  yardsticks.cu
+)
+set(HIPPODROME_CUDA_LIBRARY_SOURCES
+  cuda_module.cu
+  cufft_conv.cu
+  matmul_library.cu
+  matmul_plan.cu
+)

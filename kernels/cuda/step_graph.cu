@@ -1,0 +1,50 @@
+// CudaBackend::Repeat: a step of many small kernels becomes one launch.
+#include "kernels/cuda/cuda_backend.h"
+
+namespace hippodrome {
+namespace {
+
+class StepGraph final : public Recording {
+ public:
+  ~StepGraph() override {
+    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
+  }
+
+  bool captured() const { return executable_ != nullptr; }
+
+  // False if the work could not be captured; then none of it was done.
+  bool Capture(cudaStream_t stream, const std::function<void()>& work) {
+    if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
+      return false;
+    }
+    work();
+    cudaGraph_t graph = nullptr;
+    if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) return false;
+    const bool made = cudaGraphInstantiate(&executable_, graph, 0) == cudaSuccess;
+    cudaGraphDestroy(graph);
+    return made;
+  }
+
+  cudaError_t Launch(cudaStream_t stream) const { return cudaGraphLaunch(executable_, stream); }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+}  // namespace
+
+void CudaBackend::Repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& work) {
+  if (recording == nullptr) {
+    work();
+    recording = std::make_unique<StepGraph>();
+    return;
+  }
+  auto& graph = static_cast<StepGraph&>(*recording);
+  if (!graph.captured() && !graph.Capture(device_.stream(), work)) {
+    device_.Note(cudaErrorStreamCaptureInvalidated, "step graph");
+    return;
+  }
+  device_.Note(graph.Launch(device_.stream()), "step graph");
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,84 @@
+// The emulator itself: how kernels start, in which order threads run, and what the primitives of
+// kernels/cuda/mma.cuh mean.
+#ifndef HIPPODROME_TESTS_CUDA_ON_CPU_INCLUDE_CUDA_ON_CPU_EMULATOR_H_
+#define HIPPODROME_TESTS_CUDA_ON_CPU_INCLUDE_CUDA_ON_CPU_EMULATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <type_traits>
+
+#include "cuda_on_cpu/language.h"
+#include "cuda_on_cpu/runtime_api.h"
+
+namespace cuda_on_cpu {
+
+// ---- For tests ----------------------------------------------------------------------------------
+
+// Which of the threads that can go on does so, and which block comes first. A correct kernel does
+// not care.
+enum class ThreadOrder { kForward, kReverse, kShuffled };
+void SetThreadOrder(ThreadOrder order, uint64_t seed = 0);
+
+// Kernels that ran since the last reset: those of a graph when it is launched, not when it is
+// recorded.
+int64_t LaunchCount();
+int64_t LaunchCount(const std::string& operation);
+void ResetLaunchCounts();
+
+// Device memory that is not freed.
+size_t DeviceBytes();
+
+// ---- For kernels/cuda/launch.cuh ----------------------------------------------------------------
+
+struct KernelLaunch {
+  std::string operation;
+  dim3 grid;
+  dim3 block;
+  size_t shared_bytes;
+  std::function<void()> body;  // one thread
+};
+
+// Runs the kernel now, or records it where the stream is being captured. Returns what CUDA returns
+// for an impossible launch; throws std::logic_error where the kernel breaks the rules of CUDA.
+cudaError_t Launch(cudaStream_t stream, KernelLaunch launch);
+
+template <typename... P>
+cudaError_t LaunchKernel(cudaStream_t stream, const char* operation, void (*kernel)(P...),
+                         dim3 grid, dim3 block, size_t shared_bytes,
+                         std::type_identity_t<P>... arguments) {
+  static_assert((std::is_trivially_copyable_v<P> && ...), "a device gets the bytes alone");
+  static_assert((sizeof(P) + ... + 0) <= 4096, "the parameters of a kernel are at most 4 KiB");
+  return Launch(stream, {operation, grid, block, shared_bytes, [=] { kernel(arguments...); }});
+}
+
+// ---- For kernels --------------------------------------------------------------------------------
+
+char* DynamicSharedMemory();
+
+// Barrier of the block; the number of threads that came with a true predicate.
+enum class BarrierKind : uint8_t { kPlain, kOr, kAnd, kCount };
+int BlockBarrier(BarrierKind kind, bool predicate);
+void WarpBarrier(unsigned mask);
+
+enum class Shuffle : uint8_t { kIndex, kUp, kDown, kXor };
+uint64_t ShuffleBits(Shuffle kind, unsigned mask, uint64_t bits, int argument, int width);
+// One bit per lane of the mask.
+unsigned Vote(unsigned mask, bool predicate);
+
+// Orders this thread's accesses to memory, for ThreadSanitizer.
+void MemoryFence();
+
+void MmaTf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+void MmaBF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+void LoadMatrices(uint32_t (&r)[4], const void* row, bool transposed);
+
+// The bytes arrive as late as is allowed, in shuffled order also at once.
+void CopyAsync16(void* shared, const void* from, bool valid);
+void CommitCopies();
+void WaitForCopies(int pending);
+
+}  // namespace cuda_on_cpu
+
+#endif  // HIPPODROME_TESTS_CUDA_ON_CPU_INCLUDE_CUDA_ON_CPU_EMULATOR_H_

@@ -1,0 +1,198 @@
+// Device memory is memory of the host that no library function mistakes for it: copies check on
+// which side their ends are.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "tests/cuda_on_cpu/include/cuda_on_cpu/emulator.h"
+#include "tests/cuda_on_cpu/sanitizers.h"
+#include "tests/cuda_on_cpu/stream.h"
+
+namespace cuda_on_cpu {
+namespace {
+
+constexpr size_t kDeviceBytes = size_t{4} << 30;
+constexpr size_t kAlignment = 256;
+
+std::mutex mutex;  // guards what follows
+std::map<uintptr_t, size_t> allocations;
+size_t allocated = 0;
+
+std::mutex device;  // held by whoever works for the device
+
+// REQUIRES: the device is held.
+void ForbidMemory(bool forbidden) {
+  const std::lock_guard lock(mutex);
+  for (const auto& [begin, size] : allocations) {
+    SetForbidden(reinterpret_cast<void*>(begin), size, forbidden);
+  }
+}
+
+enum class Side { kHost, kDevice, kNeither };
+
+// Where [memory, memory + bytes) is.
+Side SideOf(const void* memory, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  auto next = allocations.upper_bound(address);
+  if (next != allocations.end() && address + bytes > next->first) return Side::kNeither;
+  if (next == allocations.begin()) return Side::kHost;
+  const auto& [begin, size] = *--next;
+  if (address >= begin + size) return Side::kHost;
+  return address + bytes <= begin + size ? Side::kDevice : Side::kNeither;
+}
+
+struct Copy {
+  char* to;
+  size_t to_pitch;
+  const char* from;
+  size_t from_pitch;
+  size_t width;
+  size_t height;
+  cudaMemcpyKind kind;
+};
+
+bool IsAllowed(const Copy& copy) {
+  const Side to = SideOf(copy.to, (copy.height - 1) * copy.to_pitch + copy.width);
+  const Side from = SideOf(copy.from, (copy.height - 1) * copy.from_pitch + copy.width);
+  if (to == Side::kNeither || from == Side::kNeither) return false;
+  if (copy.kind == cudaMemcpyDefault) return true;
+  const bool to_device =
+      copy.kind == cudaMemcpyHostToDevice || copy.kind == cudaMemcpyDeviceToDevice;
+  const bool from_device =
+      copy.kind == cudaMemcpyDeviceToHost || copy.kind == cudaMemcpyDeviceToDevice;
+  return (to == Side::kDevice) == to_device && (from == Side::kDevice) == from_device;
+}
+
+cudaError_t SubmitCopy(const Copy& copy, cudaStream_t stream) {
+  if (copy.width == 0 || copy.height == 0) return cudaSuccess;
+  if (copy.width > copy.to_pitch || copy.width > copy.from_pitch || !IsAllowed(copy)) {
+    return Noted(cudaErrorInvalidValue);
+  }
+  return Submit(stream, [copy] {
+    for (size_t row = 0; row < copy.height; ++row) {
+      std::memmove(copy.to + row * copy.to_pitch, copy.from + row * copy.from_pitch, copy.width);
+    }
+  });
+}
+
+Copy Flat(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return {static_cast<char*>(to), bytes, static_cast<const char*>(from), bytes, bytes, 1, kind};
+}
+
+}  // namespace
+
+DeviceAccess::DeviceAccess() {
+  device.lock();
+  ForbidMemory(false);
+}
+
+DeviceAccess::~DeviceAccess() {
+  ForbidMemory(true);
+  device.unlock();
+}
+
+size_t DeviceBytes() {
+  const std::lock_guard lock(mutex);
+  return allocated;
+}
+
+}  // namespace cuda_on_cpu
+
+using cuda_on_cpu::allocated;
+using cuda_on_cpu::allocations;
+using cuda_on_cpu::Noted;
+using cuda_on_cpu::RefuseWhileRecording;
+
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  *memory = nullptr;
+  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  if (bytes == 0) return cudaSuccess;
+  const std::lock_guard lock(cuda_on_cpu::mutex);
+  if (bytes > cuda_on_cpu::kDeviceBytes - allocated ||
+      posix_memalign(memory, cuda_on_cpu::kAlignment, bytes) != 0) {
+    return Noted(cudaErrorMemoryAllocation);
+  }
+  // Not a number, so that what nobody wrote is seen.
+  std::memset(*memory, 0xff, bytes);
+  allocations[reinterpret_cast<uintptr_t>(*memory)] = bytes;
+  allocated += bytes;
+  cuda_on_cpu::SetForbidden(*memory, bytes, true);
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* memory) {
+  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  if (memory == nullptr) return cudaSuccess;
+  const std::lock_guard lock(cuda_on_cpu::mutex);
+  const auto allocation = allocations.find(reinterpret_cast<uintptr_t>(memory));
+  if (allocation == allocations.end()) return Noted(cudaErrorInvalidValue);
+  allocated -= allocation->second;
+  cuda_on_cpu::SetForbidden(memory, allocation->second, false);
+  allocations.erase(allocation);
+  std::free(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *total = cuda_on_cpu::kDeviceBytes;
+  *free = *total - cuda_on_cpu::DeviceBytes();
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  return cudaMallocHost(memory, bytes);
+}
+
+cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+  *memory = nullptr;
+  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  return posix_memalign(memory, cuda_on_cpu::kAlignment, bytes) == 0
+             ? cudaSuccess
+             : Noted(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  std::free(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  return cuda_on_cpu::SubmitCopy(cuda_on_cpu::Flat(to, from, bytes, kind), stream);
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+}
+
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  return cuda_on_cpu::SubmitCopy({static_cast<char*>(to), to_pitch, static_cast<const char*>(from),
+                                  from_pitch, width, height, kind},
+                                 stream);
+}
+
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                         size_t width, size_t height, cudaMemcpyKind kind) {
+  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, nullptr);
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (cuda_on_cpu::SideOf(memory, bytes) != cuda_on_cpu::Side::kDevice) {
+    return Noted(cudaErrorInvalidValue);
+  }
+  return cuda_on_cpu::Submit(stream, [=] { std::memset(memory, value, bytes); });
+}
+
+cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
+  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  return cudaMemsetAsync(memory, value, bytes, nullptr);
+}

@@ -1,0 +1,32 @@
+// Streams do what they are given at once, or record it.
+#ifndef HIPPODROME_TESTS_CUDA_ON_CPU_STREAM_H_
+#define HIPPODROME_TESTS_CUDA_ON_CPU_STREAM_H_
+
+#include <functional>
+
+#include "tests/cuda_on_cpu/include/cuda_on_cpu/runtime_api.h"
+
+namespace cuda_on_cpu {
+
+cudaError_t Submit(cudaStream_t stream, std::function<void()> work);
+
+// Remembers a failure for cudaGetLastError().
+cudaError_t Noted(cudaError_t error);
+
+// For calls that are not allowed while a stream is recorded: an error then, and the recording is
+// spoilt.
+cudaError_t RefuseWhileRecording();
+
+// While one lives, this thread works for the device. Otherwise nobody touches device memory, which
+// AddressSanitizer checks.
+class DeviceAccess {
+ public:
+  DeviceAccess();
+  ~DeviceAccess();
+  DeviceAccess(const DeviceAccess&) = delete;
+  DeviceAccess& operator=(const DeviceAccess&) = delete;
+};
+
+}  // namespace cuda_on_cpu
+
+#endif  // HIPPODROME_TESTS_CUDA_ON_CPU_STREAM_H_

@@ -1,0 +1,134 @@
+// Instructions of the tensor cores, by the PTX manual's layouts (kernels/cuda/mma.cuh).
+#include <bit>
+#include <cstring>
+
+#include "tests/cuda_on_cpu/block.h"
+
+namespace cuda_on_cpu {
+namespace {
+
+struct MmaCall : WarpCall {
+  float* d;
+  const uint32_t* a;
+  const uint32_t* b;
+};
+
+using Row = float __attribute__((vector_size(32)));
+
+// d += a b, 16 x kDepth times kDepth x 8, where lane 4 g + t holds c0 (g, 2t), c1 (g, 2t + 1),
+// c2 (g + 8, 2t), c3 (g + 8, 2t + 1).
+template <int kDepth>
+UNTRACED void Accumulate(WarpCall* const* calls, const float (&a)[16][kDepth],
+                         const Row (&b)[kDepth]) {
+  for (int row = 0; row < 16; ++row) {
+    Row sums;
+    for (int n = 0; n < 8; ++n) {
+      sums[n] = static_cast<MmaCall&>(*calls[row % 8 * 4 + n / 2]).d[row / 8 * 2 + n % 2];
+    }
+    for (int k = 0; k < kDepth; ++k) sums += a[row][k] * b[k];
+    for (int n = 0; n < 8; ++n) {
+      static_cast<MmaCall&>(*calls[row % 8 * 4 + n / 2]).d[row / 8 * 2 + n % 2] = sums[n];
+    }
+  }
+}
+
+// The instruction ignores the low bits.
+UNTRACED float FromTf32(uint32_t bits) { return __builtin_bit_cast(float, bits & 0xffffe000u); }
+UNTRACED float LowBF16(uint32_t pair) { return __builtin_bit_cast(float, pair << 16); }
+UNTRACED float HighBF16(uint32_t pair) { return __builtin_bit_cast(float, pair & 0xffff0000u); }
+
+UNTRACED void CompleteTf32(WarpCall* const* calls, unsigned) {
+  float a[16][8];
+  Row b[8];
+  for (int lane = 0; lane < kWarp; ++lane) {
+    const auto& call = static_cast<MmaCall&>(*calls[lane]);
+    const int g = lane / 4;
+    const int t = lane % 4;
+    for (int i = 0; i < 4; ++i) a[g + i % 2 * 8][t + i / 2 * 4] = FromTf32(call.a[i]);
+    for (int i = 0; i < 2; ++i) b[t + i * 4][g] = FromTf32(call.b[i]);
+  }
+  Accumulate(calls, a, b);
+}
+
+UNTRACED void CompleteBF16(WarpCall* const* calls, unsigned) {
+  float a[16][16];
+  Row b[16];
+  for (int lane = 0; lane < kWarp; ++lane) {
+    const auto& call = static_cast<MmaCall&>(*calls[lane]);
+    const int g = lane / 4;
+    const int t = lane % 4;
+    for (int i = 0; i < 4; ++i) {
+      a[g + i % 2 * 8][2 * t + i / 2 * 8] = LowBF16(call.a[i]);
+      a[g + i % 2 * 8][2 * t + i / 2 * 8 + 1] = HighBF16(call.a[i]);
+    }
+    for (int i = 0; i < 2; ++i) {
+      b[2 * t + i * 8][g] = LowBF16(call.b[i]);
+      b[2 * t + i * 8 + 1][g] = HighBF16(call.b[i]);
+    }
+  }
+  Accumulate(calls, a, b);
+}
+
+UNTRACED void Mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                  WarpCall::Complete complete) {
+  MmaCall call;
+  call.mask = ~0u;
+  call.complete = complete;
+  call.d = d;
+  call.a = a;
+  call.b = b;
+  Block::Running().Meet(call);
+}
+
+struct LoadCall : WarpCall {
+  uint16_t row[8];  // of matrix lane / 8, row lane % 8
+  uint32_t* r;
+  bool transposed;
+};
+
+UNTRACED void CompleteLoad(WarpCall* const* calls, unsigned) {
+  for (int lane = 0; lane < kWarp; ++lane) {
+    auto& call = static_cast<LoadCall&>(*calls[lane]);
+    const int g = lane / 4;
+    const int t = lane % 4;
+    for (int m = 0; m < 4; ++m) {
+      uint32_t pair[2];
+      for (int i = 0; i < 2; ++i) {
+        const int row = call.transposed ? 2 * t + i : g;
+        const int col = call.transposed ? g : 2 * t + i;
+        pair[i] = static_cast<LoadCall&>(*calls[m * 8 + row]).row[col];
+      }
+      call.r[m] = pair[0] | pair[1] << 16;
+    }
+  }
+}
+// Another address, so that lanes that load in different ways do not meet.
+UNTRACED void CompleteTransposedLoad(WarpCall* const* calls, unsigned mask) {
+  CompleteLoad(calls, mask);
+}
+
+}  // namespace
+
+UNTRACED void MmaTf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  Mma(d, a, b, CompleteTf32);
+}
+UNTRACED void MmaBF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  Mma(d, a, b, CompleteBF16);
+}
+
+// Every lane reads its row itself, as the thread that it is.
+UNTRACED void LoadMatrices(uint32_t (&r)[4], const void* row, bool transposed) {
+  if (reinterpret_cast<uintptr_t>(row) % 16 != 0) {
+    Block::Running().Fail("loads a row of a matrix that is not aligned to 16 bytes");
+  }
+  LoadCall call;
+  call.mask = ~0u;
+  call.complete = transposed ? CompleteTransposedLoad : CompleteLoad;
+  TraceRead(row, sizeof(call.row));
+  __builtin_memcpy(call.row, row, sizeof(call.row));
+  call.r = r;
+  call.transposed = transposed;
+  Block::Running().Meet(call);
+}
+
+}  // namespace cuda_on_cpu

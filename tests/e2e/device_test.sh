@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# The program needs no CUDA library, says in one line that a device is missing, and does without.
+#   device_test.sh HIPPODROME MODEL_DIR
+set -euo pipefail
+hippodrome=$1
+model=$2
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+needed=$(readelf --dynamic "$hippodrome" | grep NEEDED)
+if grep -iE 'cuda|cublas|cufft|nvrtc' <<<"$needed"; then fail "the program needs CUDA's libraries"; fi
+
+generate() { "$hippodrome" generate --model "$model" --prompt hello --max-tokens 3 --json "$@"; }
+on_cpu=$(generate --device cpu)
+[ "$(generate)" = "$on_cpu" ] || [ -e /dev/nvidia0 ] || fail "auto does not do as the CPU does"
+
+if [ ! -e /dev/nvidia0 ]; then
+  for command in "generate --prompt x" "serve" "bench kernels"; do
+    words=($command)
+    [ "${words[0]}" = bench ] || words+=(--model "$model")
+    if message=$("$hippodrome" "${words[@]}" --device cuda 2>&1 >/dev/null); then
+      fail "$command: --device cuda succeeds without a device"
+    fi
+    [ "$(wc -l <<<"$message")" = 1 ] || fail "$command: more than one line: $message"
+    grep -q '^hippodrome [a-z]*: cuda: ' <<<"$message" || fail "$command: no clear message: $message"
+  done
+fi

@@ -1,0 +1,25 @@
+// The backend that a test program is about, chosen when the program is linked: the CPU's, the CUDA
+// backend under the emulator, or the CUDA backend on a device.
+#ifndef HIPPODROME_TESTS_TESTING_TEST_BACKEND_H_
+#define HIPPODROME_TESTS_TESTING_TEST_BACKEND_H_
+
+#include "kernels/make_backend.h"
+
+namespace hippodrome {
+
+// Without a backend the obstacle says why, and the test is to be skipped.
+ChosenBackend MakeTestBackend();
+// Whether it is a thousand times slower than others, so that a test takes fewer tokens.
+bool TestBackendIsSlow();
+
+}  // namespace hippodrome
+
+// Declares `backend`, a std::unique_ptr<Backend>, or skips the test.
+#define HIPPODROME_TEST_BACKEND(backend)              \
+  ChosenBackend backend##_choice = MakeTestBackend(); \
+  if (backend##_choice.backend == nullptr) {          \
+    GTEST_SKIP() << backend##_choice.obstacle;        \
+  }                                                   \
+  const std::unique_ptr<Backend> backend = std::move(backend##_choice.backend)
+
+#endif  // HIPPODROME_TESTS_TESTING_TEST_BACKEND_H_

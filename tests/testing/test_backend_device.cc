@@ -1,0 +1,9 @@
+#include "tests/testing/test_backend.h"
+
+namespace hippodrome {
+
+ChosenBackend MakeTestBackend() { return MakeBackend(DeviceChoice::kCuda); }
+
+bool TestBackendIsSlow() { return false; }
+
+}  // namespace hippodrome

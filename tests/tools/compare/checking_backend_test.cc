@@ -1,0 +1,175 @@
+#include "tools/compare/checking_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/decode_step.h"
+#include "engine/forward.h"
+#include "engine/prefill_chunk.h"
+#include "kernels/make_backend.h"
+#include "tests/reference/reference_backend.h"
+#include "tests/testing/random_model.h"
+#include "tools/forwarding_backend.h"
+
+namespace hippodrome {
+namespace {
+
+// One number of one operation comes out wrong.
+struct Fault {
+  std::string operation;
+  int64_t call = 0;  // of the operation
+  int64_t row = 0;
+  int64_t column = 0;
+};
+
+class FaultyBackend final : public ForwardingBackend {
+ public:
+  FaultyBackend(Backend& inner, Fault fault) : ForwardingBackend(inner), fault_(std::move(fault)) {}
+
+  void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override {
+    ForwardingBackend::Linear(x, w, epilogue, y);
+    Spoil("linear", y);
+  }
+  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,
+              Tensor o) override {
+    ForwardingBackend::H3Step(weights, qkv, state, slots, positions, o);
+    Spoil("h3_step", o);
+  }
+  void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                         KeyValuePages& pages, Tensor page_tables, int64_t start,
+                         Tensor o) override {
+    ForwardingBackend::AttentionSequence(shape, qkv, inv_freq, pages, page_tables, start, o);
+    Spoil("attention_sequence", o);
+  }
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override {
+    ForwardingBackend::Sample(logits, vocab, rows, tokens);
+    if (fault_.operation == "sample") UploadIndices(std::vector<int32_t>{39}, tokens.Cols(0, 1));
+  }
+
+ private:
+  void Spoil(const std::string& operation, Tensor output) {
+    if (operation != fault_.operation || calls_++ != fault_.call) return;
+    const Tensor element = output.Rows(fault_.row, 1).Cols(fault_.column, 1);
+    float value = 0;
+    Download(element, {&value, 1});
+    value = -value;
+    Upload({&value, 1}, element);
+  }
+
+  Fault fault_;
+  int64_t calls_ = 0;
+};
+
+// The first difference between the CPU and a faulty CPU, over tokens of the test model.
+class CheckingBackendTest : public testing::Test {
+ protected:
+  std::optional<Difference> Run(const Fault& fault, const ForwardMode& mode) {
+    FaultyBackend faulty(*inner_, fault);
+    CheckingBackend backend(*expected_, faulty);
+    const auto model = MakeTestModel(backend, TinyConfig());
+    EXPECT_TRUE(
+        Forward(backend, *model, RandomIds(9, 40, 1), mode, [](int64_t, std::span<const float>) {
+        }).ok());
+    operations_ = backend.operations();
+    return backend.first_difference();
+  }
+
+  std::unique_ptr<Backend> expected_ = MakeCpuBackend({.threads = 1});
+  std::unique_ptr<Backend> inner_ = MakeCpuBackend({.threads = 1});
+  int64_t operations_ = 0;
+};
+
+constexpr int64_t kPerLayer = 7;  // norm, linear, mixer, linear, norm, linear, linear
+constexpr int64_t kPerPass = 3 * kPerLayer + 3;  // embedding, norm, head
+
+TEST_F(CheckingBackendTest, EqualBackendsDoNotDiffer) {
+  EXPECT_FALSE(Run({}, {}).has_value());
+  EXPECT_EQ(operations_, kPerPass);
+  EXPECT_FALSE(Run({}, {.step = true}).has_value());
+  EXPECT_EQ(operations_, 9 * kPerPass);
+}
+
+TEST_F(CheckingBackendTest, TheFaultyStepIsNamed) {
+  // The test model has H3 layers 0 and 2: call 5 is that of layer 2 for the third token.
+  const auto difference = Run({"h3_step", 5, 0, 17}, {.step = true});
+  ASSERT_TRUE(difference.has_value());
+  EXPECT_EQ(difference->operation, "h3_step");
+  EXPECT_EQ(difference->layer, 2);
+  EXPECT_EQ(difference->ordinal, 2 * kPerPass + 1 + 2 * kPerLayer + 2);
+  EXPECT_EQ(difference->row, 0);
+  EXPECT_EQ(difference->column, 17);
+  EXPECT_EQ(difference->actual, -difference->expected);
+  EXPECT_TRUE(
+      ToString(*difference).starts_with("operation 65 (h3_step, layer 2): row 0, column 17 is "))
+      << ToString(*difference);
+}
+
+TEST_F(CheckingBackendTest, FaultsOfPrefillAreNamed) {
+  const auto attention = Run({"attention_sequence", 1, 2, 30}, {.chunk = 4});
+  ASSERT_TRUE(attention.has_value());
+  EXPECT_EQ(attention->operation, "attention_sequence");
+  EXPECT_EQ(attention->layer, 1);
+  EXPECT_EQ(attention->row, 2);
+  EXPECT_EQ(attention->column, 30);
+  const auto head = Run({"linear", 12, 8, 47}, {});
+  ASSERT_TRUE(head.has_value());
+  EXPECT_EQ(head->operation, "linear 32x48");
+  EXPECT_EQ(head->layer, 3);
+  EXPECT_EQ(head->row, 8);
+}
+
+TEST_F(CheckingBackendTest, WrongTokensAreNamed) {
+  FaultyBackend faulty(*inner_, {"sample"});
+  CheckingBackend backend(*expected_, faulty);
+  const OwnedTensor logits = backend.NewTensor(2, 40);
+  const OwnedTensor rows = backend.NewIndices(2, kSamplingColumns);
+  const OwnedTensor tokens = backend.NewIndices(1, 2);
+  const std::vector<SamplingRow> greedy(2, {{.temperature = 0}, 0});
+  backend.UploadIndices(AsIndices(greedy), rows);
+  backend.Sample(logits, 40, rows, tokens);
+  ASSERT_TRUE(backend.first_difference().has_value());
+  EXPECT_EQ(ToString(*backend.first_difference()),
+            "operation 0 (sample, layer 0): row 0, column 0 is 39, expected 0");
+}
+
+// Parts of a chunk in layouts that only batches have: several sequences, one of which has left, and
+// the last row of each.
+TEST_F(CheckingBackendTest, BatchesAreCompared) {
+  CheckingBackend backend(*expected_, *inner_);
+  const auto model = MakeTestModel(backend, TinyConfig());
+  const auto state = model->NewState(backend, 3, 3, 16);
+  const auto ids = RandomIds(8, 40, 2);
+  std::vector<SequenceState> sequences;
+  std::vector<PrefillPart> parts;
+  for (int i = 0; i < 3; ++i) sequences.push_back(*state->Reserve(1));
+  for (const SequenceState& sequence : sequences) parts.push_back({ids, &sequence});
+  PrefillChunk chunk(backend, *model);
+  chunk.Begin(parts, 0, 8);
+  chunk.RunLayer(*state);
+  chunk.Drop(1);
+  while (!chunk.done()) chunk.RunLayer(*state);
+  const OwnedTensor logits = backend.NewTensor(3, 48);
+  chunk.LastLogits(logits);
+  EXPECT_FALSE(backend.first_difference().has_value()) << ToString(*backend.first_difference());
+}
+
+// Against double precision: the tolerances have room for rounding, and no more than they need.
+TEST_F(CheckingBackendTest, RoundingIsNoDifference) {
+  const auto reference = MakeReferenceBackend();
+  CheckingBackend backend(*reference, *inner_);
+  for (const DType weights : {DType::kF32, DType::kBF16}) {
+    const auto model = MakeTestModel(backend, TinyConfig(), weights);
+    for (const ForwardMode mode : {ForwardMode{}, ForwardMode{.step = true}}) {
+      ASSERT_TRUE(
+          Forward(backend, *model, RandomIds(40, 40, 3), mode, [](int64_t, std::span<const float>) {
+          }).ok());
+    }
+  }
+  EXPECT_FALSE(backend.first_difference().has_value()) << ToString(*backend.first_difference());
+  for (const auto& [operation, error] : backend.worst()) EXPECT_LT(error, 0.1) << operation;
+  EXPECT_EQ(backend.name(), "cpu against reference");
+}
+
+}  // namespace
+}  // namespace hippodrome

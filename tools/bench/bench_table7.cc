@@ -1,0 +1,89 @@
+#include "tools/bench/bench_table7.h"
+
+#include <chrono>
+#include <utility>
+
+#include "engine/checkpoint/weights_source.h"
+#include "engine/generator.h"
+#include "engine/models/hybrid_h3.h"
+#include "engine/status.h"
+#include "tools/bench/model_cost.h"
+
+namespace hippodrome {
+namespace {
+
+constexpr int32_t kIds = 100;  // prompts of ids below this, as the paper's script makes them
+
+// Seconds from the admission of all prompts to the last token.
+absl::StatusOr<double> Run(Generator& generator, const Table7Benchmark& benchmark, int64_t prompt) {
+  std::vector<SequenceId> ids;
+  std::vector<TokenEvent> events;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < benchmark.batch; ++i) {
+    GenerationRequest request{
+        .max_tokens = benchmark.new_tokens, .sampling = {.temperature = 0}, .ignore_eos = true};
+    for (int64_t t = 0; t < prompt; ++t) {
+      request.prompt.push_back(static_cast<int32_t>((t * 7919 + i * 104729) % kIds));
+    }
+    HIPPODROME_ASSIGN_OR_RETURN(const SequenceId id, generator.Admit(std::move(request)));
+    ids.push_back(id);
+  }
+  generator.Prefill(Generator::Clock::time_point::max(), events);
+  while (generator.decoding() > 0) generator.Step(events);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  for (const SequenceId id : ids) generator.Release(id);
+  return seconds.count();
+}
+
+// What the ceilings allow: all prompts, then the steps one by one.
+double LeastSeconds(const Table7Benchmark& benchmark, int64_t prompt, const StoredTypes& types,
+                    int64_t state_bytes, const Ceilings& ceilings) {
+  double seconds =
+      LeastSeconds(PrefillCost(benchmark.config, benchmark.batch, prompt, benchmark.weights),
+                   benchmark.weights, ceilings);
+  for (int64_t i = 1; i < benchmark.new_tokens; ++i) {
+    seconds +=
+        LeastSeconds(DecodeCost(benchmark.config, benchmark.batch, prompt + i, types, state_bytes),
+                     benchmark.weights, ceilings);
+  }
+  return seconds;
+}
+
+}  // namespace
+
+absl::StatusOr<GenerateFigures> BenchTable7(Machine& machine, const Table7Benchmark& benchmark) {
+  Backend& backend = *machine.backend;
+  RandomWeights source;
+  HIPPODROME_ASSIGN_OR_RETURN(const auto model,
+                              HybridH3::Load(backend, benchmark.config, source, benchmark.weights));
+  const StoredTypes types = {benchmark.weights,
+                             backend.NewActivations(1, 1, benchmark.weights).view.dtype};
+  GenerateFigures figures;
+  figures.ceilings = machine.measure_ceilings();
+  for (const int64_t prompt : benchmark.prompts) {
+    const int64_t rows = benchmark.batch * (prompt + benchmark.new_tokens + 64);
+    const GeneratorOptions options{.max_sequences = benchmark.batch,
+                                   .key_value_bytes = KeyValueBytes(benchmark.config, rows)};
+    HIPPODROME_ASSIGN_OR_RETURN(const auto generator, Generator::Create(backend, *model, options));
+    HIPPODROME_RETURN_IF_ERROR(Run(*generator, benchmark, prompt).status());
+    double seconds = 0;
+    for (int i = 0; i < benchmark.repeats; ++i) {
+      HIPPODROME_ASSIGN_OR_RETURN(const double run, Run(*generator, benchmark, prompt));
+      seconds += run / benchmark.repeats;
+    }
+    const auto tokens = static_cast<double>(benchmark.batch * benchmark.new_tokens);
+    const int64_t state_bytes = RecurrentBytes(*generator);
+    const double least = LeastSeconds(benchmark, prompt, types, state_bytes, figures.ceilings);
+    figures.results.push_back({.name = "table7",
+                               .length = prompt,
+                               .batch = benchmark.batch,
+                               .weights = benchmark.weights == DType::kBF16 ? "bf16" : "f32",
+                               .value = tokens / seconds,
+                               .unit = "tokens/s",
+                               .limit = tokens / least,
+                               .fraction = least / seconds});
+  }
+  return figures;
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,238 @@
+#include "tools/compare/checking_backend.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "tools/compare/paired_handles.h"
+
+namespace hippodrome {
+
+// ---- Comparison --------------------------------------------------------------------------------
+
+std::vector<float> CheckingBackend::ExpectedValues(Tensor view) {
+  std::vector<float> values(static_cast<size_t>(view.rows * view.cols));
+  expected_.Download(view, values);
+  return values;
+}
+
+std::vector<float> CheckingBackend::ActualValues(Tensor view) {
+  std::vector<float> values(static_cast<size_t>(view.rows * view.cols));
+  actual_.Download(Twin(view), values);
+  return values;
+}
+
+void CheckingBackend::Share(Tensor input) {
+  if (input.data == nullptr) return;
+  const Tensor twin = Twin(input);
+  actual_.Upload(ExpectedValues(input), twin);
+  if (SizeOf(twin.dtype) < SizeOf(input.dtype)) expected_.Upload(ActualValues(input), input);
+}
+
+Difference CheckingBackend::Next(const std::string& operation) {
+  return {.operation = operation,
+          .ordinal = operations_++,
+          .layer = std::max<int64_t>(norms_ - 1, 0) / 2};
+}
+
+void CheckingBackend::Note(const Difference& difference, double error) {
+  double& worst = worst_[difference.operation];
+  worst = std::max(worst, error);
+  if (error > 1 && !first_difference_) first_difference_ = difference;
+}
+
+void CheckingBackend::Check(const std::string& operation, Tensor output, Tensor sequences) {
+  const std::vector<float> expected = ExpectedValues(output);
+  const std::vector<float> actual = ActualValues(output);
+  std::vector<int32_t> firsts(static_cast<size_t>(sequences.rows * sequences.cols));
+  if (!firsts.empty()) expected_.DownloadIndices(sequences, firsts);
+  const auto parts = static_cast<int64_t>(firsts.size());
+  const auto cols = static_cast<size_t>(output.cols);
+  Difference where = Next(operation);
+  for (int64_t row = 0; row < output.rows; ++row) {
+    if (parts > 0 && firsts[static_cast<size_t>(row * parts / output.rows)] < 0) continue;
+    const size_t begin = static_cast<size_t>(row) * cols;
+    const WorstElement worst =
+        FindWorst(std::span(expected).subspan(begin, cols), std::span(actual).subspan(begin, cols),
+                  ToleranceOf(Twin(output).dtype));
+    const size_t at = begin + static_cast<size_t>(worst.column);
+    where.row = row;
+    where.column = worst.column;
+    where.expected = expected[at];
+    where.actual = actual[at];
+    Note(where, worst.error);
+  }
+}
+
+void CheckingBackend::CheckTokens(Tensor tokens) {
+  std::vector<int32_t> expected(static_cast<size_t>(tokens.cols)), actual(expected.size());
+  expected_.DownloadIndices(tokens, expected);
+  actual_.DownloadIndices(Twin(tokens), actual);
+  Difference where = Next("sample");
+  for (size_t i = 0; i < expected.size(); ++i) {
+    where.row = static_cast<int64_t>(i);
+    where.expected = static_cast<float>(expected[i]);
+    where.actual = static_cast<float>(actual[i]);
+    Note(where, expected[i] == actual[i] ? 0 : std::numeric_limits<double>::infinity());
+  }
+}
+
+// ---- Memory ------------------------------------------------------------------------------------
+
+OwnedTensor CheckingBackend::NewTensor(int64_t rows, int64_t cols) {
+  return twins_.Join(expected_.NewTensor(rows, cols), actual_.NewTensor(rows, cols));
+}
+
+OwnedTensor CheckingBackend::NewActivations(int64_t rows, int64_t cols, DType weights) {
+  return twins_.Join(expected_.NewActivations(rows, cols, weights),
+                     actual_.NewActivations(rows, cols, weights));
+}
+
+OwnedTensor CheckingBackend::NewIndices(int64_t rows, int64_t cols) {
+  return twins_.Join(expected_.NewIndices(rows, cols), actual_.NewIndices(rows, cols));
+}
+
+void CheckingBackend::Upload(std::span<const float> values, Tensor dst) {
+  expected_.Upload(values, dst);
+  actual_.Upload(values, Twin(dst));
+}
+
+void CheckingBackend::UploadIndices(std::span<const int32_t> values, Tensor dst) {
+  expected_.UploadIndices(values, dst);
+  actual_.UploadIndices(values, Twin(dst));
+}
+
+void CheckingBackend::Download(Tensor src, std::span<float> values) {
+  expected_.Download(src, values);
+}
+
+void CheckingBackend::DownloadIndices(Tensor src, std::span<int32_t> values) {
+  expected_.DownloadIndices(src, values);
+}
+
+void CheckingBackend::Wait() {
+  expected_.Wait();
+  actual_.Wait();
+}
+
+// ---- Handles -----------------------------------------------------------------------------------
+
+std::unique_ptr<LinearWeights> CheckingBackend::PackLinear(std::span<const HostMatrix> parts,
+                                                           DType dtype) {
+  return std::make_unique<PairedLinear>(
+      Pair<LinearWeights>{expected_.PackLinear(parts, dtype), actual_.PackLinear(parts, dtype)});
+}
+
+std::unique_ptr<H3Weights> CheckingBackend::PrepareH3(const H3Parameters& parameters,
+                                                      DType activations) {
+  return std::make_unique<PairedH3Weights>(Pair<H3Weights>{
+      expected_.PrepareH3(parameters, activations), actual_.PrepareH3(parameters, activations)});
+}
+
+std::unique_ptr<H3State> CheckingBackend::NewH3State(const H3Weights& weights, int64_t slots) {
+  const auto& w = Both(weights);
+  return std::make_unique<PairedH3State>(Pair<H3State>{expected_.NewH3State(*w.expected, slots),
+                                                       actual_.NewH3State(*w.actual, slots)});
+}
+
+void CheckingBackend::ResetSlot(H3State& state, int64_t slot) {
+  expected_.ResetSlot(*Both(state).expected, slot);
+  actual_.ResetSlot(*Both(state).actual, slot);
+}
+
+void CheckingBackend::CopySlot(H3State& state, int64_t from, int64_t to) {
+  expected_.CopySlot(*Both(state).expected, from, to);
+  actual_.CopySlot(*Both(state).actual, from, to);
+}
+
+H3StateExport CheckingBackend::ExportSlot(const H3Weights& weights, const H3State& state,
+                                          int64_t slot, int64_t position) {
+  return expected_.ExportSlot(*Both(weights).expected, *Both(state).expected, slot, position);
+}
+
+std::unique_ptr<KeyValuePages> CheckingBackend::NewKeyValuePages(const AttentionShape& shape,
+                                                                 int64_t pages, int64_t page_tokens,
+                                                                 DType activations) {
+  return std::make_unique<PairedPages>(
+      Pair<KeyValuePages>{expected_.NewKeyValuePages(shape, pages, page_tokens, activations),
+                          actual_.NewKeyValuePages(shape, pages, page_tokens, activations)});
+}
+
+// ---- Operations --------------------------------------------------------------------------------
+
+void CheckingBackend::Embedding(const LinearWeights& table, Tensor position_table, Tensor ids,
+                                Tensor positions, Tensor y) {
+  norms_ = 0;
+  expected_.Embedding(*Both(table).expected, position_table, ids, positions, y);
+  actual_.Embedding(*Both(table).actual, Twin(position_table), Twin(ids), Twin(positions), Twin(y));
+  Check("embedding", y);
+}
+
+void CheckingBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) {
+  ++norms_;
+  Share(x);
+  expected_.LayerNorm(x, gamma, beta, epsilon, y);
+  actual_.LayerNorm(Twin(x), Twin(gamma), Twin(beta), epsilon, Twin(y));
+  Check("layer_norm", y);
+}
+
+void CheckingBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
+  Share(x);
+  Share(epilogue.residual);
+  Epilogue twin = epilogue;
+  twin.bias = Twin(epilogue.bias);
+  twin.residual = Twin(epilogue.residual);
+  expected_.Linear(x, *Both(w).expected, epilogue, y);
+  actual_.Linear(Twin(x), *Both(w).actual, twin, Twin(y));
+  Check("linear " + std::to_string(w.in()) + "x" + std::to_string(w.out()), y);
+}
+
+void CheckingBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+                                 int64_t start, Tensor o) {
+  Share(qkv);
+  const auto& w = Both(weights);
+  const auto& s = Both(state);
+  expected_.H3Sequence(*w.expected, qkv, *s.expected, slots, start, o);
+  actual_.H3Sequence(*w.actual, Twin(qkv), *s.actual, Twin(slots), start, Twin(o));
+  Check("h3_sequence", o, slots);
+}
+
+void CheckingBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+                             Tensor positions, Tensor o) {
+  Share(qkv);
+  const auto& w = Both(weights);
+  const auto& s = Both(state);
+  expected_.H3Step(*w.expected, qkv, *s.expected, slots, positions, o);
+  actual_.H3Step(*w.actual, Twin(qkv), *s.actual, Twin(slots), Twin(positions), Twin(o));
+  Check("h3_step", o);
+}
+
+void CheckingBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                                        KeyValuePages& pages, Tensor page_tables, int64_t start,
+                                        Tensor o) {
+  Share(qkv);
+  const auto& p = Both(pages);
+  expected_.AttentionSequence(shape, qkv, inv_freq, *p.expected, page_tables, start, o);
+  actual_.AttentionSequence(shape, Twin(qkv), Twin(inv_freq), *p.actual, Twin(page_tables), start,
+                            Twin(o));
+  Check("attention_sequence", o, page_tables.Cols(0, 1));
+}
+
+void CheckingBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                                    KeyValuePages& pages, Tensor page_tables, Tensor positions,
+                                    Tensor o) {
+  Share(qkv);
+  const auto& p = Both(pages);
+  expected_.AttentionStep(shape, qkv, inv_freq, *p.expected, page_tables, positions, o);
+  actual_.AttentionStep(shape, Twin(qkv), Twin(inv_freq), *p.actual, Twin(page_tables),
+                        Twin(positions), Twin(o));
+  Check("attention_step", o);
+}
+
+void CheckingBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {
+  Share(logits);
+  expected_.Sample(logits, vocab, rows, tokens);
+  actual_.Sample(Twin(logits), vocab, Twin(rows), Twin(tokens));
+  CheckTokens(tokens);
+}
+
+}  // namespace hippodrome

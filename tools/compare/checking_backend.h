@@ -1,0 +1,96 @@
+// Runs two backends side by side and names the first operation in which they differ.
+#ifndef HIPPODROME_TOOLS_COMPARE_CHECKING_BACKEND_H_
+#define HIPPODROME_TOOLS_COMPARE_CHECKING_BACKEND_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "tools/compare/difference.h"
+#include "tools/compare/twin_tensors.h"
+
+namespace hippodrome {
+
+// Every operation runs on both backends, each with its own states and pages, and is judged alone:
+// before it, inputs become what `expected` computed (rounded, in both, where `actual` stores a
+// narrower type), so that differences do not add up. What comes out of this backend is what
+// `expected` computed. Both must outlive it.
+class CheckingBackend final : public Backend {
+ public:
+  CheckingBackend(Backend& expected, Backend& actual) : expected_(expected), actual_(actual) {}
+
+  const std::optional<Difference>& first_difference() const { return first_difference_; }
+  int64_t operations() const { return operations_; }
+  // The largest error of each operation in units of its tolerance.
+  const std::map<std::string, double>& worst() const { return worst_; }
+
+  // "cuda against cpu"
+  std::string name() const override { return actual_.name() + " against " + expected_.name(); }
+  PrefillShape prefill_shape() const override { return actual_.prefill_shape(); }
+  int64_t StepRows(int64_t rows) const override { return actual_.StepRows(rows); }
+
+  OwnedTensor NewTensor(int64_t rows, int64_t cols) override;
+  OwnedTensor NewActivations(int64_t rows, int64_t cols, DType weights) override;
+  OwnedTensor NewIndices(int64_t rows, int64_t cols) override;
+  void Upload(std::span<const float> values, Tensor dst) override;
+  void UploadIndices(std::span<const int32_t> values, Tensor dst) override;
+  void Download(Tensor src, std::span<float> values) override;
+  void DownloadIndices(Tensor src, std::span<int32_t> values) override;
+  void Wait() override;
+
+  std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
+                                            DType dtype) override;
+  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType activations) override;
+  std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
+  void ResetSlot(H3State& state, int64_t slot) override;
+  void CopySlot(H3State& state, int64_t from, int64_t to) override;
+  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
+                           int64_t position) override;
+  std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
+                                                  int64_t page_tokens, DType activations) override;
+
+  void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
+                 Tensor y) override;
+  void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
+  void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
+  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
+                  Tensor o) override;
+  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,
+              Tensor o) override;
+  void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                         KeyValuePages& pages, Tensor page_tables, int64_t start,
+                         Tensor o) override;
+  void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
+                     Tensor page_tables, Tensor positions, Tensor o) override;
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
+
+ private:
+  // The actual backend's tensor for a view of ours.
+  Tensor Twin(const Tensor& view) const { return twins_.Of(view); }
+  std::vector<float> ExpectedValues(Tensor view);
+  std::vector<float> ActualValues(Tensor view);
+
+  // Makes an input the same in both backends.
+  void Share(Tensor input);
+  // Compares an output. `sequences`, if not empty, has one row or column for each of as many parts
+  // of the output, which are unspecified where it begins with a negative index.
+  void Check(const std::string& operation, Tensor output, Tensor sequences = {});
+  void CheckTokens(Tensor tokens);
+  // The next operation, without a place in it.
+  Difference Next(const std::string& operation);
+  void Note(const Difference& difference, double error);
+
+  Backend& expected_;
+  Backend& actual_;
+  TwinTensors twins_;
+  int64_t operations_ = 0;
+  int64_t norms_ = 0;  // in this pass: each block begins with the first of its two
+  std::optional<Difference> first_difference_;
+  std::map<std::string, double> worst_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_COMPARE_CHECKING_BACKEND_H_
