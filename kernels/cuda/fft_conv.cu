@@ -13,7 +13,6 @@ namespace {
 
 using Complex = std::complex<double>;
 
-
 // The spectrum of every `step`-th value of `kernel` from the first on.
 std::vector<Complex> Spectrum(std::span<const double> kernel, size_t first, size_t step) {
   std::vector<Complex> values;

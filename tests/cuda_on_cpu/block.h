@@ -87,6 +87,8 @@ class Block {
     WarpCall* calls[kWarp];
   };
 
+  static constexpr int kNone = -1;  // no thread, no warp
+
   static void Enter();
   [[noreturn]] void RunThreads();
   int Take();
@@ -106,7 +108,7 @@ class Block {
   Thread* threads_ = nullptr;
   Context host_;
   int current_ = 0;
-  int warp_ = -1;  // that runs; none before the first and after a barrier
+  int warp_ = kNone;  // that runs; none before the first and after a barrier
   unsigned ready_warps_ = 0;
   int ended_ = 0;
   const char* what_ = nullptr;
