@@ -1,6 +1,5 @@
 #include "tests/cuda_on_cpu/block.h"
 
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <new>
