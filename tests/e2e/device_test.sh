@@ -17,6 +17,17 @@ generate() { "$hippodrome" generate --model "$model" --prompt hello --max-tokens
 on_cpu=$(generate --device cpu)
 [ "$(generate)" = "$on_cpu" ] || [ -e /dev/nvidia0 ] || fail "auto does not do as the CPU does"
 
+# With something that looks like a driver, the module itself is loaded and finds no device.
+module=$(dirname "$hippodrome")/libhippodrome_cuda.so
+if [ ! -e /dev/nvidia0 ] && [ -e "$module" ]; then
+  driver=$(mktemp -d)
+  trap 'rm -rf "$driver"' EXIT
+  echo 'int nothing;' | cc -shared -fPIC -x c - -o "$driver/libcuda.so.1"
+  message=$(LD_LIBRARY_PATH="$driver" generate --device cuda 2>&1) && fail "a device was found"
+  grep -q 'cuda: no device: ' <<<"$message" || fail "no clear message: $message"
+  [ "$(LD_LIBRARY_PATH="$driver" generate)" = "$on_cpu" ] || fail "auto does not fall back"
+fi
+
 if [ ! -e /dev/nvidia0 ]; then
   for command in "generate --prompt x" "serve" "bench kernels"; do
     words=($command)
