@@ -14,12 +14,10 @@ bool TestBackendIsSlow();
 
 }  // namespace hippodrome
 
-// Declares `backend`, a std::unique_ptr<Backend>, or skips the test.
-#define HIPPODROME_TEST_BACKEND(backend)              \
-  ChosenBackend backend##_choice = MakeTestBackend(); \
-  if (backend##_choice.backend == nullptr) {          \
-    GTEST_SKIP() << backend##_choice.obstacle;        \
-  }                                                   \
-  const std::unique_ptr<Backend> backend = std::move(backend##_choice.backend)
+// Declares `name`, a std::unique_ptr<Backend>, or skips the test.
+#define HIPPODROME_TEST_BACKEND(name)                                           \
+  ChosenBackend name##_choice = MakeTestBackend();                              \
+  if (name##_choice.backend == nullptr) GTEST_SKIP() << name##_choice.obstacle; \
+  const std::unique_ptr<Backend> name = std::move(name##_choice.backend)
 
 #endif  // HIPPODROME_TESTS_TESTING_TEST_BACKEND_H_

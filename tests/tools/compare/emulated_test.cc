@@ -1,0 +1,40 @@
+// The CUDA backend, emulated, against the CPU's, operation by operation: what `hippodrome compare`
+// does on a device.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/forward.h"
+#include "engine/model_directory.h"
+#include "kernels/make_backend.h"
+#include "tests/testing/test_backend.h"
+#include "tools/compare/checking_backend.h"
+
+namespace hippodrome {
+namespace {
+
+const std::string kDirectory = std::string(HIPPODROME_TESTDATA) + "/h3_golden";
+
+class EmulatedTest : public testing::TestWithParam<DType> {};
+
+TEST_P(EmulatedTest, NoOperationDiffers) {
+  HIPPODROME_TEST_BACKEND(actual);
+  const auto expected = MakeCpuBackend({.threads = 2});
+  CheckingBackend backend(*expected, *actual);
+  const auto loaded = LoadModelDirectory(backend, kDirectory, GetParam());
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const std::vector<int32_t> ids = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
+  for (const ForwardMode mode : {ForwardMode{}, ForwardMode{.step = true}}) {
+    ASSERT_TRUE(
+        Forward(backend, *loaded->model, ids, mode, [](int64_t, std::span<const float>) {}).ok());
+  }
+  EXPECT_GT(backend.operations(), 100);
+  EXPECT_FALSE(backend.first_difference()) << ToString(*backend.first_difference());
+}
+
+INSTANTIATE_TEST_SUITE_P(Weights, EmulatedTest, testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& info) { return std::string(Name(info.param)); });
+
+}  // namespace
+}  // namespace hippodrome
