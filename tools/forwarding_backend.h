@@ -42,8 +42,8 @@ class ForwardingBackend : public Backend {
                                             DType dtype) override {
     return inner_.PackLinear(parts, dtype);
   }
-  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType activations) override {
-    return inner_.PrepareH3(parameters, activations);
+  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override {
+    return inner_.PrepareH3(parameters, weights);
   }
   std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override {
     return inner_.NewH3State(weights, slots);
@@ -57,8 +57,8 @@ class ForwardingBackend : public Backend {
     return inner_.ExportSlot(weights, state, slot, position);
   }
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
-                                                  int64_t page_tokens, DType activations) override {
-    return inner_.NewKeyValuePages(shape, pages, page_tokens, activations);
+                                                  int64_t page_tokens, DType weights) override {
+    return inner_.NewKeyValuePages(shape, pages, page_tokens, weights);
   }
 
   void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,

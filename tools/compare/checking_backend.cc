@@ -123,9 +123,9 @@ std::unique_ptr<LinearWeights> CheckingBackend::PackLinear(std::span<const HostM
 }
 
 std::unique_ptr<H3Weights> CheckingBackend::PrepareH3(const H3Parameters& parameters,
-                                                      DType activations) {
-  return std::make_unique<PairedH3Weights>(Pair<H3Weights>{
-      expected_.PrepareH3(parameters, activations), actual_.PrepareH3(parameters, activations)});
+                                                      DType weights) {
+  return std::make_unique<PairedH3Weights>(Pair<H3Weights>{expected_.PrepareH3(parameters, weights),
+                                                           actual_.PrepareH3(parameters, weights)});
 }
 
 std::unique_ptr<H3State> CheckingBackend::NewH3State(const H3Weights& weights, int64_t slots) {
@@ -151,10 +151,10 @@ H3StateExport CheckingBackend::ExportSlot(const H3Weights& weights, const H3Stat
 
 std::unique_ptr<KeyValuePages> CheckingBackend::NewKeyValuePages(const AttentionShape& shape,
                                                                  int64_t pages, int64_t page_tokens,
-                                                                 DType activations) {
+                                                                 DType weights) {
   return std::make_unique<PairedPages>(
-      Pair<KeyValuePages>{expected_.NewKeyValuePages(shape, pages, page_tokens, activations),
-                          actual_.NewKeyValuePages(shape, pages, page_tokens, activations)});
+      Pair<KeyValuePages>{expected_.NewKeyValuePages(shape, pages, page_tokens, weights),
+                          actual_.NewKeyValuePages(shape, pages, page_tokens, weights)});
 }
 
 // ---- Operations --------------------------------------------------------------------------------

@@ -42,14 +42,14 @@ class CheckingBackend final : public Backend {
 
   std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
                                             DType dtype) override;
-  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType activations) override;
+  std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override;
   std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
   void ResetSlot(H3State& state, int64_t slot) override;
   void CopySlot(H3State& state, int64_t from, int64_t to) override;
   H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
                            int64_t position) override;
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
-                                                  int64_t page_tokens, DType activations) override;
+                                                  int64_t page_tokens, DType weights) override;
 
   void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
                  Tensor y) override;
