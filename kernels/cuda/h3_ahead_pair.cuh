@@ -133,6 +133,7 @@ class ChannelPair {
     if (active_ && pending > 0) {
       reinterpret_cast<float4*>(x_.state.modes)[StateOffset(slot)] = modes;
     }
+    __syncwarp();  // Other lanes may have been reading the ring.
     if (active_ && lane_ < pending) {
       T* ring = x_.state.rings +
                 (static_cast<int64_t>(slot) * x_.constants.d_model + channel_) * kAheadTaps;
