@@ -132,6 +132,21 @@ TEST(HybridH3Test, ALongSequenceThroughOneLayerKeepsItsPrecision) {
   ExpectNear(Logits(*backend, *model, ids, {.step = true}), expected, "steps");
 }
 
+// Of each id after those before it, in nats.
+double MeanLogLikelihood(const std::vector<float>& logits, const std::vector<int32_t>& ids) {
+  const size_t columns = logits.size() / ids.size();
+  const auto vocab = static_cast<size_t>(TinyConfig().vocab_size);
+  double total = 0;
+  for (size_t t = 0; t + 1 < ids.size(); ++t) {
+    const float* row = logits.data() + t * columns;
+    const double largest = *std::max_element(row, row + vocab);
+    double mass = 0;
+    for (size_t i = 0; i < vocab; ++i) mass += std::exp(row[i] - largest);
+    total += row[ids[t + 1]] - largest - std::log(mass);
+  }
+  return total / static_cast<double>(ids.size() - 1);
+}
+
 TEST(HybridH3Test, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   HIPPODROME_TEST_BACKEND(backend);
   const auto reference = MakeReferenceBackend();
@@ -142,10 +157,14 @@ TEST(HybridH3Test, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   const auto expected = Logits(*reference, *truth, ids, {});
   // Both round activations to bf16 before each product; where f32 and f64 fall on different sides
   // of a rounding border, one activation differs by 2^-8 of its size. The mean tells a wrong kernel
-  // from that noise.
+  // from that noise. Devices store what a layer passes on as bf16: twice as many roundings.
   double sum = 0;
   for (size_t i = 0; i < actual.size(); ++i) sum += std::abs(actual[i] - expected[i]);
-  EXPECT_LE(sum / static_cast<double>(actual.size()), 0.02);
+  const bool stores_bf16 = backend->NewActivations(1, 1, DType::kBF16).view.dtype == DType::kBF16;
+  EXPECT_LE(sum / static_cast<double>(actual.size()), stores_bf16 ? 0.04 : 0.02);
+  // What counts in the end: how likely the text is.
+  const double likelihood = MeanLogLikelihood(expected, ids);
+  EXPECT_NEAR(MeanLogLikelihood(actual, ids), likelihood, 0.01 * std::abs(likelihood));
 }
 
 TEST(HybridH3Test, RefusesSequencesItCannotRun) {
