@@ -264,7 +264,7 @@ class Backend {
   // B], distinct or -1, which marks an inert sequence, whose rows of o are unspecified; start: the
   // position of the first token of each sequence, where 0 promises an empty state; o: [B T, d].
   // Error <= c u log2(T) |K|_2 |kv|_2 |q| with a small constant c: global, as an FFT's is; for bf16
-  // activations c may also cover the rounding of operands to tf32 (u = 2^-11).
+  // activations c may also cover the rounding of operands to 11 bits (u = 2^-11).
   virtual void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
                           int64_t start, Tensor o) = 0;
 

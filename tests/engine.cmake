@@ -23,7 +23,7 @@ foreach(test IN LISTS HIPPODROME_BACKEND_TESTS)
   hippodrome_test(${test} hippodrome_test_backend_cpu)
 endforeach()
 
-hippodrome_test(engine/generator_test.cc hippodrome_test_backend_cpu)
+hippodrome_test(engine/generator_test.cc hippodrome_testing)
 hippodrome_test(reference/sample_test.cc hippodrome_testing)
 hippodrome_test(engine/decode_state_test.cc hippodrome_testing)
 hippodrome_test(engine/decode_step_test.cc hippodrome_testing)

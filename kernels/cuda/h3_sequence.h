@@ -1,5 +1,5 @@
 // H3 over consecutive tokens: the shift SSM, the product with v, the diagonal SSM and the gate in
-// one launch. Three kernels compute it; HOW they differ is said in their files.
+// one launch. Three kernels compute it; their files say how they differ.
 #ifndef HIPPODROME_KERNELS_CUDA_H3_SEQUENCE_H_
 #define HIPPODROME_KERNELS_CUDA_H3_SEQUENCE_H_
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/models/hybrid_h3.h"
+#include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
-#include "tests/testing/test_backend.h"
 
 namespace hippodrome {
 namespace {
@@ -24,12 +24,7 @@ GenerationRequest Request(int64_t prompt_tokens, int64_t max_tokens, uint32_t se
 
 class GeneratorTest : public testing::Test {
  protected:
-  void SetUp() override {
-    ChosenBackend chosen = MakeTestBackend();
-    if (chosen.backend == nullptr) GTEST_SKIP() << chosen.obstacle;
-    backend_ = std::move(chosen.backend);
-    UseModel(TinyConfig());
-  }
+  GeneratorTest() : backend_(MakeCpuBackend({.threads = 2})) { UseModel(TinyConfig()); }
 
   void UseModel(const H3Config& config) { model_ = MakeTestModel(*backend_, config); }
 
