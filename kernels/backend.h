@@ -2,7 +2,8 @@
 //
 // A backend owns memory and arithmetic. Models call these operations and nothing else, so that a
 // new backend, or a faster fusion inside one, changes no model. Formulas use the symbols of
-// "Hungry Hungry Hippos" (Fu et al., 2023; "H3" below) and of its published code.
+// "Hungry Hungry Hippos" (Fu et al., 2023; "H3" below), of "Pretraining Without Attention" (Wang et
+// al., 2022; "BiGS" below), and of their published code.
 //
 // Conventions.
 //  * Values that a layer passes between its operations are activations, matrices [rows, cols] of
@@ -74,6 +75,24 @@ struct H3Parameters {
   std::span<const float> c;           // [H, M, 2]
 };
 
+// The trained parameters of one SSM of a BiGS layer, as stored in a checkpoint (f32). d channels,
+// H = num_ssm_heads kernels (1 in the published models), of which channel c uses c / (d / H);
+// N = num_ssm complex modes, all of them, without conjugate halves. Complex numbers are (re, im)
+// pairs.
+struct SharedSsmParameters {
+  int64_t channels = 0;             // d, a multiple of H
+  int64_t heads = 1;                // H
+  int64_t modes = 0;                // N
+  std::span<const float> a_real;    // [H, N]; above -1e-4 counts as -1e-4
+  std::span<const float> a_imag;    // [H, N]
+  std::span<const float> c;         // [H, N, 2]
+  std::span<const float> log_step;  // [H]
+  std::span<const float> d;         // [H]
+};
+
+// Which way an SSM of an encoder runs through time.
+enum class Direction : uint8_t { kForward, kBackward };
+
 // The state of one sequence in one H3 layer in the definition of the published code, which every
 // backend can export whatever its own layout.
 struct H3StateExport {
@@ -130,6 +149,14 @@ class H3Weights {
   virtual int64_t bytes() const = 0;
 };
 
+// The kernels of one SharedSsmParameters in the form in which LongConv() uses them.
+class LongConvWeights {
+ public:
+  virtual ~LongConvWeights() = default;
+  virtual int64_t longest() const = 0;  // tokens of a sequence, at most
+  virtual int64_t bytes() const = 0;    // grows at the first use of a length
+};
+
 // The recurrent states of one H3 layer for a fixed number of slots.
 class H3State {
  public:
@@ -159,12 +186,20 @@ struct PrefillShape {
   int64_t rows = 512;  // tokens of all sequences together, >= grid
 };
 
-// What a linear operation does to W x before it stores it, in this order.
+// What a linear operation does to W x before it stores it, in this order. Tensors are of the
+// output's type, and empty (data null) for none.
 struct Epilogue {
-  enum class Activation : uint8_t { kNone, kGeluTanh, kGeluErf };
-  Tensor bias;  // [1, out]; empty (data null) for none
+  enum class Activation : uint8_t { kNone, kGeluTanh, kGeluErf, kTanh, kRelu, kSilu };
+  Tensor bias;  // [1, out]
   Activation activation = Activation::kNone;
+  Tensor gate;      // [rows, out], multiplied; may be the output itself
   Tensor residual;  // [rows, out], added last; may be the output itself
+};
+
+// A learned row that is added to the embedding of each token.
+struct AddedRows {
+  Tensor table;    // [n, d] of the residual stream's type; empty (data null) adds nothing
+  Tensor indices;  // kI32 [1, rows], each in [0, n), or -1 to add nothing; unread without a table
 };
 
 class Backend {
@@ -212,6 +247,14 @@ class Backend {
   //   zoh:      dA = exp(z),                dB = B (exp(z) - 1) / A           (diagonal SSM)
   // `weights`: as for the NewActivations() that made the layer's qkv and o.
   virtual std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) = 0;
+  // The kernels of an encoder's SSM, computed in double (BiGS, Pretraining Without Attention,
+  // section 3; zero-order hold with B = 1):
+  //   dt = exp(log_step), A = min(a_real, -1e-4) + i a_imag
+  //   K[l] = Re sum_n C_n (exp(dt A_n) - 1) / A_n exp(l dt A_n),  l < longest
+  // `longest`: the longest sequence, in tokens; `weights`: as for the NewActivations() that made
+  // the layer's u and y.
+  virtual std::unique_ptr<LongConvWeights> PrepareLongConv(const SharedSsmParameters& parameters,
+                                                           int64_t longest, DType weights) = 0;
 
   // ---- State ---------------------------------------------------------------------------------
 
@@ -231,17 +274,16 @@ class Backend {
 
   // ---- Operations ----------------------------------------------------------------------------
 
-  // y_i = E[ids_i] + P[positions_i].  table: W [V, d] as packed for the output head, so that a tied
-  // embedding is stored once; position_table: [P, d] activations, or empty with `positions` unread.
-  // ids, positions: kI32 [1, rows]; y: [rows, d].
-  // REQUIRES: 0 <= ids_i < V, positions_i < P; -1 marks an inert row and adds nothing. Error: exact
-  // for the stored dtype.
-  virtual void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids,
-                         Tensor positions, Tensor y) = 0;
+  // y_i = E[ids_i] + T[types_i] + P[positions_i].  table: E [V, d] as packed for the output head,
+  // so that a tied embedding is stored once; ids: kI32 [1, rows], in [0, V), or -1 for an inert
+  // row, which adds nothing; y: [rows, d] of the residual stream's type. Error: that of two
+  // additions.
+  virtual void Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                         const AddedRows& positions, Tensor y) = 0;
 
   // y = (x - mean(x)) / sqrt(var(x) + eps) * gamma + beta per row, population variance.
-  // x: [rows, d]; y: activations [rows, d], may be x; gamma, beta: [1, d]. Error <= 4 g(d)
-  // |x|_2-scaled.
+  // x: [rows, d] of the residual stream's type; y: [rows, d], activations or of the residual
+  // stream's type, may be x; gamma, beta: [1, d]. Error <= 4 g(d) |x|_2-scaled.
   virtual void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) = 0;
 
   // y = epilogue(x W^T).  x: activations [rows, in]; y: [rows, out], activations or of the residual
@@ -291,6 +333,35 @@ class Backend {
   virtual void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                              KeyValuePages& pages, Tensor page_tables, Tensor positions,
                              Tensor o) = 0;
+
+  // A convolution over time of every channel of B sequences of T tokens with the kernel of its
+  // head, causal, or the same in reversed time, which is what an encoder means by backward:
+  //   kForward:   y_t = D u_t + sum_{l <= t} K[l] u_{t-l}
+  //   kBackward:  y_t = D u_t + sum_{l < T-t} K[l] u_{t+l}
+  // by a product with a Toeplitz matrix at short lengths and by FFT at long ones.
+  // u: activations [B T, d], the rows of a sequence adjacent; y: activations [B T, d]. REQUIRES:
+  // T <= weights.longest(). A sequence's rows depend on that sequence alone.
+  // Error <= c u log2(T) |K|_2 |u|_2 with a small constant c, or g(T) |K| * |u|; for bf16
+  // activations c may also cover the rounding of operands to 16 bits.
+  virtual void LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences,
+                        Direction direction, Tensor y) = 0;
+
+  // Multi-head attention of every token to every unmasked token of its sequence, for B sequences
+  // of T tokens:
+  //   o_t = sum_{s: mask_s = 1} softmax_s(q_t . k_s / sqrt(head_dim)) v_s      per head.
+  // qkv: [B T, 3 d], the rows of a sequence adjacent; mask: kI32 [B, T] of 0 and 1; o: [B T, d].
+  // Rows of a sequence without unmasked tokens are zero.
+  virtual void BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                                      Tensor o) = 0;
+
+  // y_b = sum_t mask_bt x_bt / sum_t mask_bt.  x: [B T, d] of the residual stream's type; mask:
+  // kI32 [B, T] of 0 and 1; y: [B, d], activations or of the residual stream's type; zero for a
+  // sequence without unmasked tokens. Error <= g(T) mean |x|.
+  virtual void MeanPool(Tensor x, Tensor mask, Tensor y) = 0;
+
+  // y_i = x[rows_i], or zero for rows_i = -1.  x: [n, d] of the residual stream's type; rows: kI32
+  // [1, m]; y: [m, d], activations or of the residual stream's type. Exact but for y's rounding.
+  virtual void GatherRows(Tensor x, Tensor rows, Tensor y) = 0;
 
   // Chooses one token per row among the first `vocab` columns (padded ids are never chosen).
   // Greedy (temperature 0): the largest logit, the smallest id among equals. Otherwise: logits /

@@ -1,5 +1,6 @@
 #include "kernels/ssm_kernel.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace hippodrome {
@@ -68,15 +69,47 @@ DiagonalModes Discretize(const H3Parameters& p) {
   return modes;
 }
 
-std::vector<double> DiagonalKernel(const H3Parameters& parameters, int64_t length) {
-  const DiagonalModes modes = Discretize(parameters);
-  std::vector<double> kernel(static_cast<size_t>(modes.heads * length));
+namespace {
+
+// The same for the modes of an encoder's SSM: B = 1, all modes stored, hence no factor 2.
+DiagonalModes Discretize(const SharedSsmParameters& p) {
+  constexpr double kLargestRealPart = -1e-4;
+  DiagonalModes modes;
+  modes.heads = p.heads;
+  modes.modes = p.modes;
+  for (int64_t h = 0; h < p.heads; ++h) {
+    const double dt = std::exp(double{p.log_step[static_cast<size_t>(h)]});
+    for (int64_t n = 0; n < p.modes; ++n) {
+      const auto at = static_cast<size_t>(h * p.modes + n);
+      const Complex z =
+          dt * Complex(std::min(double{p.a_real[at]}, kLargestRealPart), p.a_imag[at]);
+      const Complex c(p.c[2 * at], p.c[2 * at + 1]);
+      modes.da.push_back(std::exp(z));
+      modes.db.push_back(dt * Phi1(z));
+      modes.weights.push_back(c * modes.db.back());
+    }
+  }
+  return modes;
+}
+
+std::vector<double> AllKernels(const DiagonalModes& modes, int64_t length) {
+  std::vector<double> kernels(static_cast<size_t>(modes.heads * length));
   for (int64_t h = 0; h < modes.heads; ++h) {
     HeadKernel(
         modes, h,
-        std::span(kernel).subspan(static_cast<size_t>(h * length), static_cast<size_t>(length)));
+        std::span(kernels).subspan(static_cast<size_t>(h * length), static_cast<size_t>(length)));
   }
-  return kernel;
+  return kernels;
+}
+
+}  // namespace
+
+std::vector<double> DiagonalKernel(const H3Parameters& parameters, int64_t length) {
+  return AllKernels(Discretize(parameters), length);
+}
+
+std::vector<double> SharedKernel(const SharedSsmParameters& parameters, int64_t length) {
+  return AllKernels(Discretize(parameters), length);
 }
 
 void HeadKernel(const DiagonalModes& modes, int64_t head, std::span<double> kernel) {

@@ -1,5 +1,5 @@
-// The two state-space models of an H3 layer on the host, in double precision: what every backend
-// prepares its constants from. Formulas at Backend::PrepareH3.
+// The state-space models of an H3 layer and of an encoder on the host, in double precision: what
+// every backend prepares its constants from. Formulas at Backend::PrepareH3 and PrepareLongConv.
 #ifndef HIPPODROME_KERNELS_SSM_KERNEL_H_
 #define HIPPODROME_KERNELS_SSM_KERNEL_H_
 
@@ -29,6 +29,10 @@ std::vector<double> DiagonalKernel(const H3Parameters& parameters, int64_t lengt
 
 // The first kernel.size() points of the kernel of one head.
 void HeadKernel(const DiagonalModes& modes, int64_t head, std::span<double> kernel);
+
+// The kernels of an encoder's SSM, [H, length]. Relative error to sum_n |C_n B_n| below 1e-15
+// length, where B_n = (exp(dt A_n) - 1) / A_n.
+std::vector<double> SharedKernel(const SharedSsmParameters& parameters, int64_t length);
 
 // taps[j] = sum_n B[n] C[n + j], [d, N]: the kernel of the shift SSM without its skip, zero for
 // j >= N.

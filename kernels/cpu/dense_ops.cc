@@ -58,9 +58,9 @@ std::unique_ptr<KeyValuePages> CpuBackend::NewKeyValuePages(const AttentionShape
   return std::make_unique<cpu::PagedRows>(shape, pages, page_tokens);
 }
 
-void CpuBackend::Embedding(const LinearWeights& table, Tensor position_table, Tensor ids,
-                           Tensor positions, Tensor y) {
-  cpu::Embedding(pool_, Packed(table), position_table, ids, positions, y);
+void CpuBackend::Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                           const AddedRows& positions, Tensor y) {
+  cpu::Embedding(pool_, Packed(table), ids, types, positions, y);
 }
 
 void CpuBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) {

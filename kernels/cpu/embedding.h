@@ -1,4 +1,4 @@
-// Token and position embeddings.
+// Token, type and position embeddings.
 #ifndef HIPPODROME_KERNELS_CPU_EMBEDDING_H_
 #define HIPPODROME_KERNELS_CPU_EMBEDDING_H_
 
@@ -9,8 +9,8 @@
 namespace hippodrome::cpu {
 
 // The contract of Backend::Embedding.
-void Embedding(ThreadPool& pool, const PackedWeights& table, Tensor position_table, Tensor ids,
-               Tensor positions, Tensor y);
+void Embedding(ThreadPool& pool, const PackedWeights& table, Tensor ids, const AddedRows& types,
+               const AddedRows& positions, Tensor y);
 
 }  // namespace hippodrome::cpu
 

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/fft_plan.h"
 #include "kernels/cpu/thread_pool.h"
+#include "kernels/cpu/time_series.h"
 #include "kernels/tensor.h"
 
 namespace hippodrome::cpu {
@@ -17,6 +18,11 @@ namespace hippodrome::cpu {
 // Error <= c u log2(length) |k_c|_2 |x_c|_2. x and y may be the same.
 void ConvolveTile(const FftPlan& plan, const float* spectrum, const float* x, int64_t x_stride,
                   float* y, int64_t y_stride, float* work);
+
+// The same for tiles of channels that share a kernel, x.width a multiple of kTileChannels, and for
+// x.tokens <= plan.length(). spectrum: [length, re | im]; work: plan.work_floats() for each tile.
+void ConvolveTiles(const FftPlan& plan, const float* spectrum, const TimeSeries& x,
+                   const TimeSeries& y, float* work);
 
 // The spectrum, in working order and not scaled, of 16 channels. x: [plan.length(), kTileChannels];
 // work: plan.work_floats(). Dividing x by plan.length() beforehand makes it a kernel's spectrum.

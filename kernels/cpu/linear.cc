@@ -46,12 +46,15 @@ struct Product {
 EpilogueArguments TileEpilogue(const Epilogue& epilogue, const Tensor& y, const float* sums,
                                int64_t row, int64_t rows, int64_t column) {
   const bool has_bias = epilogue.bias.data != nullptr;
+  const bool has_gate = epilogue.gate.data != nullptr;
   const bool has_residual = epilogue.residual.data != nullptr;
   return {.sums = sums,
           .rows = rows,
           .cols = std::min(kPanelColumns, y.cols - column),
           .bias = has_bias ? F32Row(epilogue.bias, 0) + column : nullptr,
           .activation = epilogue.activation,
+          .gate = has_gate ? F32Row(epilogue.gate, row) + column : nullptr,
+          .gate_stride = epilogue.gate.stride,
           .residual = has_residual ? F32Row(epilogue.residual, row) + column : nullptr,
           .residual_stride = epilogue.residual.stride,
           .y = F32Row(y, row) + column,

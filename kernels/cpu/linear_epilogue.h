@@ -1,4 +1,4 @@
-// What follows the sums of a tile: bias, activation, residual, store.
+// What follows the sums of a tile: bias, activation, gate, residual, store.
 #ifndef HIPPODROME_KERNELS_CPU_LINEAR_EPILOGUE_H_
 #define HIPPODROME_KERNELS_CPU_LINEAR_EPILOGUE_H_
 
@@ -15,14 +15,16 @@ struct EpilogueArguments {
   int64_t cols;       // <= kPanelColumns
   const float* bias;  // [cols], or null
   Epilogue::Activation activation;
+  const float* gate;  // rows of gate_stride, or null; may be y
+  int64_t gate_stride;
   const float* residual;  // rows of residual_stride, or null; may be y
   int64_t residual_stride;
   float* y;  // rows of y_stride
   int64_t y_stride;
 };
 
-// y = activation(sums + bias) + residual. GELU errs by a few ulp of its value, and for x < 0 by
-// about x^2 ulp more, where the value itself is as small as exp(-x^2 / 2).
+// y = activation(sums + bias) * gate + residual. GELU errs by a few ulp of its value, and for x < 0
+// by about x^2 ulp more, where the value itself is as small as exp(-x^2 / 2).
 void ApplyEpilogue(const EpilogueArguments& arguments);
 
 }  // namespace hippodrome::cpu

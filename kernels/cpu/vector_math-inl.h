@@ -38,6 +38,38 @@ HWY_INLINE V Exp(D d, V x) {
   return hn::IfThenZeroElse(underflow, hn::Mul(p, hn::BitCast(d, exponent)));
 }
 
+// tanh(x) = (1 - exp(-2 |x|)) / (1 + exp(-2 |x|)) with the sign of x, and its series where that
+// would cancel (and for NaN).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Tanh(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V z = hn::Abs(x);
+  const V e = Exp(d, hn::Mul(z, hn::Set(d, -2.0f)));
+  const V far = hn::Div(hn::Sub(one, e), hn::Add(one, e));
+  // The odd series to z^13 (below 0.35 the next term is under 2e-9 z).
+  const V z2 = hn::Mul(z, z);
+  V p = hn::Set(d, 21844.0f / 6081075);
+  p = hn::MulAdd(p, z2, hn::Set(d, -1382.0f / 155925));
+  p = hn::MulAdd(p, z2, hn::Set(d, 62.0f / 2835));
+  p = hn::MulAdd(p, z2, hn::Set(d, -17.0f / 315));
+  p = hn::MulAdd(p, z2, hn::Set(d, 2.0f / 15));
+  p = hn::MulAdd(p, z2, hn::Set(d, -1.0f / 3));
+  const V near = hn::MulAdd(hn::Mul(p, z2), z, z);
+  return hn::CopySign(hn::IfThenElse(hn::Ge(z, hn::Set(d, 0.35f)), far, near), x);
+}
+
+// max(x, 0); NaN stays.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Relu(D d, V x) {
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
+}
+
+// x / (1 + exp(-x))
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Silu(D d, V x) {
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(x))));
+}
+
 // x Phi(x) with Phi in its tanh form: 0.5 x (1 + tanh(z)) = x / (1 + exp(-2 z)),
 // z = sqrt(2 / pi) (x + 0.044715 x^3).
 template <class D, class V = hn::Vec<D>>

@@ -21,7 +21,7 @@ TEST(MakeBackendTest, TheCpuBackendEmbedsNormalisesMultipliesAndSamples) {
   OwnedTensor ids = backend->NewIndices(1, 1);
   backend->UploadIndices(std::vector<int32_t>{1}, ids);
   OwnedTensor x = backend->NewTensor(1, 2);
-  backend->Embedding(*table, {}, ids, {}, x);
+  backend->Embedding(*table, ids, {}, {}, x);
 
   OwnedTensor ones = backend->NewTensor(1, 2);
   backend->Upload(std::vector<float>{1, 1}, ones);
@@ -60,6 +60,47 @@ TEST(MakeBackendTest, TheCpuBackendAttends) {
                          o.view.Rows(0, 1));
   backend->Download(o, values);
   EXPECT_EQ(values, (std::vector<float>{3, 6, 3, 6}));
+}
+
+TEST(MakeBackendTest, TheCpuBackendEncodes) {
+  const std::unique_ptr<Backend> backend = MakeCpuBackend();
+  // A mode that decays within a token: K[0] = C, and D = 1 doubles it.
+  const float zero = 0, one[] = {1, 0}, a = -50;
+  const float c[] = {50, 0};
+  const SharedSsmParameters parameters = {.channels = 2,
+                                          .heads = 1,
+                                          .modes = 1,
+                                          .a_real = {&a, 1},
+                                          .a_imag = {&zero, 1},
+                                          .c = c,
+                                          .log_step = {&zero, 1},
+                                          .d = {one, 1}};
+  const auto weights = backend->PrepareLongConv(parameters, 3, DType::kF32);
+  EXPECT_EQ(weights->longest(), 3);
+  OwnedTensor u = backend->NewActivations(3, 2, DType::kF32);
+  backend->Upload(std::vector<float>{1, 2, 3, 4, 5, 6}, u);
+  OwnedTensor y = backend->NewActivations(3, 2, DType::kF32);
+  backend->LongConv(*weights, u, 1, Direction::kBackward, y);
+  std::vector<float> values(6);
+  backend->Download(y, values);
+  EXPECT_EQ(values, (std::vector<float>{2, 4, 6, 8, 10, 12}));
+
+  OwnedTensor mask = backend->NewIndices(1, 3);
+  backend->UploadIndices(std::vector<int32_t>{1, 0, 1}, mask);
+  backend->MeanPool(u, mask, y.view.Rows(0, 1));
+  OwnedTensor rows = backend->NewIndices(1, 2);
+  backend->UploadIndices(std::vector<int32_t>{-1, 2}, rows);
+  backend->GatherRows(u, rows, y.view.Rows(1, 2));
+  backend->Download(y, values);
+  EXPECT_EQ(values, (std::vector<float>{3, 4, 0, 0, 5, 6}));
+
+  OwnedTensor qkv = backend->NewActivations(3, 3, DType::kF32);
+  backend->Upload(std::vector<float>{0, 0, 4, 0, 0, 8, 0, 0, 6}, qkv);
+  OwnedTensor o = backend->NewActivations(3, 1, DType::kF32);
+  backend->BidirectionalAttention({.heads = 1, .head_dim = 1}, qkv, mask, o);
+  values.resize(3);
+  backend->Download(o, values);
+  EXPECT_EQ(values, (std::vector<float>{5, 5, 5}));
 }
 
 }  // namespace

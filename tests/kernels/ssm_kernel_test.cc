@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/cpu/h3_problem.h"
+#include "tests/kernels/cpu/random_shared_ssm.h"
 
 namespace hippodrome {
 namespace {
@@ -57,6 +58,64 @@ TEST(SsmKernelTest, ZohOfATinyStepHasNoCancellation) {
     EXPECT_NEAR(modes.db[0].real(), ratio * p.b[0], 1e-14 * ratio);
     EXPECT_NEAR(modes.db[0].imag(), ratio * p.b[1], 1e-14 * ratio);
   }
+}
+
+// K[l] = Re sum_n C_n (exp(dt A_n) - 1) / A_n exp(l dt A_n), term by term.
+double SharedPoint(const SharedSsmParameters& p, int64_t head, int64_t l) {
+  const double dt = std::exp(double{p.log_step[size_t(head)]});
+  double sum = 0;
+  for (int64_t n = 0; n < p.modes; ++n) {
+    const size_t at = size_t(head * p.modes + n);
+    const std::complex<double> a(std::min(double{p.a_real[at]}, -1e-4), p.a_imag[at]);
+    const std::complex<double> c(p.c[2 * at], p.c[2 * at + 1]);
+    sum += (c * (std::exp(dt * a) - 1.0) / a * std::exp(double(l) * dt * a)).real();
+  }
+  return sum;
+}
+
+void ExpectSharedKernel(const SharedSsmParameters& p, int64_t length) {
+  const std::vector<double> kernel = SharedKernel(p, length);
+  ASSERT_EQ(kernel.size(), size_t(p.heads * length));
+  for (int64_t h = 0; h < p.heads; ++h) {
+    for (int64_t l = 0; l < length; l += 1 + length / 100) {
+      ASSERT_NEAR(kernel[size_t(h * length + l)], SharedPoint(p, h, l), 1e-11) << h << ", " << l;
+    }
+  }
+}
+
+TEST(SsmKernelTest, SharedKernelIsTheSumOfItsModes) {
+  for (const int64_t heads : {1, 3}) {
+    for (const int64_t modes : {1, 5, 64}) {
+      ExpectSharedKernel(RandomSharedSsm(6, heads, modes).parameters(), 1000);
+    }
+  }
+}
+
+TEST(SsmKernelTest, SharedModesAlwaysDecay) {
+  const RandomSharedSsm ssm(1, 1, 3);
+  SharedSsmParameters p = ssm.parameters();
+  const float growing[] = {2.0f, 0.0f, -0.00005f};
+  p.a_real = growing;
+  ExpectSharedKernel(p, 300);
+  const float clamped[] = {-1e-4f, -1e-4f, -1e-4f};
+  const std::vector<double> kernel = SharedKernel(p, 300);
+  p.a_real = clamped;
+  const std::vector<double> expected = SharedKernel(p, 300);
+  for (size_t l = 0; l < 300; ++l) EXPECT_NEAR(kernel[l], expected[l], 1e-10);
+}
+
+TEST(SsmKernelTest, SharedKernelOfATinyStepHasNoCancellation) {
+  const float zero = 0, one[] = {1, 0}, log_step = -30, a = -1;
+  const SharedSsmParameters p = {.channels = 1,
+                                 .heads = 1,
+                                 .modes = 1,
+                                 .a_real = {&a, 1},
+                                 .a_imag = {&zero, 1},
+                                 .c = one,
+                                 .log_step = {&log_step, 1},
+                                 .d = {&zero, 1}};
+  const double expected = -std::expm1(-std::exp(-30.0));
+  EXPECT_NEAR(SharedKernel(p, 1)[0], expected, 1e-14 * expected);
 }
 
 TEST(SsmKernelTest, ShiftTapsAreTheImpulseResponse) {

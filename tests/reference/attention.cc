@@ -21,6 +21,14 @@ void Rotate(const AttentionShape& shape, Tensor inv_freq, int64_t position, doub
   }
 }
 
+// softmax of scores, in place.
+void Softmax(std::vector<double>& score) {
+  const double largest = *std::max_element(score.begin(), score.end());
+  double sum = 0;
+  for (double& p : score) sum += p = std::exp(p - largest);
+  for (double& p : score) p /= sum;
+}
+
 }  // namespace
 
 void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, AttentionPages& pages,
@@ -46,13 +54,39 @@ void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, Attenti
       for (int64_t e = 0; e < shape.head_dim; ++e) score[s] += q[e] * pages.k[row(s) + at + e];
       score[s] /= std::sqrt(static_cast<double>(shape.head_dim));
     }
-    const double largest = *std::max_element(score.begin(), score.end());
-    double sum = 0;
-    for (double& p : score) sum += p = std::exp(p - largest);
+    Softmax(score);
     for (int64_t e = 0; e < shape.head_dim; ++e) {
       double mean = 0;
-      for (int64_t s = 0; s <= position; ++s) mean += score[s] / sum * pages.v[row(s) + at + e];
+      for (int64_t s = 0; s <= position; ++s) mean += score[s] * pages.v[row(s) + at + e];
       At(o, 0, at + e) = mean;
+    }
+  }
+}
+
+void AttendAll(const AttentionShape& shape, Tensor qkv, Tensor mask, Tensor o) {
+  const int64_t d = shape.heads * shape.head_dim;
+  std::vector<int64_t> seen;
+  for (int64_t s = 0; s < mask.cols; ++s) {
+    if (IndexAt(mask, 0, s) != 0) seen.push_back(s);
+  }
+  if (seen.empty()) return Zero(o);
+  for (int64_t t = 0; t < qkv.rows; ++t) {
+    for (int64_t h = 0; h < shape.heads; ++h) {
+      const int64_t at = h * shape.head_dim;
+      std::vector<double> score(seen.size());
+      for (size_t i = 0; i < seen.size(); ++i) {
+        for (int64_t e = 0; e < shape.head_dim; ++e) {
+          score[i] += At(qkv, t, at + e) * At(qkv, seen[i], d + at + e);
+        }
+        score[i] /= std::sqrt(static_cast<double>(shape.head_dim));
+      }
+      Softmax(score);
+      for (int64_t e = 0; e < shape.head_dim; ++e) {
+        double mean = 0;
+        for (size_t i = 0; i < seen.size(); ++i)
+          mean += score[i] * At(qkv, seen[i], 2 * d + at + e);
+        At(o, t, at + e) = mean;
+      }
     }
   }
 }

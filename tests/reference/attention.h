@@ -1,4 +1,4 @@
-// Causal attention over paged key/value rows, one token at a time.
+// Attention: causal over paged key/value rows, one token at a time, and of all tokens to all.
 #ifndef HIPPODROME_TESTS_REFERENCE_ATTENTION_H_
 #define HIPPODROME_TESTS_REFERENCE_ATTENTION_H_
 
@@ -34,6 +34,10 @@ class AttentionPages final : public KeyValuePages {
 // qkv: [1, 3 d]; o: [1, d].
 void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, AttentionPages& pages,
                Tensor page_table, int64_t position, Tensor o);
+
+// Every token of one sequence attends to all with a mask of 1.  qkv: [T, 3 d]; mask: [1, T];
+// o: [T, d].
+void AttendAll(const AttentionShape& shape, Tensor qkv, Tensor mask, Tensor o);
 
 }  // namespace hippodrome::reference
 

@@ -10,6 +10,7 @@
 #include "tests/reference/h3_layer.h"
 #include "tests/reference/matrix.h"
 #include "tests/reference/sample.h"
+#include "tests/reference/shared_ssm.h"
 
 namespace hippodrome {
 namespace {
@@ -52,6 +53,12 @@ double Activate(double x, Epilogue::Activation activation) {
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case Epilogue::Activation::kGeluErf:
       return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Epilogue::Activation::kTanh:
+      return std::tanh(x);
+    case Epilogue::Activation::kRelu:
+      return std::max(x, 0.0);
+    case Epilogue::Activation::kSilu:
+      return x / (1 + std::exp(-x));
   }
   return x;
 }
@@ -122,14 +129,12 @@ class ReferenceBackend final : public Backend {
     return std::make_unique<reference::AttentionPages>(shape, pages, page_tokens);
   }
 
-  void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
-                 Tensor y) override {
+  void Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                 const AddedRows& positions, Tensor y) override {
     const Matrix& e = static_cast<const ReferenceLinear&>(table).w;
     ForEach(y, [&](int64_t, int64_t r, int64_t c) {
-      At(y, r, c) = e(IndexAt(ids, 0, r), c);
-      if (position_table.data != nullptr) {
-        At(y, r, c) += At(position_table, IndexAt(positions, 0, r), c);
-      }
+      const int32_t id = IndexAt(ids, 0, r);
+      At(y, r, c) = (id < 0 ? 0 : e(id, c)) + Added(types, r, c) + Added(positions, r, c);
     });
   }
 
@@ -157,6 +162,7 @@ class ReferenceBackend final : public Backend {
       }
       if (epilogue.bias.data != nullptr) sum += At(epilogue.bias, 0, c);
       sum = Activate(sum, epilogue.activation);
+      if (epilogue.gate.data != nullptr) sum *= At(epilogue.gate, r, c);
       if (epilogue.residual.data != nullptr) sum += At(epilogue.residual, r, c);
       At(y, r, c) = sum;
     });
@@ -208,6 +214,48 @@ class ReferenceBackend final : public Backend {
     }
   }
 
+  std::unique_ptr<LongConvWeights> PrepareLongConv(const SharedSsmParameters& parameters,
+                                                   int64_t longest, DType /*weights*/) override {
+    return std::make_unique<reference::SharedSsm>(parameters, longest);
+  }
+
+  void LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences, Direction direction,
+                Tensor y) override {
+    const int64_t tokens = u.rows / sequences;
+    for (int64_t b = 0; b < sequences; ++b) {
+      static_cast<const reference::SharedSsm&>(weights).Apply(u.Rows(b * tokens, tokens), direction,
+                                                              y.Rows(b * tokens, tokens));
+    }
+  }
+
+  void BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                              Tensor o) override {
+    for (int64_t b = 0; b < mask.rows; ++b) {
+      reference::AttendAll(shape, qkv.Rows(b * mask.cols, mask.cols), mask.Rows(b, 1),
+                           o.Rows(b * mask.cols, mask.cols));
+    }
+  }
+
+  void MeanPool(Tensor x, Tensor mask, Tensor y) override {
+    ForEach(y, [&](int64_t, int64_t b, int64_t c) {
+      double sum = 0;
+      double count = 0;
+      for (int64_t t = 0; t < mask.cols; ++t) {
+        if (IndexAt(mask, b, t) == 0) continue;
+        sum += At(x, b * mask.cols + t, c);
+        count += 1;
+      }
+      At(y, b, c) = count == 0 ? 0 : sum / count;
+    });
+  }
+
+  void GatherRows(Tensor x, Tensor rows, Tensor y) override {
+    ForEach(y, [&](int64_t, int64_t r, int64_t c) {
+      const int32_t row = IndexAt(rows, 0, r);
+      At(y, r, c) = row < 0 ? 0 : At(x, row, c);
+    });
+  }
+
   void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override {
     for (int64_t i = 0; i < logits.rows; ++i) {
       SamplingRow row;
@@ -218,6 +266,11 @@ class ReferenceBackend final : public Backend {
   }
 
  private:
+  static double Added(const AddedRows& added, int64_t row, int64_t col) {
+    if (added.table.data == nullptr || IndexAt(added.indices, 0, row) < 0) return 0;
+    return At(added.table, IndexAt(added.indices, 0, row), col);
+  }
+
   template <typename T>
   static OwnedTensor New(int64_t rows, int64_t cols, DType dtype) {
     auto memory = std::make_shared<std::vector<T>>(rows * cols);

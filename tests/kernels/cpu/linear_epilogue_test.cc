@@ -24,6 +24,12 @@ double Reference(Activation activation, double x) {
     }
     case Activation::kGeluErf:
       return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+    case Activation::kTanh:
+      return std::tanh(x);
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
     default:
       return x;
   }
@@ -36,6 +42,8 @@ float Activate(Activation activation, float x) {
                  .cols = 1,
                  .bias = nullptr,
                  .activation = activation,
+                 .gate = nullptr,
+                 .gate_stride = 0,
                  .residual = nullptr,
                  .residual_stride = 0,
                  .y = &y,
@@ -69,33 +77,101 @@ TEST_P(GeluTest, ExtremesAreSane) {
   EXPECT_TRUE(std::isnan(Activate(GetParam(), std::nanf(""))));
 }
 
-TEST(LinearEpilogueTest, AddsBiasThenActivatesThenAddsTheResidual) {
-  constexpr int64_t kRows = 3;
-  for (int64_t cols : {1, 15, 16, 17, 63, 64}) {
-    for (Activation activation : {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf}) {
-      const Values sums = RandomValues(kRows * kPanelColumns, 1);
-      const Values bias = RandomValues(cols, 2);
-      const Values residual = RandomValues(kRows * 70, 3);
-      Values y = residual;  // the residual may be the output
-      ApplyEpilogue({.sums = sums.data(),
-                     .rows = kRows,
-                     .cols = cols,
-                     .bias = bias.data(),
-                     .activation = activation,
-                     .residual = y.data(),
-                     .residual_stride = 70,
-                     .y = y.data(),
-                     .y_stride = 70});
-      for (int64_t i = 0; i < kRows * 70; ++i) {
-        const size_t at = static_cast<size_t>(i);
-        if (i % 70 >= cols) {
-          ASSERT_EQ(y[at], residual[at]) << "beyond the columns";
-          continue;
-        }
-        const size_t c = static_cast<size_t>(i % 70);
-        const float sum = sums[static_cast<size_t>(i / 70 * kPanelColumns) + c] + bias[c];
-        ASSERT_NEAR(y[at], Reference(activation, sum) + residual[at], 16 * kUnitRoundoff);
+// An exponential within 2 ulp and four roundings; below 0.35 a series in fewer of them.
+TEST(LinearEpilogueTest, TanhIsWithinAFewUlp) {
+  for (double x = -12; x < 12; x += 0.00037) {
+    const float input = static_cast<float>(x);
+    const double expected = std::tanh(double{input});
+    ASSERT_NEAR(Activate(Activation::kTanh, input), expected,
+                8 * kUnitRoundoff * std::abs(expected))
+        << "at " << input;
+  }
+  EXPECT_EQ(Activate(Activation::kTanh, 0.0f), 0.0f);
+  EXPECT_EQ(Activate(Activation::kTanh, -0x1p-100f), -0x1p-100f);
+  EXPECT_EQ(Activate(Activation::kTanh, 1e30f), 1.0f);
+  EXPECT_EQ(Activate(Activation::kTanh, -1e30f), -1.0f);
+  EXPECT_TRUE(std::isnan(Activate(Activation::kTanh, std::nanf(""))));
+}
+
+// Below -87 the exponential overflows and the result, below 1e-36, counts as zero.
+TEST(LinearEpilogueTest, SiluIsWithinAFewUlp) {
+  for (double x = -100; x < 30; x += 0.0037) {
+    const float input = static_cast<float>(x);
+    const double expected = Reference(Activation::kSilu, input);
+    ASSERT_NEAR(Activate(Activation::kSilu, input), expected,
+                8 * kUnitRoundoff * std::abs(expected) + 1e-36)
+        << "at " << input;
+  }
+  EXPECT_EQ(Activate(Activation::kSilu, 1e30f), 1e30f);
+  EXPECT_EQ(Activate(Activation::kSilu, -1e30f), 0.0f);
+  EXPECT_TRUE(std::isnan(Activate(Activation::kSilu, std::nanf(""))));
+}
+
+TEST(LinearEpilogueTest, ReluKeepsWhatIsPositive) {
+  EXPECT_EQ(Activate(Activation::kRelu, 1.5f), 1.5f);
+  EXPECT_EQ(Activate(Activation::kRelu, -1.5f), 0.0f);
+  EXPECT_EQ(Activate(Activation::kRelu, INFINITY), INFINITY);
+  EXPECT_TRUE(std::isnan(Activate(Activation::kRelu, std::nanf(""))));
+}
+
+constexpr int64_t kRows = 3;
+constexpr int64_t kStride = 70;
+
+// A tile of `cols` columns with everything that an epilogue can have, the gate or the residual in
+// the output's place.
+struct Tile {
+  explicit Tile(int64_t n_cols)
+      : cols(n_cols),
+        sums(RandomValues(kRows * kPanelColumns, 1)),
+        bias(RandomValues(cols, 2)),
+        gate(RandomValues(kRows * kStride, 3)),
+        residual(RandomValues(kRows * kStride, 4)) {}
+
+  Values Apply(Activation activation, bool has_gate, bool gate_is_output) const {
+    Values y = gate_is_output ? gate : residual;
+    ApplyEpilogue({.sums = sums.data(),
+                   .rows = kRows,
+                   .cols = cols,
+                   .bias = bias.data(),
+                   .activation = activation,
+                   .gate = !has_gate        ? nullptr
+                           : gate_is_output ? y.data()
+                                            : gate.data(),
+                   .gate_stride = kStride,
+                   .residual = gate_is_output ? residual.data() : y.data(),
+                   .residual_stride = kStride,
+                   .y = y.data(),
+                   .y_stride = kStride});
+    return y;
+  }
+
+  void Expect(Activation activation, bool has_gate, bool gate_is_output) const {
+    const Values y = Apply(activation, has_gate, gate_is_output);
+    for (int64_t i = 0; i < kRows * kStride; ++i) {
+      const size_t at = static_cast<size_t>(i);
+      if (i % kStride >= cols) {
+        ASSERT_EQ(y[at], (gate_is_output ? gate : residual)[at]) << "beyond the columns";
+        continue;
       }
+      const size_t c = static_cast<size_t>(i % kStride);
+      const float sum = sums[static_cast<size_t>(i / kStride * kPanelColumns) + c] + bias[c];
+      const double factor = has_gate ? gate[at] : 1;
+      ASSERT_NEAR(y[at], Reference(activation, sum) * factor + residual[at], 16 * kUnitRoundoff);
+    }
+  }
+
+  int64_t cols;
+  Values sums, bias, gate, residual;
+};
+
+TEST(LinearEpilogueTest, AddsBiasActivatesGatesAndAddsTheResidual) {
+  for (int64_t cols : {1, 15, 16, 17, 63, 64}) {
+    const Tile tile(cols);
+    for (Activation activation : {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf,
+                                  Activation::kTanh, Activation::kRelu, Activation::kSilu}) {
+      tile.Expect(activation, /*has_gate=*/false, /*gate_is_output=*/false);
+      tile.Expect(activation, /*has_gate=*/true, /*gate_is_output=*/false);
+      tile.Expect(activation, /*has_gate=*/true, /*gate_is_output=*/true);
     }
   }
 }

@@ -132,5 +132,29 @@ TEST_P(LinearTest, NaNStaysInItsRow) {
   for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 70 == 3);
 }
 
+// What a tile does is tested with the epilogue: here its operands must be those of the tile's rows
+// and columns.
+TEST_P(LinearTest, GatesInPlaceAndAddsTheResidual) {
+  ThreadPool pool(3);
+  const Problem p = MakeProblem(70, 33, 130);
+  const Values product = Multiply(pool, p, dtype(), kernel());
+  const Values bias = RandomValues(p.out, 3);
+  const Values gate = RandomValues(p.rows * p.out, 4);
+  const Values residual = RandomValues(p.rows * p.out, 5);
+  const StridedMatrix x(p.rows, p.in, 1, p.x);
+  const StridedMatrix bias_row(1, p.out, 0, bias);
+  const StridedMatrix residual_rows(p.rows, p.out, 5, residual);
+  const StridedMatrix y(p.rows, p.out, 3, gate);
+  const Epilogue epilogue = {
+      .bias = bias_row.view(), .gate = y.view(), .residual = residual_rows.view()};
+  Linear(pool, x.view(), *Pack(pool, p.w, p.out, p.in, dtype()), epilogue, y.view(), kernel());
+  const Values values = y.values();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double sum = double{product[i]} + bias[i % static_cast<size_t>(p.out)];
+    const double magnitude = std::abs(sum * gate[i]) + std::abs(residual[i]);
+    ASSERT_NEAR(values[i], sum * gate[i] + residual[i], Gamma(3) * magnitude) << i;
+  }
+}
+
 }  // namespace
 }  // namespace hippodrome::cpu

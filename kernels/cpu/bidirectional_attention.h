@@ -1,0 +1,16 @@
+// Multi-head attention of every token to every unmasked token of its sequence.
+#ifndef HIPPODROME_KERNELS_CPU_BIDIRECTIONAL_ATTENTION_H_
+#define HIPPODROME_KERNELS_CPU_BIDIRECTIONAL_ATTENTION_H_
+
+#include "kernels/backend.h"
+#include "kernels/cpu/thread_pool.h"
+
+namespace hippodrome::cpu {
+
+// The contract of Backend::BidirectionalAttention.
+void BidirectionalAttention(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Tensor mask,
+                            Tensor o);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_BIDIRECTIONAL_ATTENTION_H_

@@ -1,0 +1,58 @@
+#include "kernels/cpu/long_conv_weights.h"
+
+#include <algorithm>
+#include <cassert>
+#include <complex>
+
+#include "kernels/cpu/toeplitz.h"
+#include "kernels/ssm_kernel.h"
+
+namespace hippodrome::cpu {
+
+SharedKernels::SharedKernels(const SharedSsmParameters& parameters, int64_t longest)
+    : channels_(parameters.channels), heads_(parameters.heads), longest_(longest) {
+  assert(heads_ > 0 && channels_ % heads_ == 0 && longest > 0);
+  const std::vector<double> kernels = SharedKernel(parameters, longest);
+  taps_.resize(static_cast<size_t>(heads_ * TapsOfHead()));
+  for (int64_t h = 0; h < heads_; ++h) {
+    const double* kernel = kernels.data() + h * longest;
+    float* first = taps_.data() + h * TapsOfHead();
+    for (int64_t l = 0; l < longest; ++l) {
+      const double skip = l == 0 ? double{parameters.d[static_cast<size_t>(h)]} : 0;
+      first[longest - 1 - l] = static_cast<float>(kernel[l] + skip);
+    }
+  }
+}
+
+int64_t SharedKernels::TapsOfHead() const { return longest_ + kZeroTaps; }
+
+const float* SharedKernels::Taps(int64_t head) const {
+  return taps_.data() + head * TapsOfHead() + longest_ - 1;
+}
+
+const float* SharedKernels::Spectra(const FftPlan& plan) const {
+  std::vector<float>& spectra = spectra_[plan.length()];
+  if (!spectra.empty()) return spectra.data();
+  spectra.reserve(static_cast<size_t>(heads_ * 2 * plan.length()));
+  const int64_t points = std::min(longest_, plan.length());
+  std::vector<double> kernel(static_cast<size_t>(points));
+  std::vector<std::complex<double>> spectrum(static_cast<size_t>(plan.length()));
+  for (int64_t h = 0; h < heads_; ++h) {
+    const float* taps = Taps(h);
+    for (int64_t l = 0; l < points; ++l) kernel[static_cast<size_t>(l)] = double{taps[-l]};
+    plan.Spectrum(kernel.data(), points, spectrum.data());
+    for (const std::complex<double>& value : spectrum) {
+      spectra.push_back(static_cast<float>(value.real()));
+      spectra.push_back(static_cast<float>(value.imag()));
+    }
+  }
+  return spectra.data();
+}
+
+int64_t SharedKernels::bytes() const {
+  size_t floats = taps_.size();
+  for (const auto& [length, spectra] : spectra_) floats += spectra.size();
+  return static_cast<int64_t>(floats * sizeof(float));
+}
+
+}  // namespace hippodrome::cpu

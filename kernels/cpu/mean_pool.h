@@ -1,0 +1,15 @@
+// The mean of a sequence's unmasked rows.
+#ifndef HIPPODROME_KERNELS_CPU_MEAN_POOL_H_
+#define HIPPODROME_KERNELS_CPU_MEAN_POOL_H_
+
+#include "kernels/cpu/thread_pool.h"
+#include "kernels/tensor.h"
+
+namespace hippodrome::cpu {
+
+// The contract of Backend::MeanPool.
+void MeanPool(ThreadPool& pool, Tensor x, Tensor mask, Tensor y);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_MEAN_POOL_H_
