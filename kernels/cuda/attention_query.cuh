@@ -198,13 +198,14 @@ __device__ inline BlockSoftmax AttendKeys(const AttentionView<T>& view, const Qu
   return MergeGroups(softmax, view.head_dim);
 }
 
-// Calls launch(RowLayout) with the layout for rows of head_dim elements of type T.
+// Calls launch(RowLayout) with the layout for rows of head_dim elements of type T, which start at
+// multiples of 16 bytes if `aligned`.
 // REQUIRES: head_dim <= 256.
 template <typename T, typename Launcher>
-void WithLayout(int64_t head_dim, Launcher launch) {
+void WithLayout(int64_t head_dim, bool aligned, Launcher launch) {
   assert(head_dim <= 8 * kWarp);
   constexpr int kCount = kVector<T>;
-  if (head_dim % kCount != 0 || head_dim > 128) {
+  if (!aligned || head_dim % kCount != 0 || head_dim > 128) {
     launch(RowLayout<kWarp, 8, false>());
   } else if (head_dim > 64) {
     launch(RowLayout<128 / kCount, kCount, true>());

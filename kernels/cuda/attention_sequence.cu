@@ -12,16 +12,6 @@ namespace {
 
 constexpr const char* kName = "attention_sequence";
 
-// Whether rows of heads can be read in units of 16 bytes.
-template <typename T>
-bool IsAligned(const AttentionView<T>& view) {
-  constexpr int kBytes = 16;
-  return view.head_dim % kVector<T> == 0 && view.rotary.half % kVector<T> == 0 &&
-         view.qkv_stride % kVector<T> == 0 && view.o_stride % kVector<T> == 0 &&
-         reinterpret_cast<uintptr_t>(view.qkv) % kBytes == 0 &&
-         reinterpret_cast<uintptr_t>(view.o) % kBytes == 0;
-}
-
 template <typename T>
 void StoreRows(Device& device, const SequenceView<T>& s, int64_t rows) {
   const Grid grid = {.blocks = dim3(static_cast<unsigned>(rows)), .threads = dim3(kStoreThreads)};
@@ -46,34 +36,14 @@ void LaunchTiles(Device& device, const SequenceView<BF16>& s, int64_t sequences,
 // False if there are no tiles for the shape.
 bool AttendByTiles(Device& device, const SequenceView<BF16>& s, int64_t sequences, float scale) {
   if (!IsAligned(s.view) || s.view.page_tokens != kTileKeys) return false;
-  switch (s.view.head_dim) {
-    case 16:
-      LaunchTiles<16>(device, s, sequences, scale);
-      return true;
-    case 32:
-      LaunchTiles<32>(device, s, sequences, scale);
-      return true;
-    case 64:
-      LaunchTiles<64>(device, s, sequences, scale);
-      return true;
-    case 80:
-      LaunchTiles<80>(device, s, sequences, scale);
-      return true;
-    case 96:
-      LaunchTiles<96>(device, s, sequences, scale);
-      return true;
-    case 128:
-      LaunchTiles<128>(device, s, sequences, scale);
-      return true;
-    default:
-      return false;
-  }
+  return WithTiles(s.view.head_dim,
+                   [&](auto dim) { LaunchTiles<dim>(device, s, sequences, scale); });
 }
 bool AttendByTiles(Device&, const SequenceView<float>&, int64_t, float) { return false; }
 
 template <typename T>
 void AttendByRows(Device& device, const SequenceView<T>& s, int64_t rows, float scale) {
-  WithLayout<T>(s.view.head_dim, [&]<typename Layout>(Layout) {
+  WithLayout<T>(s.view.head_dim, /*aligned=*/true, [&]<typename Layout>(Layout) {
     const Grid grid = {
         .blocks = dim3(static_cast<unsigned>(rows), static_cast<unsigned>(s.view.heads)),
         .threads = dim3(kQueryThreads),

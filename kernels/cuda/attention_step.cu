@@ -47,7 +47,7 @@ void Attend(Device& device, const AttentionStepCall& call) {
   const StepView<T> s = CutIntoParts<T>(device, call);
   const auto rows = static_cast<unsigned>(call.qkv.rows);
   const auto heads = static_cast<unsigned>(call.shape.heads);
-  WithLayout<T>(call.shape.head_dim, [&]<typename Layout>(Layout) {
+  WithLayout<T>(call.shape.head_dim, /*aligned=*/true, [&]<typename Layout>(Layout) {
     const Grid grid = {.blocks = dim3(rows, heads, static_cast<unsigned>(s.parts)),
                        .threads = dim3(kQueryThreads),
                        .shared_bytes = QueryShared(call.shape.head_dim)};

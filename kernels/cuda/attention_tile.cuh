@@ -3,6 +3,8 @@
 #ifndef HIPPODROME_KERNELS_CUDA_ATTENTION_TILE_CUH_
 #define HIPPODROME_KERNELS_CUDA_ATTENTION_TILE_CUH_
 
+#include <type_traits>
+
 #include "kernels/cuda/mma.cuh"
 
 namespace hippodrome::cuda {
@@ -43,7 +45,40 @@ struct TileSums {
       }
     }
   }
+
+  // Sets the sums of probabilities.
+  __device__ void Fill(float probability) {
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) sum[i][0] = sum[i][1] = probability;
+  }
 };
+
+// Calls launch(head_dim as an integral_constant); false if there are no tiles for it.
+template <typename Launcher>
+bool WithTiles(int head_dim, const Launcher& launch) {
+  switch (head_dim) {
+    case 16:
+      launch(std::integral_constant<int, 16>());
+      return true;
+    case 32:
+      launch(std::integral_constant<int, 32>());
+      return true;
+    case 64:
+      launch(std::integral_constant<int, 64>());
+      return true;
+    case 80:
+      launch(std::integral_constant<int, 80>());
+      return true;
+    case 96:
+      launch(std::integral_constant<int, 96>());
+      return true;
+    case 128:
+      launch(std::integral_constant<int, 128>());
+      return true;
+    default:
+      return false;
+  }
+}
 
 // scores = q k^T.  q: the warp's queries, k: the tile's keys, rows of kTileStride.
 template <int kHeadDim>

@@ -64,6 +64,16 @@ AttentionView<T> MakeView(const Call& call) {
           .page_tokens = static_cast<int>(call.pages.page_tokens())};
 }
 
+// Whether rows of heads can be read in units of 16 bytes.
+template <typename T>
+bool IsAligned(const AttentionView<T>& view) {
+  constexpr int kBytes = 16;
+  return view.head_dim % kVector<T> == 0 && view.rotary.half % kVector<T> == 0 &&
+         view.qkv_stride % kVector<T> == 0 && view.o_stride % kVector<T> == 0 &&
+         reinterpret_cast<uintptr_t>(view.qkv) % kBytes == 0 &&
+         reinterpret_cast<uintptr_t>(view.o) % kBytes == 0;
+}
+
 // Of the scores q k: 1 / sqrt(head_dim), and log2(e), so that exponentials are powers of two.
 inline float ScoreScale(int64_t head_dim) {
   return static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(head_dim)));

@@ -33,6 +33,8 @@ class CudaBackend final : public Backend {
   std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
                                             DType dtype) override;
   std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override;
+  std::unique_ptr<LongConvWeights> PrepareLongConv(const SharedSsmParameters& parameters,
+                                                   int64_t longest, DType weights) override;
 
   std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
   void ResetSlot(H3State& state, int64_t slot) override;
@@ -42,8 +44,8 @@ class CudaBackend final : public Backend {
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
                                                   int64_t page_tokens, DType weights) override;
 
-  void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
-                 Tensor y) override;
+  void Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                 const AddedRows& positions, Tensor y) override;
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
   void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
@@ -55,6 +57,12 @@ class CudaBackend final : public Backend {
                          Tensor o) override;
   void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
                      Tensor page_tables, Tensor positions, Tensor o) override;
+  void LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences, Direction direction,
+                Tensor y) override;
+  void BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                              Tensor o) override;
+  void MeanPool(Tensor x, Tensor mask, Tensor y) override;
+  void GatherRows(Tensor x, Tensor rows, Tensor y) override;
   void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
 
   // The first time, runs `work`, so that scratch memory is there and algorithms are chosen; the

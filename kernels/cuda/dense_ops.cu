@@ -70,9 +70,9 @@ std::unique_ptr<KeyValuePages> CudaBackend::NewKeyValuePages(const AttentionShap
                                            ActivationsBeside(weights));
 }
 
-void CudaBackend::Embedding(const LinearWeights& table, Tensor position_table, Tensor ids,
-                            Tensor positions, Tensor y) {
-  cuda::Embedding(device_, Packed(table), position_table, ids, positions, y);
+void CudaBackend::Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                            const AddedRows& positions, Tensor y) {
+  cuda::Embedding(device_, Packed(table), ids, types, positions, y);
 }
 
 void CudaBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) {

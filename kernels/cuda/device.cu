@@ -57,8 +57,6 @@ Device::Device(int index) {
   ThrowIfFailed(cudaSetDevice(index), "select device");
   multiprocessors_ = Attribute(cudaDevAttrMultiProcessorCount, index);
   shared_bytes_ = static_cast<size_t>(Attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
-  architecture_ = 10 * Attribute(cudaDevAttrComputeCapabilityMajor, index) +
-                  Attribute(cudaDevAttrComputeCapabilityMinor, index);
   ThrowIfFailed(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "create stream");
 }
 

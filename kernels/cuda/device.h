@@ -18,7 +18,7 @@ namespace hippodrome::cuda {
 
 // What a piece of scratch memory is for: uses that are live at the same time have names of their
 // own.
-enum class ScratchUse : uint8_t { kMatmul, kAttentionParts, kSampling };
+enum class ScratchUse : uint8_t { kMatmul, kMatmulSums, kAttentionParts, kSampling };
 
 // All work goes to one stream, in order. Not thread-safe.
 class Device {
@@ -33,8 +33,6 @@ class Device {
   int multiprocessors() const { return multiprocessors_; }
   // Dynamic shared memory that a block may ask for.
   size_t shared_bytes() const { return shared_bytes_; }
-  // Major and minor compute capability: 80, 90.
-  int architecture() const { return architecture_; }
 
   // Device memory of at least `bytes`, not cleared, valid until the next call for the same use. It
   // keeps its address while it is large enough, and what a recorded step may still read is never
@@ -56,7 +54,6 @@ class Device {
   cudaStream_t stream_ = nullptr;
   int multiprocessors_ = 0;
   size_t shared_bytes_ = 0;
-  int architecture_ = 0;
   std::string failure_;
   std::map<ScratchUse, Block> scratch_;
   std::vector<std::shared_ptr<void>> outgrown_;

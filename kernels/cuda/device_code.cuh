@@ -91,6 +91,13 @@ __device__ inline void Prefetch(const void* address) {
 #endif
 }
 
+// x, but the compiler does not know it: what was computed from x is computed again instead of being
+// kept in registers.
+__device__ inline int Forget(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
 // Over all lanes, in a fixed order; every lane gets the result.
 __device__ inline float WarpSum(float x) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) x += __shfl_xor_sync(kAllLanes, x, mask);

@@ -6,10 +6,9 @@
 
 namespace hippodrome::cuda {
 
-// The contract of Backend::Embedding, with y and position_table f32. A negative position is that of
-// an inert row and adds nothing.
-void Embedding(Device& device, const PackedWeights& table, Tensor position_table, Tensor ids,
-               Tensor positions, Tensor y);
+// The contract of Backend::Embedding, with y and the added tables f32.
+void Embedding(Device& device, const PackedWeights& table, Tensor ids, const AddedRows& types,
+               const AddedRows& positions, Tensor y);
 
 }  // namespace hippodrome::cuda
 

@@ -25,13 +25,6 @@ __host__ __device__ constexpr int FftAddress(int i) { return i + i / kFftValues;
 template <int kPoints>
 inline constexpr int kFftShared = FftAddress(kPoints);
 
-// x, but the compiler does not know it: what was computed from x is computed again instead of being
-// kept in registers, which the points need.
-__device__ inline int Forget(int x) {
-  asm volatile("" : "+r"(x));
-  return x;
-}
-
 template <int kPoints>
 class BlockFft {
  public:

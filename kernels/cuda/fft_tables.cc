@@ -29,6 +29,14 @@ std::vector<std::complex<float>> FftTwiddles(int points) {
   return table;
 }
 
+std::vector<std::complex<float>> RightAngleTurns(int points) {
+  std::vector<std::complex<float>> turns;
+  for (int t = 0; t < points / kFftValues; ++t) {
+    turns.emplace_back(std::polar(1.0, std::numbers::pi * t / (2.0 * points)));
+  }
+  return turns;
+}
+
 std::vector<std::complex<double>> DoubleTransform(std::span<const std::complex<double>> z) {
   const size_t size = z.size();
   assert(std::has_single_bit(size));

@@ -55,6 +55,9 @@ constexpr int FftTwiddleCount(int points) {
 // [M](W^p, W^2p), [M](W^3p, W^4p), [M](W^8p, W^12p).
 std::vector<std::complex<float>> FftTwiddles(int points);
 
+// exp(i pi t / 2L) for t < L / 16, L = points: the weights of right_angle.cuh.
+std::vector<std::complex<float>> RightAngleTurns(int points);
+
 // Z_f = sum_t z_t exp(-2 pi i t f / size), in double and in natural order. REQUIRES: a power of
 // two.
 std::vector<std::complex<double>> DoubleTransform(std::span<const std::complex<double>> z);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <numbers>
 #include <vector>
 
 #include "kernels/cuda/h3_sequence.h"
@@ -16,20 +15,11 @@ namespace {
 constexpr int kShortestTransform = 256;
 static_assert(kShortestTransform % kSpectrumThreads == 0 && kMostModes <= kSpectrumModes);
 
-// exp(i pi t / 2L), t < L / 16.
-std::vector<std::complex<float>> Turns(int points) {
-  std::vector<std::complex<float>> turns;
-  for (int t = 0; t < points / kFftValues; ++t) {
-    turns.emplace_back(std::polar(1.0, std::numbers::pi * t / (2.0 * points)));
-  }
-  return turns;
-}
-
 // What the kernel reads beside the layer, in one piece of memory: [heads, points] spectra, then
 // twiddles, then turns.
 std::shared_ptr<void> MakeSpectra(Device& device, const H3View& layer, int points) {
   std::vector<std::complex<float>> tables = FftTwiddles(points);
-  const std::vector<std::complex<float>> turns = Turns(points);
+  const std::vector<std::complex<float>> turns = RightAngleTurns(points);
   tables.insert(tables.end(), turns.begin(), turns.end());
   const size_t values = static_cast<size_t>(layer.heads) * static_cast<size_t>(points);
   std::shared_ptr<void> memory = AllocateZeroed(device, (values + tables.size()) * sizeof(float2));
@@ -60,9 +50,9 @@ void Start(Device& device, const H3SequenceCall& call) {
       .o_stride = call.o.stride,
       .slots = static_cast<const int32_t*>(call.slots.data),
       .tokens = static_cast<int32_t>(call.tokens()),
-      .spectra = reinterpret_cast<const float4*>(spectra),
-      .twiddles = reinterpret_cast<const float4*>(twiddles),
-      .turns = twiddles + FftTwiddleCount(kPoints),
+      .tables = {.spectra = reinterpret_cast<const float4*>(spectra),
+                 .twiddles = reinterpret_cast<const float4*>(twiddles),
+                 .turns = twiddles + FftTwiddleCount(kPoints)},
   };
   const int blocks = (layer.d_model + Block::kChannels - 1) / Block::kChannels;
   Launch(device, "h3_fft", H3FftKernel<T, kPoints>,
@@ -81,16 +71,26 @@ void StartShortest(Device& device, const H3SequenceCall& call) {
   Start<T, kPoints>(device, call);
 }
 
+// Of the block of that transform.
+template <int kPoints = kShortestTransform>
+size_t SharedBytes(int64_t tokens) {
+  if constexpr (kPoints < kLongestBlockTransform) {
+    if (tokens > kPoints) return SharedBytes<2 * kPoints>(tokens);
+  }
+  return H3FftBlock<kPoints>::kSharedBytes;
+}
+
 }  // namespace
 
-bool CanTransform(const H3Constants& constants, int64_t start, int64_t tokens) {
+bool CanTransform(const H3Constants& constants, int64_t start, int64_t tokens,
+                  size_t shared_bytes) {
   const H3View& layer = constants.view();
   return layer.head_dim == 1 && layer.taps <= kMostTaps && layer.modes <= kMostModes &&
-         start == 0 && tokens <= kLongestBlockTransform;
+         start == 0 && tokens <= kLongestBlockTransform && SharedBytes(tokens) <= shared_bytes;
 }
 
 void H3Fft(Device& device, const H3SequenceCall& call) {
-  assert(CanTransform(call.constants, call.start, call.tokens()));
+  assert(CanTransform(call.constants, call.start, call.tokens(), device.shared_bytes()));
   assert(call.qkv.cols == 3 * int64_t{call.constants.view().d_model});
   if (call.constants.activations() == DType::kBF16) {
     StartShortest<BF16>(device, call);

@@ -3,8 +3,8 @@
 #ifndef HIPPODROME_KERNELS_CUDA_H3_FFT_ROWS_CUH_
 #define HIPPODROME_KERNELS_CUDA_H3_FFT_ROWS_CUH_
 
-#include "kernels/cuda/fft_block.cuh"
 #include "kernels/cuda/h3_state.h"
+#include "kernels/cuda/right_angle.cuh"
 
 namespace hippodrome::cuda {
 
@@ -22,9 +22,7 @@ struct H3FftArguments {
   int64_t o_stride;
   const int32_t* slots;
   int32_t tokens;
-  const float4* spectra;
-  const float4* twiddles;
-  const float2* turns;  // exp(i pi t / 2L), t < L / 16
+  RightAngleTables tables;  // spectra of the heads
 };
 
 // A block transforms several neighbouring channels, so that what it reads of a token is long.

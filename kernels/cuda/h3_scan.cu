@@ -41,12 +41,15 @@ void Scan(Device& device, const H3SequenceCall& call) {
 
 }  // namespace
 
-bool CanScan(const H3Constants& constants) {
-  return constants.view().head_dim == 1 && constants.view().taps <= kHistory;
+bool CanScan(const H3Constants& constants, size_t shared_bytes) {
+  const size_t needed = constants.activations() == DType::kBF16 ? sizeof(ScanShared<BF16>)
+                                                                : sizeof(ScanShared<float>);
+  return constants.view().head_dim == 1 && constants.view().taps <= kHistory &&
+         needed <= shared_bytes;
 }
 
 void H3Scan(Device& device, const H3SequenceCall& call) {
-  assert(CanScan(call.constants));
+  assert(CanScan(call.constants, device.shared_bytes()));
   assert(call.qkv.cols == 3 * int64_t{call.constants.view().d_model});
   if (call.constants.activations() == DType::kBF16) {
     Scan<BF16>(device, call);

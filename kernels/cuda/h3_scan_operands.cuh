@@ -7,7 +7,7 @@
 #ifndef HIPPODROME_KERNELS_CUDA_H3_SCAN_OPERANDS_CUH_
 #define HIPPODROME_KERNELS_CUDA_H3_SCAN_OPERANDS_CUH_
 
-#include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/split_bf16.cuh"
 
 namespace hippodrome::cuda {
 
@@ -26,16 +26,6 @@ struct ScanTerms<float> {
   static constexpr int kTaps = 3;
 };
 
-// (low, high) as pairs of terms, the largest first.
-template <int kTerms>
-__device__ inline void SplitBF16(float low, float high, uint32_t (&terms)[kTerms]) {
-#pragma unroll
-  for (int i = 0; i < kTerms; ++i) {
-    terms[i] = PackBF16(low, high);
-    low -= __uint_as_float(terms[i] << 16);
-    high -= __uint_as_float(terms[i] & 0xffff0000u);
-  }
-}
 __device__ inline void SplitState(float low, float high, uint32_t (&terms)[1]) {
   terms[0] = PackF16(low, high);
 }
@@ -55,23 +45,13 @@ __device__ inline void LoadInputs(const float* from, uint32_t (&pairs)[2][3]) {
   SplitBF16(x.z, x.w, pairs[1]);
 }
 
-// d += a b, without the products of terms that are below the last one.
-template <int kA, int kB>
-__device__ inline void MultiplyInputs(float (&d)[4], const uint32_t (&a)[kA][4],
-                                      const uint32_t (&b)[kB][2]) {
-#pragma unroll
-  for (int i = 0; i < kA; ++i) {
-#pragma unroll
-    for (int j = 0; i + j < kB; ++j) MmaBF16(d, a[i], b[j]);
-  }
-}
 __device__ inline void MultiplyStates(float (&d)[4], const uint32_t (&a)[1][4],
                                       const uint32_t (&b)[1][2]) {
   MmaF16(d, a[0], b[0]);
 }
 __device__ inline void MultiplyStates(float (&d)[4], const uint32_t (&a)[3][4],
                                       const uint32_t (&b)[3][2]) {
-  MultiplyInputs(d, a, b);
+  MultiplyTerms(d, a, b);
 }
 
 // The power of two that brings x >= 0 into [1, 2), if that is neither huge nor tiny.

@@ -88,7 +88,7 @@ class ChannelScan {
             b[term][0] = words[j + 1].terms[term];
             b[term][1] = words[j].terms[term];
           }
-          MultiplyInputs(ks[m][j], a, b);
+          MultiplyTerms(ks[m][j], a, b);
         }
       }
     }

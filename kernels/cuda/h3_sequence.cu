@@ -26,8 +26,9 @@ void H3Sequence(Device& device, const H3SequenceCall& call) {
   assert(call.tokens() >= 1 && call.qkv.rows == call.sequences() * call.tokens());
   assert(call.o.rows == call.qkv.rows && call.o.cols == call.constants.view().d_model);
   if (call.state.looks_ahead()) H3Settle(device, call);
-  switch (Fastest(call.constants.activations(), CanScan(call.constants),
-                  CanTransform(call.constants, call.start, call.tokens()))) {
+  const size_t shared_bytes = device.shared_bytes();
+  switch (Fastest(call.constants.activations(), CanScan(call.constants, shared_bytes),
+                  CanTransform(call.constants, call.start, call.tokens(), shared_bytes))) {
     case Method::kScan:
       return H3Scan(device, call);
     case Method::kTransform:

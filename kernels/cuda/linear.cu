@@ -11,19 +11,6 @@ unsigned Blocks(int64_t size, int64_t per_block) {
   return static_cast<unsigned>((size + per_block - 1) / per_block);
 }
 
-template <typename Y>
-EpilogueArguments<Y> StepEpilogue(const Epilogue& epilogue, const Tensor& y) {
-  const auto row = [](const Tensor& tensor) {
-    return tensor.data == nullptr ? nullptr : DeviceRow<Y>(tensor, 0);
-  };
-  return {.bias = row(epilogue.bias),
-          .activation = epilogue.activation,
-          .residual = row(epilogue.residual),
-          .residual_stride = epilogue.residual.stride,
-          .y = DeviceRow<Y>(y, 0),
-          .y_stride = y.stride};
-}
-
 template <typename X, typename W, typename Y, int kTiles, bool kAligned>
 void LaunchStep(Device& device, const LinearStepArguments<X, W, Y>& arguments) {
   Launch(device, "linear_step", LinearStepKernel<X, W, Y, kTiles, kAligned>,
@@ -43,7 +30,7 @@ void Step(Device& device, const LinearCall& call) {
       .rows = call.x.rows,
       .in = static_cast<int>(call.w.in()),
       .out = static_cast<int>(call.w.out()),
-      .epilogue = StepEpilogue<Y>(call.epilogue, call.y)};
+      .epilogue = MakeEpilogue<Y>(call.epilogue, call.y)};
   if (!RowsAreAligned(call.x, kPiece<W>)) {  // of as many columns as W
     return LaunchStep<X, W, Y, 1, false>(device, arguments);
   }

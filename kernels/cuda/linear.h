@@ -9,7 +9,8 @@
 namespace hippodrome::cuda {
 
 // y = epilogue(x W^T). Types of x, W and y: f32, f32, f32; f32, bf16, f32, where x is rounded to
-// bf16; bf16, bf16 and either. Bias and residual are of y's type.
+// bf16; bf16, bf16 and either. Bias, gate and residual are of
+// y's type.
 struct LinearCall {
   Tensor x;  // [rows, in]
   const PackedWeights& w;

@@ -208,8 +208,8 @@ __global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<X, kTiles>))
   const int row = thread / kColumns;
   const int column = thread % kColumns;
   const bool stores = row < block.rows && column < block.columns;
-  Addends addends = {};
-  if (stores) addends = LoadAddends(a.epilogue, first_row + row, first_column + column);
+  EpilogueValues values = {};
+  if (stores) values = LoadEpilogue(a.epilogue, first_row + row, first_column + column);
 
   const int warp = thread / kWarp;
   MultiplyShare<kTiles, kAligned>(block, warp, thread % kWarp, sums + warp * kTiles * kTileSums);
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<X, kTiles>))
       sums + column / kTileColumns * kTileSums + row * kTileColumns + column % kTileColumns;
   float sum = 0;
   for (int i = 0; i < kStepWarps; ++i) sum += from[i * kTiles * kTileSums];
-  Store(a.epilogue, sum, addends, first_row + row, first_column + column);
+  Store(a.epilogue, sum, values, first_row + row, first_column + column);
 }
 
 }  // namespace hippodrome::cuda

@@ -6,7 +6,7 @@
 #include <map>
 #include <span>
 
-#include "kernels/cuda/linear_bias.h"
+#include "kernels/cuda/linear_finish.h"
 #include "kernels/cuda/matmul_plan.h"
 
 namespace hippodrome::cuda {
@@ -44,6 +44,18 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+// Sums that wait to be finished, at a time: less than the L2 cache of an A100 (40 MB) holds. Their
+// rows are a multiple of those of every tile.
+constexpr int64_t kSumsBytes = 24 << 20;
+constexpr int64_t kSumsRows = 256;
+
+// The epilogue of some rows.
+Epilogue RowsOf(Epilogue epilogue, int64_t begin, int64_t count) {
+  if (epilogue.gate.data != nullptr) epilogue.gate = epilogue.gate.Rows(begin, count);
+  if (epilogue.residual.data != nullptr) epilogue.residual = epilogue.residual.Rows(begin, count);
+  return epilogue;
+}
+
 // Where one run reads and writes.
 struct Operands {
   const void* w;
@@ -65,25 +77,42 @@ class CublasLt final : public MatmulLibrary {
 
   bool Linear(Device& device, const LinearCall& call) override {
     if (!IsLibraryProduct(call)) return false;
+    if (IsLibraryEpilogue(call.epilogue) && Multiply(device, call)) return true;
+    MultiplyThenFinish(device, call);
+    return true;
+  }
+
+ private:
+  // False, and nothing is done, where the library refuses.
+  bool Multiply(Device& device, const LinearCall& call) {
     const Product product = DescribeProduct(call);
     MatmulPlan& plan = FindPlan(device, call, product);
     plan.usable = plan.usable && (!product.has_bias || SetBias(call.epilogue.bias.data, plan)) &&
                   Run(device, product, plan, OperandsOf(call));
-    return plan.usable || LinearThenBias(device, call);
+    return plan.usable;
   }
 
- private:
-  // For a library that does not add this type of bias.
-  bool LinearThenBias(Device& device, const LinearCall& call) {
-    Epilogue epilogue = call.epilogue;
-    if (epilogue.bias.data == nullptr || call.y.dtype != DType::kF32 ||
-        epilogue.activation != Epilogue::Activation::kNone) {
-      return false;
+  // The sums stay f32 on their way, so that y is rounded once; so few rows at a time that they stay
+  // in the cache.
+  void MultiplyThenFinish(Device& device, const LinearCall& call) {
+    const int64_t most =
+        std::max(kSumsBytes / (call.y.cols * int64_t{sizeof(float)} * kSumsRows), int64_t{1}) *
+        kSumsRows;
+    void* scratch = device.Scratch(ScratchUse::kMatmulSums,
+                                   static_cast<size_t>(most * call.y.cols) * sizeof(float));
+    for (int64_t begin = 0; begin < call.x.rows; begin += most) {
+      const int64_t rows = std::min(most, call.x.rows - begin);
+      const Epilogue epilogue = RowsOf(call.epilogue, begin, rows);
+      const LinearCall part = {call.x.Rows(begin, rows), call.w, epilogue,
+                               call.y.Rows(begin, rows)};
+      const Tensor sums = {scratch, DType::kF32, rows, call.y.cols, call.y.cols};
+      const Epilogue none;
+      if (Multiply(device, {part.x, call.w, none, sums})) {
+        FinishLinear(device, sums, epilogue, part.y);
+      } else {
+        LinearStep(device, part);
+      }
     }
-    epilogue.bias = {};
-    if (!Linear(device, {call.x, call.w, epilogue, call.y})) return false;
-    AddBias(device, call.epilogue.bias, call.y);
-    return true;
   }
 
   MatmulPlan& FindPlan(Device& device, const LinearCall& call, const Product& product) {

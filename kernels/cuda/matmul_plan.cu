@@ -39,14 +39,16 @@ bool Set(cublasLtMatmulPreferenceOpaque_t& preference,
 }  // namespace
 
 bool IsLibraryProduct(const LinearCall& call) {
-  const Epilogue& epilogue = call.epilogue;
-  const bool types = call.w.dtype() == DType::kF32
-                         ? call.x.dtype == DType::kF32 && call.y.dtype == DType::kF32
-                         : call.x.dtype == DType::kBF16;
+  if (call.w.dtype() == DType::kBF16) return call.x.dtype == DType::kBF16;
+  return call.x.dtype == DType::kF32 && call.y.dtype == DType::kF32;
+}
+
+bool IsLibraryEpilogue(const Epilogue& epilogue) {
   const bool activation =
       epilogue.activation == Activation::kNone ||
       (epilogue.activation == Activation::kGeluTanh && epilogue.residual.data == nullptr);
-  return types && activation && AlignmentOf(epilogue.bias.data) == kAlignment;
+  return activation && epilogue.gate.data == nullptr &&
+         AlignmentOf(epilogue.bias.data) == kAlignment;
 }
 
 Product DescribeProduct(const LinearCall& call) {

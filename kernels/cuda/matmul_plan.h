@@ -16,9 +16,11 @@ inline constexpr size_t kMatmulWorkspaceBytes = 32 << 20;
 
 inline bool Succeeded(cublasStatus_t status) { return status == CUBLAS_STATUS_SUCCESS; }
 
-// Whether the library computes as Backend::Linear does, where it takes the types: it adds C before
-// the activation, its GELU is that with tanh, and it reads a bias in vectors.
+// Whether the library takes the types of the product itself, without its epilogue.
 bool IsLibraryProduct(const LinearCall& call);
+// Whether it computes what follows as Backend::Linear does: it adds C before the activation, has no
+// gate, its GELU is that with tanh, and it reads a bias in vectors.
+bool IsLibraryEpilogue(const Epilogue& epilogue);
 
 // Everything that the choice of an algorithm may depend on.
 struct Product {

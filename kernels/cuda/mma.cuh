@@ -1,8 +1,6 @@
 // Instructions of the tensor cores and of asynchronous copies, as functions with two bodies:
 // assembly for devices (sm_80 and later), and their meaning for the emulator. Every lane of a warp
 // must call them together. Fragment layouts are those of the PTX manual, lane = 4 g + t:
-//   m16n8k8 tf32    A: a0 (g, t), a1 (g + 8, t), a2 (g, t + 4), a3 (g + 8, t + 4)
-//                   B: b0 (k t, n g), b1 (k t + 4, n g)
 //   m16n8k16 bf16,  A: a0 (g, 2t..2t+1), a1 (g + 8, 2t..), a2 (g, 2t + 8..), a3 (g + 8, 2t + 8..)
 //   f16             B: b0 (k 2t..2t+1, n g), b1 (k 2t + 8.., n g); the lower half is the lower k
 //   all             C, D: c0 (g, 2t), c1 (g, 2t + 1), c2 (g + 8, 2t), c3 (g + 8, 2t + 1)
@@ -12,17 +10,6 @@
 #include "kernels/cuda/device_code.cuh"
 
 namespace hippodrome::cuda {
-
-// The bits of x rounded to tf32: 10 bits of mantissa, to nearest, ties away from zero.
-__device__ inline uint32_t RoundToTf32(float x) {
-#ifdef __CUDACC__
-  uint32_t y;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
-  return y;
-#else
-  return (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
-#endif
-}
 
 // Two numbers as bf16, `low` in the lower half.
 __device__ inline uint32_t PackBF16(float low, float high) {
@@ -54,19 +41,6 @@ __device__ inline uint32_t PackF16(float low, float high) {
 #endif
 }
 
-// d += a b, tf32 operands, f32 sums.
-__device__ inline void MmaTf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-#ifdef __CUDACC__
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#else
-  cuda_on_cpu::MmaTf32(d, a, b);
-#endif
-}
-
 // d += a b, bf16 operands, f32 sums.
 __device__ inline void MmaBF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #ifdef __CUDACC__
@@ -89,14 +63,7 @@ __device__ inline void MmaF16(float (&d)[4], const uint32_t (&a)[4], const uint3
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
-  // The same sum in another order of k: tf32 holds every binary16.
-  const auto low = [](uint32_t pair) { return __float_as_uint(HalfToFloat(uint16_t(pair))); };
-  const auto high = [](uint32_t pair) { return __float_as_uint(HalfToFloat(pair >> 16)); };
-  for (int i = 0; i < 2; ++i) {
-    const uint32_t a8[4] = {low(a[2 * i]), low(a[2 * i + 1]), high(a[2 * i]), high(a[2 * i + 1])};
-    const uint32_t b8[2] = {low(b[i]), high(b[i])};
-    cuda_on_cpu::MmaTf32(d, a8, b8);
-  }
+  cuda_on_cpu::MmaF16(d, a, b);
 #endif
 }
 

@@ -1,13 +1,16 @@
 # The CUDA backend. The first list is compiled by nvcc for devices and by the host compiler for the
 # emulator of tests/cuda_on_cpu; the second needs the toolkit's libraries.
 set(HIPPODROME_CUDA_SOURCES
+  attention_bidirectional.cu
   attention_sequence.cu
   attention_step.cu
   dense_ops.cu
   device.cu
   embedding.cu
+  encoder_ops.cu
   fft_conv.cu
   fft_tables.cc
+  gather_rows.cu
   h3_fft.cu
   h3_lookahead.cu
   h3_ops.cu
@@ -20,7 +23,12 @@ set(HIPPODROME_CUDA_SOURCES
   key_value_pages.cu
   layer_norm.cu
   linear.cu
-  linear_bias.cu
+  linear_finish.cu
+  long_conv.cu
+  long_conv_fft.cu
+  long_conv_toeplitz.cu
+  long_conv_weights.cu
+  mean_pool.cu
   packed_weights.cu
   sample.cu
   step_graph.cu

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/dtype.h"
 #include "tests/cuda_on_cpu/block.h"
 
 namespace cuda_on_cpu {
@@ -15,9 +16,10 @@ struct MmaCall : WarpCall {
 
 using Row = float __attribute__((vector_size(32)));
 
+inline constexpr int kDepth = 16;
+
 // d += a b, 16 x kDepth times kDepth x 8, where lane 4 g + t holds c0 (g, 2t), c1 (g, 2t + 1),
 // c2 (g + 8, 2t), c3 (g + 8, 2t + 1).
-template <int kDepth>
 UNTRACED void Accumulate(WarpCall* const* calls, const float (&a)[16][kDepth],
                          const Row (&b)[kDepth]) {
   for (int row = 0; row < 16; ++row) {
@@ -32,38 +34,27 @@ UNTRACED void Accumulate(WarpCall* const* calls, const float (&a)[16][kDepth],
   }
 }
 
-// The instruction ignores the low bits.
-UNTRACED float FromTf32(uint32_t bits) { return __builtin_bit_cast(float, bits & 0xffffe000u); }
-UNTRACED float LowBF16(uint32_t pair) { return __builtin_bit_cast(float, pair << 16); }
-UNTRACED float HighBF16(uint32_t pair) { return __builtin_bit_cast(float, pair & 0xffff0000u); }
-
-UNTRACED void CompleteTf32(WarpCall* const* calls, unsigned) {
-  float a[16][8];
-  Row b[8];
-  for (int lane = 0; lane < kWarp; ++lane) {
-    const auto& call = static_cast<MmaCall&>(*calls[lane]);
-    const int g = lane / 4;
-    const int t = lane % 4;
-    for (int i = 0; i < 4; ++i) a[g + i % 2 * 8][t + i / 2 * 4] = FromTf32(call.a[i]);
-    for (int i = 0; i < 2; ++i) b[t + i * 4][g] = FromTf32(call.b[i]);
-  }
-  Accumulate(calls, a, b);
+// The lower number of a pair.
+UNTRACED float WidenBF16(uint32_t pair) { return __builtin_bit_cast(float, pair << 16); }
+UNTRACED float WidenF16(uint32_t pair) {
+  return hippodrome::HalfToFloat(static_cast<uint16_t>(pair));
 }
 
-UNTRACED void CompleteBF16(WarpCall* const* calls, unsigned) {
-  float a[16][16];
-  Row b[16];
+template <float (*widen)(uint32_t)>
+UNTRACED void Complete(WarpCall* const* calls, unsigned) {
+  float a[16][kDepth];
+  Row b[kDepth];
   for (int lane = 0; lane < kWarp; ++lane) {
     const auto& call = static_cast<MmaCall&>(*calls[lane]);
     const int g = lane / 4;
     const int t = lane % 4;
     for (int i = 0; i < 4; ++i) {
-      a[g + i % 2 * 8][2 * t + i / 2 * 8] = LowBF16(call.a[i]);
-      a[g + i % 2 * 8][2 * t + i / 2 * 8 + 1] = HighBF16(call.a[i]);
+      a[g + i % 2 * 8][2 * t + i / 2 * 8] = widen(call.a[i]);
+      a[g + i % 2 * 8][2 * t + i / 2 * 8 + 1] = widen(call.a[i] >> 16);
     }
     for (int i = 0; i < 2; ++i) {
-      b[2 * t + i * 8][g] = LowBF16(call.b[i]);
-      b[2 * t + i * 8 + 1][g] = HighBF16(call.b[i]);
+      b[2 * t + i * 8][g] = widen(call.b[i]);
+      b[2 * t + i * 8 + 1][g] = widen(call.b[i] >> 16);
     }
   }
   Accumulate(calls, a, b);
@@ -109,11 +100,11 @@ UNTRACED void CompleteTransposedLoad(WarpCall* const* calls, unsigned mask) {
 
 }  // namespace
 
-UNTRACED void MmaTf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  Mma(d, a, b, CompleteTf32);
-}
 UNTRACED void MmaBF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  Mma(d, a, b, CompleteBF16);
+  Mma(d, a, b, Complete<WidenBF16>);
+}
+UNTRACED void MmaF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  Mma(d, a, b, Complete<WidenF16>);
 }
 
 // Every lane reads its row itself, as the thread that it is.

@@ -25,7 +25,7 @@ std::vector<float> RandomValues(size_t n, uint32_t seed) {
   return values;
 }
 
-// What a test gives to one warp: A [16, depth], B [depth, 8], C and D [16, 8], row-major.
+// What a test gives to one warp: A [16, 16], B [16, 8], C and D [16, 8], row-major.
 struct Product {
   const float* a;
   const float* b;
@@ -44,21 +44,10 @@ __device__ void StoreSums(const Product& p, const float (&d)[4]) {
   for (int i = 0; i < 4; ++i) p.d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = d[i];
 }
 
-// Operands are not rounded: the instruction ignores the low bits.
-__global__ void MultiplyTf32(Product p) {
-  const int g = static_cast<int>(threadIdx.x) / 4;
-  const int t = static_cast<int>(threadIdx.x) % 4;
-  float d[4];
-  LoadSums(p, d);
-  const uint32_t a[4] = {__float_as_uint(p.a[g * 8 + t]), __float_as_uint(p.a[(g + 8) * 8 + t]),
-                         __float_as_uint(p.a[g * 8 + t + 4]),
-                         __float_as_uint(p.a[(g + 8) * 8 + t + 4])};
-  const uint32_t b[2] = {__float_as_uint(p.b[t * 8 + g]), __float_as_uint(p.b[(t + 4) * 8 + g])};
-  MmaTf32(d, a, b);
-  StoreSums(p, d);
-}
-
-__global__ void MultiplyBF16(Product p) {
+// pack: two numbers as an operand of the instruction.
+template <uint32_t (*pack)(float, float),
+          void (*multiply)(float (&)[4], const uint32_t (&)[4], const uint32_t (&)[2])>
+__global__ void Multiply(Product p) {
   const int g = static_cast<int>(threadIdx.x) / 4;
   const int t = static_cast<int>(threadIdx.x) % 4;
   float d[4];
@@ -66,23 +55,23 @@ __global__ void MultiplyBF16(Product p) {
   uint32_t a[4];
   for (int i = 0; i < 4; ++i) {
     const float* pair = p.a + (g + i % 2 * 8) * 16 + 2 * t + i / 2 * 8;
-    a[i] = PackBF16(pair[0], pair[1]);
+    a[i] = pack(pair[0], pair[1]);
   }
   uint32_t b[2];
   for (int i = 0; i < 2; ++i) {
     const float* pair = p.b + (2 * t + i * 8) * 8 + g;
-    b[i] = PackBF16(pair[0], pair[8]);
+    b[i] = pack(pair[0], pair[8]);
   }
-  MmaBF16(d, a, b);
+  multiply(d, a, b);
   StoreSums(p, d);
 }
 
-double Truncated(float x) { return __uint_as_float(__float_as_uint(x) & 0xffffe000u); }
-double Rounded(float x) { return ToFloat(ToBF16(x)); }
+double RoundedToBF16(float x) { return ToFloat(ToBF16(x)); }
+double RoundedToF16(float x) { return HalfToFloat(static_cast<uint16_t>(PackF16(x, 0))); }
 
-// Against a product in double of the operands that the instruction sees; depth roundings of f32.
-void CheckProduct(void (*kernel)(Product), int depth, double (*operand)(float), uint32_t seed) {
-  const size_t k_size = static_cast<size_t>(depth);
+// Against a product in double of the operands that the instruction sees; 16 roundings of f32.
+void CheckProduct(void (*kernel)(Product), double (*operand)(float), uint32_t seed) {
+  constexpr size_t k_size = 16;
   const std::vector<float> a = RandomValues(16 * k_size, 3 * seed);
   const std::vector<float> b = RandomValues(8 * k_size, 3 * seed + 1);
   const std::vector<float> c = RandomValues(16 * 8, 3 * seed + 2);
@@ -98,20 +87,24 @@ void CheckProduct(void (*kernel)(Product), int depth, double (*operand)(float), 
         sum += product;
         size += std::abs(product);
       }
-      ASSERT_NEAR(d[i * 8 + j], sum, size * depth * 0x1p-24) << i << ", " << j;
+      ASSERT_NEAR(d[i * 8 + j], sum, size * k_size * 0x1p-24) << i << ", " << j;
     }
   }
 }
 
-TEST(TensorCoreTest, MultipliesTf32) {
+TEST(TensorCoreTest, MultipliesBF16) {
   InEveryOrder([] {
-    for (uint32_t seed = 0; seed < 20; ++seed) CheckProduct(MultiplyTf32, 8, Truncated, seed);
+    for (uint32_t seed = 0; seed < 20; ++seed) {
+      CheckProduct(Multiply<PackBF16, MmaBF16>, RoundedToBF16, seed);
+    }
   });
 }
 
-TEST(TensorCoreTest, MultipliesBF16) {
+TEST(TensorCoreTest, MultipliesF16) {
   InEveryOrder([] {
-    for (uint32_t seed = 0; seed < 20; ++seed) CheckProduct(MultiplyBF16, 16, Rounded, seed);
+    for (uint32_t seed = 0; seed < 20; ++seed) {
+      CheckProduct(Multiply<PackF16, MmaF16>, RoundedToF16, seed);
+    }
   });
 }
 

@@ -7,11 +7,15 @@ namespace {
 constexpr double kOutputConstant = 0.25;
 constexpr double kStateConstant = 1;
 
+// Shared memory of a block, as devices differ.
+constexpr size_t kShared = size_t{227} << 10;
+constexpr size_t kLittleShared = size_t{99} << 10;
+
 void ExpectFft(const H3Shape& shape, DType dtype, int64_t tokens, int64_t gap = 0) {
   SCOPED_TRACE(testing::Message() << "T " << tokens << " d " << shape.d_model << " N "
                                   << shape.d_state << " " << Name(dtype) << " gap " << gap);
   H3Layer layer(shape, dtype);
-  ASSERT_TRUE(CanTransform(layer.constants(), 0, tokens));
+  ASSERT_TRUE(CanTransform(layer.constants(), 0, tokens, kShared));
   const Values qkv = layer.RandomTokens(tokens, 3);
   cuda_on_cpu::ResetLaunchCounts();
   const Values o = layer.Sequence(H3Fft, qkv, {1}, gap);
@@ -100,11 +104,13 @@ TEST(H3FftTest, ThreadsMayRunInAnyOrder) {
 }
 
 TEST(H3FftTest, TakesShortLayersAtTheirBeginning) {
-  EXPECT_TRUE(CanTransform(H3Layer({.d_model = 2}).constants(), 0, 16384));
-  EXPECT_FALSE(CanTransform(H3Layer({.d_model = 2}).constants(), 0, 16385));
-  EXPECT_FALSE(CanTransform(H3Layer({.d_model = 2}).constants(), 1, 10));
-  EXPECT_FALSE(CanTransform(H3Layer({.d_model = 2, .d_state = 128}).constants(), 0, 10));
-  EXPECT_FALSE(CanTransform(H3Layer({.d_model = 2, .head_dim = 2}).constants(), 0, 10));
+  EXPECT_TRUE(CanTransform(H3Layer({.d_model = 2}).constants(), 0, 16384, kShared));
+  EXPECT_FALSE(CanTransform(H3Layer({.d_model = 2}).constants(), 0, 16385, kShared));
+  EXPECT_FALSE(CanTransform(H3Layer({.d_model = 2}).constants(), 0, 16384, kLittleShared));
+  EXPECT_TRUE(CanTransform(H3Layer({.d_model = 2}).constants(), 0, 256, kLittleShared));
+  EXPECT_FALSE(CanTransform(H3Layer({.d_model = 2}).constants(), 1, 10, kShared));
+  EXPECT_FALSE(CanTransform(H3Layer({.d_model = 2, .d_state = 128}).constants(), 0, 10, kShared));
+  EXPECT_FALSE(CanTransform(H3Layer({.d_model = 2, .head_dim = 2}).constants(), 0, 10, kShared));
 }
 
 }  // namespace

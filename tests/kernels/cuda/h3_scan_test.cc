@@ -185,5 +185,13 @@ TEST(H3ScanTest, DoesNotDependOnTheOrderOfThreads) {
   }
 }
 
+TEST(H3ScanTest, NeedsItsSharedMemory) {
+  const H3Layer bf16({.d_model = 2}, DType::kBF16);
+  const H3Layer f32({.d_model = 2}, DType::kF32);
+  EXPECT_TRUE(CanScan(bf16.constants(), size_t{163} << 10));
+  EXPECT_FALSE(CanScan(bf16.constants(), size_t{99} << 10));
+  EXPECT_TRUE(CanScan(f32.constants(), size_t{99} << 10));
+}
+
 }  // namespace
 }  // namespace hippodrome::cuda

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "kernels/cuda/linear.h"
-#include "kernels/cuda/linear_bias.h"
+#include "kernels/cuda/linear_finish.h"
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
@@ -24,9 +24,16 @@ double Reference(Activation activation, double x) {
     }
     case Activation::kGeluErf:
       return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
-    default:
-      return x;
+    case Activation::kTanh:
+      return std::tanh(x);
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+    case Activation::kNone:
+      break;
   }
+  return x;
 }
 
 // The function of numbers one by one: as the bias of a product that is zero.
@@ -37,7 +44,8 @@ Values Activate(Activation activation, const Values& x) {
   const DeviceMatrix bias(device, {1, n}, x);
   const DeviceMatrix input(device, {1, 1});
   const DeviceMatrix y(device, {1, n});
-  const Epilogue epilogue = {.bias = bias.view(), .activation = activation, .residual = {}};
+  const Epilogue epilogue = {
+      .bias = bias.view(), .activation = activation, .gate = {}, .residual = {}};
   Linear(device, nullptr, {.x = input.view(), .w = zero, .epilogue = epilogue, .y = y.view()});
   return y.values();
 }
@@ -71,61 +79,135 @@ TEST_P(GeluTest, ExtremesAreSane) {
   EXPECT_TRUE(std::isnan(y[4]));
 }
 
-struct Case {
-  DType dtype;  // of all matrices
-  Activation activation;
-  int64_t rows;
-};
-
-// y = activation(x W^T + bias) + residual, where the residual is y itself.
-void ExpectEpilogue(const Case& c) {
-  constexpr int64_t kIn = 24;
-  constexpr int64_t kOut = 35;
-  Device device;
-  const auto stored = [&](float x) { return double{Stored(c.dtype, x)}; };
-  const Values x = RandomValues(c.rows * kIn, 1);
-  const Values w = RandomValues(kOut * kIn, 2);
-  const Values bias = RandomValues(kOut, 3);
-  const Values residual = RandomValues(c.rows * kOut, 4);
-  const HostMatrix host = {w.data(), DType::kF32, kOut, kIn};
-  const auto weights = PackLinear(device, std::span(&host, 1), c.dtype);
-  const DeviceMatrix dx(device, {c.rows, kIn, c.dtype}, x);
-  const DeviceMatrix dbias(device, {1, kOut, c.dtype, 1}, bias);
-  const DeviceMatrix y(device, {c.rows, kOut, c.dtype, 5}, residual);
-  const Epilogue epilogue = {
-      .bias = dbias.view(), .activation = c.activation, .residual = y.view()};
-  Linear(device, nullptr, {.x = dx.view(), .w = *weights, .epilogue = epilogue, .y = y.view()});
-  EXPECT_TRUE(y.SurroundingsAreZero());
-
-  const Values values = y.values();
-  for (size_t i = 0; i < values.size(); ++i) {
-    const size_t row = i / kOut;
-    const size_t column = i % kOut;
-    double sum = stored(bias[column]);
-    for (size_t k = 0; k < kIn; ++k) sum += stored(x[row * kIn + k]) * stored(w[column * kIn + k]);
-    const double expected = Reference(c.activation, sum) + stored(residual[i]);
-    const double rounding = c.dtype == DType::kBF16 ? 0x1p-8 * std::abs(expected) : 0;
-    // The products are less than one in magnitude.
-    ASSERT_NEAR(values[i], expected, rounding + 2 * Gamma(kIn + 20) * kIn);
-  }
-}
-
-TEST(LinearEpilogueTest, AddsBiasThenActivatesThenAddsTheResidual) {
-  for (DType dtype : {DType::kF32, DType::kBF16}) {
-    for (Activation activation : {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf}) {
-      for (int64_t rows : {1, 3, 11}) ExpectEpilogue({dtype, activation, rows});
+// A few ulp of the result: exp(-x) errs by 2, and so does tanh.
+TEST(ActivationTest, OthersAreWithinAFewUlp) {
+  Values inputs;
+  for (double x = -30; x < 30; x += 0.0537) inputs.push_back(static_cast<float>(x));
+  for (const Activation activation : {Activation::kTanh, Activation::kRelu, Activation::kSilu}) {
+    const Values y = Activate(activation, inputs);
+    for (size_t i = 0; i < y.size(); ++i) {
+      const double expected = Reference(activation, inputs[i]);
+      ASSERT_NEAR(y[i], expected, std::abs(expected) * 8 * kUnitRoundoff) << "at " << inputs[i];
     }
   }
 }
 
-TEST(LinearBiasTest, AddsTheBiasToEveryRow) {
+TEST(ActivationTest, OthersAreSaneAtExtremes) {
+  const Values x = {0.0f, 1e30f, -1e30f, std::nanf("")};
+  const Values tanh = Activate(Activation::kTanh, x);
+  const Values relu = Activate(Activation::kRelu, x);
+  const Values silu = Activate(Activation::kSilu, x);
+  for (const Values& y : {tanh, relu, silu}) {
+    EXPECT_EQ(y[0], 0.0f);
+    EXPECT_TRUE(std::isnan(y[3]));
+  }
+  EXPECT_EQ(Values(tanh.begin() + 1, tanh.begin() + 3), (Values{1, -1}));
+  EXPECT_EQ(Values(relu.begin() + 1, relu.begin() + 3), (Values{1e30f, 0}));
+  EXPECT_EQ(Values(silu.begin() + 1, silu.begin() + 3), (Values{1e30f, 0}));
+}
+
+constexpr Activation kActivations[] = {Activation::kNone,    Activation::kGeluTanh,
+                                       Activation::kGeluErf, Activation::kTanh,
+                                       Activation::kRelu,    Activation::kSilu};
+
+// What y itself is, beside the output.
+enum class Alias : uint8_t { kGate, kResidual };
+
+struct Case {
+  DType dtype;  // of all matrices
+  Activation activation;
+  int64_t rows;
+  Alias alias;
+};
+
+constexpr int64_t kIn = 24;
+constexpr int64_t kOut = 35;
+
+// Runs `finish`(epilogue, y) with y = activation(. + bias) gate + residual, and compares it with
+// that of `sums` [rows, kOut], whose error is `error`.
+template <typename Finish>
+void ExpectEpilogue(Device& device, const Case& c, const std::vector<double>& sums, double error,
+                    const Finish& finish) {
+  const auto stored = [&](float x) { return double{Stored(c.dtype, x)}; };
+  const Values bias = RandomValues(kOut, 3);
+  const Values gate = RandomValues(c.rows * kOut, 4);
+  const Values residual = RandomValues(c.rows * kOut, 5);
+  const bool gated = c.alias == Alias::kGate;
+  const DeviceMatrix dbias(device, {1, kOut, c.dtype, 1}, bias);
+  const DeviceMatrix y(device, {c.rows, kOut, c.dtype, 5}, gated ? gate : residual);
+  const DeviceMatrix other(device, {c.rows, kOut, c.dtype, 2}, gated ? residual : gate);
+  const Epilogue epilogue = {.bias = dbias.view(),
+                             .activation = c.activation,
+                             .gate = gated ? y.view() : other.view(),
+                             .residual = gated ? other.view() : y.view()};
+  finish(epilogue, y.view());
+  EXPECT_TRUE(y.SurroundingsAreZero());
+  const Values values = y.values();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double expected =
+        Reference(c.activation, sums[i] + stored(bias[i % kOut])) * stored(gate[i]) +
+        stored(residual[i]);
+    const double rounding = c.dtype == DType::kBF16 ? 0x1p-8 * std::abs(expected) : 0;
+    ASSERT_NEAR(values[i], expected, rounding + error);
+  }
+}
+
+// The products are less than one in magnitude.
+void ExpectLinear(const Case& c) {
   Device device;
-  const Values values = RandomValues(3 * 300, 1);
-  const Values bias = RandomValues(300, 2);
-  const DeviceMatrix y(device, {3, 300, DType::kF32, 7}, values);
-  AddBias(device, DeviceMatrix(device, {1, 300}, bias).view(), y.view());
-  const Values sums = y.values();
-  for (size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(sums[i], values[i] + bias[i % 300]);
+  const auto stored = [&](float x) { return double{Stored(c.dtype, x)}; };
+  const Values x = RandomValues(c.rows * kIn, 1);
+  const Values w = RandomValues(kOut * kIn, 2);
+  std::vector<double> sums(static_cast<size_t>(c.rows * kOut));
+  for (size_t i = 0; i < sums.size(); ++i) {
+    for (size_t k = 0; k < kIn; ++k) {
+      sums[i] += stored(x[i / kOut * kIn + k]) * stored(w[i % kOut * kIn + k]);
+    }
+  }
+  const HostMatrix host = {w.data(), DType::kF32, kOut, kIn};
+  const auto weights = PackLinear(device, std::span(&host, 1), c.dtype);
+  const DeviceMatrix dx(device, {c.rows, kIn, c.dtype}, x);
+  ExpectEpilogue(
+      device, c, sums, 2 * Gamma(kIn + 20) * kIn, [&](const Epilogue& epilogue, const Tensor& y) {
+        Linear(device, nullptr, {.x = dx.view(), .w = *weights, .epilogue = epilogue, .y = y});
+      });
+}
+
+// The sums are at most one in magnitude, and so is what is added.
+void ExpectFinish(const Case& c) {
+  Device device;
+  const Values sums = RandomValues(c.rows * kOut, 1);
+  const DeviceMatrix dsums(device, {c.rows, kOut, DType::kF32, 3}, sums);
+  ExpectEpilogue(device, c, {sums.begin(), sums.end()}, 2 * Gamma(20),
+                 [&](const Epilogue& epilogue, const Tensor& y) {
+                   FinishLinear(device, dsums.view(), epilogue, y);
+                 });
+}
+
+template <typename Check>
+void ForEveryCase(const Check& check) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const Activation activation : kActivations) {
+      for (const Alias alias : {Alias::kGate, Alias::kResidual}) {
+        for (const int64_t rows : {1, 3, 11}) check(Case{dtype, activation, rows, alias});
+      }
+    }
+  }
+}
+
+TEST(LinearEpilogueTest, AddsBiasThenActivatesThenGatesThenAddsTheResidual) {
+  ForEveryCase(ExpectLinear);
+}
+
+TEST(LinearFinishTest, DoesTheSameToSums) { ForEveryCase(ExpectFinish); }
+
+TEST(LinearFinishTest, TakesWideRowsAndNoEpilogue) {
+  Device device;
+  const Values sums = RandomValues(2 * 2500, 1);
+  const DeviceMatrix from(device, {2, 2500, DType::kF32, 3}, sums);
+  const DeviceMatrix y(device, {2, 2500, DType::kF32, 1});
+  FinishLinear(device, from.view(), {}, y.view());
+  EXPECT_EQ(y.values(), sums);
   EXPECT_TRUE(y.SurroundingsAreZero());
 }
 

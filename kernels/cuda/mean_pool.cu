@@ -1,0 +1,40 @@
+#include "kernels/cuda/mean_pool.h"
+
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/mean_pool.cuh"
+#include "kernels/cuda/tensor_memory.h"
+
+namespace hippodrome::cuda {
+namespace {
+
+template <typename Y>
+void Pool(Device& device, const Tensor& x, const Tensor& mask, const Tensor& y) {
+  const MeanPoolArguments<Y> arguments = {.x = DeviceRow<float>(x, 0),
+                                          .x_stride = x.stride,
+                                          .mask = DeviceRow<int32_t>(mask, 0),
+                                          .mask_stride = mask.stride,
+                                          .tokens = static_cast<int>(mask.cols),
+                                          .d = static_cast<int>(y.cols),
+                                          .y = DeviceRow<Y>(y, 0),
+                                          .y_stride = y.stride};
+  Launch(device, "mean_pool", MeanPoolKernel<Y>,
+         {.blocks = dim3(static_cast<unsigned>(y.rows),
+                         static_cast<unsigned>((y.cols + kWarp - 1) / kWarp)),
+          .threads = dim3(kPoolWarps * kWarp)},
+         arguments);
+}
+
+}  // namespace
+
+void MeanPool(Device& device, Tensor x, Tensor mask, Tensor y) {
+  assert(x.dtype == DType::kF32 && x.cols == y.cols);
+  assert(mask.rows == y.rows && x.rows == mask.rows * mask.cols);
+  if (y.rows == 0) return;
+  if (y.dtype == DType::kBF16) {
+    Pool<BF16>(device, x, mask, y);
+  } else {
+    Pool<float>(device, x, mask, y);
+  }
+}
+
+}  // namespace hippodrome::cuda

@@ -1,0 +1,57 @@
+// The kernel of mean_pool.h: the warps of a block share the tokens of one sequence, its lanes are
+// adjacent columns.
+#ifndef HIPPODROME_KERNELS_CUDA_MEAN_POOL_CUH_
+#define HIPPODROME_KERNELS_CUDA_MEAN_POOL_CUH_
+
+#include "kernels/cuda/device_code.cuh"
+
+namespace hippodrome::cuda {
+
+inline constexpr int kPoolWarps = 16;
+
+template <typename Y>
+struct MeanPoolArguments {
+  const float* x;  // rows of x_stride
+  int64_t x_stride;
+  const int32_t* mask;  // rows of mask_stride
+  int64_t mask_stride;
+  int tokens;
+  int d;
+  Y* y;  // rows of y_stride
+  int64_t y_stride;
+};
+
+// Blocks: (sequences, columns / kWarp, rounded up); kPoolWarps warps. The order of the sum follows
+// from the number of tokens alone.
+template <typename Y>
+__global__ void __launch_bounds__(kPoolWarps* kWarp) MeanPoolKernel(MeanPoolArguments<Y> a) {
+  __shared__ float sums[kPoolWarps][kWarp];
+  __shared__ int counts[kPoolWarps];
+  const int64_t sequence = blockIdx.x;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int column = static_cast<int>(blockIdx.y) * kWarp + lane;
+  const int32_t* mask = a.mask + sequence * a.mask_stride;
+  const float* x = a.x + sequence * a.tokens * a.x_stride + column;
+  float sum = 0;
+  int count = 0;
+  for (int t = warp; t < a.tokens; t += kPoolWarps) {
+    if (mask[t] == 0) continue;
+    ++count;
+    if (column < a.d) sum += x[t * a.x_stride];
+  }
+  sums[warp][lane] = sum;
+  if (lane == 0) counts[warp] = count;
+  __syncthreads();
+  if (warp > 0 || column >= a.d) return;
+  for (int w = 1; w < kPoolWarps; ++w) {
+    sum += sums[w][lane];
+    count += counts[w];
+  }
+  const float mean = count == 0 ? 0.0f : sum / static_cast<float>(count);
+  a.y[sequence * a.y_stride + column] = FromFloat<Y>(mean);
+}
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_MEAN_POOL_CUH_

@@ -1,0 +1,14 @@
+// The mean of a sequence's rows.
+#ifndef HIPPODROME_KERNELS_CUDA_MEAN_POOL_H_
+#define HIPPODROME_KERNELS_CUDA_MEAN_POOL_H_
+
+#include "kernels/cuda/device.h"
+
+namespace hippodrome::cuda {
+
+// The contract of Backend::MeanPool. x: f32; mask: kI32; y: kF32 or kBF16.
+void MeanPool(Device& device, Tensor x, Tensor mask, Tensor y);
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_MEAN_POOL_H_
