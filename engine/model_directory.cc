@@ -8,11 +8,17 @@
 namespace hippodrome {
 namespace {
 
-absl::StatusOr<DType> StoredDtype(const SafetensorsFile& file) {
-  const std::string name = "backbone.embeddings.word_embeddings.weight";
+// The dtype of the embedding `name`, which stands for all matrices.
+absl::StatusOr<DType> StoredDtype(const SafetensorsFile& file, const std::string& name) {
   const TensorView* embedding = file.Find(name);
   if (embedding == nullptr) return NotFound(file.path() + ": there is no tensor " + name);
   return embedding->dtype == DType::kBF16 ? DType::kBF16 : DType::kF32;
+}
+
+absl::Status CheckVocabSize(const std::string& file, int64_t tokens, int64_t vocab_size) {
+  if (tokens <= vocab_size) return absl::OkStatus();
+  return InvalidArgument(file + " has " + std::to_string(tokens) +
+                         " tokens, but config.json says vocab_size " + std::to_string(vocab_size));
 }
 
 }  // namespace
@@ -21,11 +27,9 @@ absl::StatusOr<std::unique_ptr<BpeTokenizer>> LoadTokenizer(const std::string& d
                                                             int64_t vocab_size) {
   auto tokenizer = BpeTokenizer::Read(directory);
   if (absl::IsNotFound(tokenizer.status())) return nullptr;
-  if (tokenizer.ok() && (*tokenizer)->vocab_size() > vocab_size) {
-    return InvalidArgument(
-        directory + "/vocab.json has " + std::to_string((*tokenizer)->vocab_size()) +
-        " tokens, but config.json says vocab_size " + std::to_string(vocab_size));
-  }
+  if (!tokenizer.ok()) return tokenizer;
+  HIPPODROME_RETURN_IF_ERROR(
+      CheckVocabSize(directory + "/vocab.json", (*tokenizer)->vocab_size(), vocab_size));
   return tokenizer;
 }
 
@@ -37,11 +41,39 @@ absl::StatusOr<LoadedModel> LoadModelDirectory(Backend& backend, const std::stri
                               SafetensorsFile::Open(directory + "/model.safetensors"));
   LoadedModel loaded;
   HIPPODROME_ASSIGN_OR_RETURN(loaded.tokenizer, LoadTokenizer(directory, config.vocab_size));
-  HIPPODROME_ASSIGN_OR_RETURN(const DType stored, StoredDtype(*file));
+  HIPPODROME_ASSIGN_OR_RETURN(const DType stored,
+                              StoredDtype(*file, "backbone.embeddings.word_embeddings.weight"));
   loaded.weights = weights.value_or(stored);
   FileWeights source(*file);
   HIPPODROME_ASSIGN_OR_RETURN(loaded.model,
                               HybridH3::Load(backend, config, source, loaded.weights, progress));
+  return loaded;
+}
+
+absl::StatusOr<std::unique_ptr<WordPieceTokenizer>> LoadWordPiece(const std::string& directory,
+                                                                  int64_t vocab_size) {
+  auto tokenizer = WordPieceTokenizer::Read(directory);
+  if (absl::IsNotFound(tokenizer.status())) return nullptr;
+  if (!tokenizer.ok()) return tokenizer;
+  HIPPODROME_RETURN_IF_ERROR(
+      CheckVocabSize(directory + "/vocab.txt", (*tokenizer)->vocab_size(), vocab_size));
+  return tokenizer;
+}
+
+absl::StatusOr<LoadedEncoder> LoadEncoderDirectory(Backend& backend, const std::string& directory,
+                                                   std::optional<DType> weights,
+                                                   const Bigs::Progress& progress) {
+  HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadBigsConfig(directory));
+  HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsFile> file,
+                              SafetensorsFile::Open(directory + "/model.safetensors"));
+  LoadedEncoder loaded;
+  HIPPODROME_ASSIGN_OR_RETURN(loaded.tokenizer, LoadWordPiece(directory, config.vocab_size));
+  HIPPODROME_ASSIGN_OR_RETURN(const DType stored,
+                              StoredDtype(*file, "bigs.embeddings.word_embeddings.weight"));
+  loaded.weights = weights.value_or(stored);
+  FileWeights source(*file);
+  HIPPODROME_ASSIGN_OR_RETURN(loaded.model,
+                              Bigs::Load(backend, config, source, loaded.weights, progress));
   return loaded;
 }
 

@@ -9,8 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "engine/config.h"
+#include "engine/models/bigs.h"
 #include "engine/models/hybrid_h3.h"
 #include "engine/tokenizer/bpe.h"
+#include "engine/tokenizer/wordpiece.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {
@@ -32,6 +34,22 @@ absl::StatusOr<LoadedModel> LoadModelDirectory(Backend& backend, const std::stri
 // a tokenizer of at most `vocab_size` ids.
 absl::StatusOr<std::unique_ptr<BpeTokenizer>> LoadTokenizer(const std::string& directory,
                                                             int64_t vocab_size);
+
+struct LoadedEncoder {
+  std::unique_ptr<Bigs> model;
+  std::unique_ptr<WordPieceTokenizer> tokenizer;  // null without vocab.txt
+  DType weights = DType::kF32;                    // of the packed matrices
+};
+
+// The same for an encoder.
+absl::StatusOr<LoadedEncoder> LoadEncoderDirectory(Backend& backend, const std::string& directory,
+                                                   std::optional<DType> weights = std::nullopt,
+                                                   const Bigs::Progress& progress = {});
+
+// The tokenizer of an encoder's `directory`, or null where it has no vocab.txt. Errors: a file that
+// is not a vocabulary of at most `vocab_size` tokens.
+absl::StatusOr<std::unique_ptr<WordPieceTokenizer>> LoadWordPiece(const std::string& directory,
+                                                                  int64_t vocab_size);
 
 }  // namespace hippodrome
 

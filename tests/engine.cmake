@@ -4,6 +4,7 @@ add_library(hippodrome_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/h3_layer.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/reference_backend.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/sample.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/shared_ssm.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/ssm.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/random_model.cc
 )
@@ -15,7 +16,10 @@ target_link_libraries(hippodrome_test_backend_cpu PUBLIC hippodrome_testing)
 
 # What every backend must pass: cuda.cmake builds these again for the CUDA backend.
 set(HIPPODROME_BACKEND_TESTS
+  engine/bigs_golden_test.cc
+  engine/encoder_test.cc
   engine/golden_test.cc
+  engine/models/bigs_test.cc
   engine/models/hybrid_h3_test.cc
   engine/streams_test.cc
 )
@@ -29,13 +33,25 @@ hippodrome_test(engine/decode_state_test.cc hippodrome_testing)
 hippodrome_test(engine/decode_step_test.cc hippodrome_testing)
 hippodrome_test(engine/prefill_chunk_test.cc hippodrome_testing)
 hippodrome_test(engine/model_directory_test.cc hippodrome_testing)
+hippodrome_test(engine/bigs_config_test.cc hippodrome_engine)
 hippodrome_test(engine/checkpoint/random_weights_test.cc hippodrome_testing)
 hippodrome_test(engine/checkpoint/safetensors_corruption_test.cc hippodrome_engine)
 hippodrome_test(engine/checkpoint/safetensors_test.cc hippodrome_engine)
 hippodrome_test(engine/checkpoint/safetensors_writer_test.cc hippodrome_engine)
 hippodrome_test(engine/checkpoint/tensor_values_test.cc hippodrome_engine)
 hippodrome_test(engine/config_test.cc hippodrome_engine)
+hippodrome_test(engine/tasks/answer_spans_test.cc hippodrome_engine)
+hippodrome_test(engine/tasks/fill_mask_test.cc hippodrome_engine)
+hippodrome_test(engine/tasks/label_scores_test.cc hippodrome_engine)
+hippodrome_test(engine/tasks/tagged_spans_test.cc hippodrome_engine)
+hippodrome_test(engine/tokenizer/bert_characters_test.cc hippodrome_engine)
+hippodrome_test(engine/tokenizer/bert_normalizer_test.cc hippodrome_engine)
+hippodrome_test(engine/shared_kernel_test.cc hippodrome_engine)
 hippodrome_test(engine/tokenizer/bpe_test.cc hippodrome_engine)
 hippodrome_test(engine/tokenizer/bpe_vocabulary_test.cc hippodrome_engine)
+hippodrome_test(engine/tokenizer/code_points_test.cc hippodrome_engine)
+hippodrome_test(engine/tokenizer/encode_pair_test.cc hippodrome_engine)
 hippodrome_test(engine/tokenizer/gpt2_split_test.cc hippodrome_engine)
 hippodrome_test(engine/tokenizer/utf8_stream_test.cc hippodrome_engine)
+hippodrome_test(engine/tokenizer/wordpiece_test.cc hippodrome_engine)
+hippodrome_test(engine/tokenizer/wordpiece_vocabulary_test.cc hippodrome_engine)

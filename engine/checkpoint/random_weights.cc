@@ -19,6 +19,11 @@ float Uniform(std::minstd_rand& random, float low, float high) {
   return std::uniform_real_distribution<float>(low, high)(random);
 }
 
+// pi n for mode n.
+float Harmonic(int64_t i, int64_t last, std::minstd_rand& /*random*/) {
+  return std::numbers::pi_v<float> * static_cast<float>(i % last);
+}
+
 Filler FillerFor(const std::string& name) {
   struct Rule {
     const char* end;
@@ -28,11 +33,15 @@ Filler FillerFor(const std::string& name) {
       {"norm1.weight", [](auto...) { return 1.0f; }},
       {"norm2.weight", [](auto...) { return 1.0f; }},
       {"ln_f.weight", [](auto...) { return 1.0f; }},
+      {"LayerNorm.weight", [](auto...) { return 1.0f; }},
+      {"mlp_norm.weight", [](auto...) { return 1.0f; }},
       {".bias", [](auto...) { return 0.0f; }},
       {"log_dt", [](auto, auto, auto& r) { return Uniform(r, std::log(0.001f), std::log(0.1f)); }},
+      {"log_step", [](auto, auto, auto& r) { return Uniform(r, std::log(0.01f), 0); }},
       {"inv_A_real", [](auto...) { return std::log(0.5f); }},
-      {"A_imag", [](int64_t i, int64_t last,
-                    auto&) { return std::numbers::pi_v<float> * static_cast<float>(i % last); }},
+      {"A_re", [](auto...) { return -0.5f; }},
+      {"A_imag", Harmonic},
+      {"A_im", Harmonic},
       {"ssm_k_kernel.kernel.B",
        [](int64_t i, int64_t last, auto&) { return i % last == 0 ? 1.0f : 0.0f; }},
       {"ssm_k_kernel.kernel.C", [](auto, auto, auto& r) { return Uniform(r, -0.125f, 0.125f); }},
@@ -41,7 +50,8 @@ Filler FillerFor(const std::string& name) {
        [](int64_t i, int64_t last, auto&) {
          return std::pow(10000.0f, -static_cast<float>(i) / static_cast<float>(last));
        }},
-      {"kernel.kernel.C", [](auto, auto, auto& r) { return Uniform(r, -1.2f, 1.2f); }},
+      {"kernel.C", [](auto, auto, auto& r) { return Uniform(r, -1.2f, 1.2f); }},
+      {"s4.D", [](auto...) { return 1.0f; }},
       {"D", [](auto, auto, auto& r) { return Uniform(r, -1.7f, 1.7f); }},
   };
   for (const Rule& rule : rules) {

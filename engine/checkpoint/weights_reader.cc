@@ -24,37 +24,49 @@ absl::StatusOr<HostMatrix> ToHostMatrix(const TensorView& tensor, std::vector<fl
   return matrix;
 }
 
+std::vector<NamedPart> OfSize(const std::vector<std::string>& names, int64_t size) {
+  std::vector<NamedPart> parts;
+  for (const std::string& name : names) parts.push_back({name, size});
+  return parts;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::Linear(
     const std::vector<std::string>& names, int64_t out, int64_t in) const {
+  return Linear(OfSize(names, out), in);
+}
+
+absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::Linear(
+    const std::vector<NamedPart>& parts, int64_t in) const {
   std::vector<TensorView> tensors;
-  std::vector<HostMatrix> parts;
-  std::vector<std::vector<float>> copies(names.size());
-  for (size_t i = 0; i < names.size(); ++i) {
-    HIPPODROME_ASSIGN_OR_RETURN(TensorView tensor, source_.Get(names[i], {out, in}));
-    HIPPODROME_ASSIGN_OR_RETURN(HostMatrix part, ToHostMatrix(tensor, copies[i]));
-    parts.push_back(part);
+  std::vector<HostMatrix> matrices;
+  std::vector<std::vector<float>> copies(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    HIPPODROME_ASSIGN_OR_RETURN(TensorView tensor, source_.Get(parts[i].name, {parts[i].size, in}));
+    HIPPODROME_ASSIGN_OR_RETURN(HostMatrix matrix, ToHostMatrix(tensor, copies[i]));
+    matrices.push_back(matrix);
     tensors.push_back(tensor);
   }
-  std::unique_ptr<LinearWeights> packed = backend_.PackLinear(parts, linear_dtype_);
+  std::unique_ptr<LinearWeights> packed = backend_.PackLinear(matrices, linear_dtype_);
   for (const TensorView& tensor : tensors) source_.Drop(tensor);
   return packed;
 }
 
-absl::StatusOr<std::vector<float>> WeightsReader::Floats(const std::vector<std::string>& names,
-                                                         int64_t size) const {
+absl::StatusOr<std::vector<float>> WeightsReader::Floats(
+    const std::vector<NamedPart>& parts) const {
   std::vector<float> values;
-  for (const std::string& name : names) {
-    HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> part, ReadFloats(source_, name, {size}));
-    values.insert(values.end(), part.begin(), part.end());
+  for (const NamedPart& part : parts) {
+    HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> more,
+                                ReadFloats(source_, part.name, {part.size}));
+    values.insert(values.end(), more.begin(), more.end());
   }
   return values;
 }
 
 absl::StatusOr<OwnedTensor> WeightsReader::Row(const std::vector<std::string>& names,
                                                int64_t size) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, Floats(names, size));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, Floats(OfSize(names, size)));
   OwnedTensor row = backend_.NewTensor(1, static_cast<int64_t>(values.size()));
   backend_.Upload(values, row);
   return row;
@@ -62,7 +74,12 @@ absl::StatusOr<OwnedTensor> WeightsReader::Row(const std::vector<std::string>& n
 
 absl::StatusOr<OwnedTensor> WeightsReader::ActivationRow(const std::vector<std::string>& names,
                                                          int64_t size) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, Floats(names, size));
+  return ActivationRow(OfSize(names, size));
+}
+
+absl::StatusOr<OwnedTensor> WeightsReader::ActivationRow(
+    const std::vector<NamedPart>& parts) const {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, Floats(parts));
   OwnedTensor row = backend_.NewActivations(1, static_cast<int64_t>(values.size()), linear_dtype_);
   backend_.Upload(values, row);
   return row;

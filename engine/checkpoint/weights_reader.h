@@ -13,6 +13,12 @@
 
 namespace hippodrome {
 
+// A tensor by name, and how many rows or elements it has.
+struct NamedPart {
+  std::string name;
+  int64_t size = 0;
+};
+
 // Reads each tensor once and lets its pages go, so that loading a model takes little more memory
 // than the model. Every error names the tensor. Source and backend must outlive the reader.
 class WeightsReader {
@@ -28,17 +34,21 @@ class WeightsReader {
   // The matrices `names`, [out, in] each, stacked by rows.
   absl::StatusOr<std::unique_ptr<LinearWeights>> Linear(const std::vector<std::string>& names,
                                                         int64_t out, int64_t in) const;
+  // The same of matrices [size, in].
+  absl::StatusOr<std::unique_ptr<LinearWeights>> Linear(const std::vector<NamedPart>& parts,
+                                                        int64_t in) const;
   // The vectors `names`, [size] each, side by side as one row of the residual stream's type, or of
   // activations.
   absl::StatusOr<OwnedTensor> Row(const std::vector<std::string>& names, int64_t size) const;
   absl::StatusOr<OwnedTensor> ActivationRow(const std::vector<std::string>& names,
                                             int64_t size) const;
+  // The same of vectors [size].
+  absl::StatusOr<OwnedTensor> ActivationRow(const std::vector<NamedPart>& parts) const;
   // A matrix of the residual stream's type, [rows, cols].
   absl::StatusOr<OwnedTensor> Matrix(const std::string& name, int64_t rows, int64_t cols) const;
 
  private:
-  absl::StatusOr<std::vector<float>> Floats(const std::vector<std::string>& names,
-                                            int64_t size) const;
+  absl::StatusOr<std::vector<float>> Floats(const std::vector<NamedPart>& parts) const;
 
   WeightsSource& source_;
   Backend& backend_;

@@ -42,8 +42,9 @@ class FileWeights final : public WeightsSource {
 };
 
 // Untrained values, distributed as the published initialisation (h3: A = -1/2 + i pi n, B = 1,
-// dt log-uniform in [0.001, 0.1], shift B = e_0, matrices normal with deviation 0.02), the same for
-// the same name. For benchmarks, whose speed must not depend on denormal or exploding values.
+// dt log-uniform in [0.001, 0.1], shift B = e_0, matrices normal with deviation 0.02; BiGS: the
+// same but dt in [0.01, 1] and D = 1), the same for the same name. For benchmarks, whose speed must
+// not depend on denormal or exploding values.
 class RandomWeights final : public WeightsSource {
  public:
   absl::StatusOr<TensorView> Get(const std::string& name,

@@ -77,7 +77,7 @@ std::unique_ptr<DecodeState> HybridH3::NewState(Backend& b, int64_t slots, int64
 }
 
 void HybridH3::Embed(Backend& b, Tensor ids, Tensor positions, const ActivationRows& a) const {
-  b.Embedding(*embedding_, position_embedding_, ids, positions, a.r);  // r = E[id] + P[t]
+  b.Embedding(*embedding_, ids, {}, {position_embedding_, positions}, a.r);  // r = E[id] + P[t]
 }
 
 void HybridH3::PrefillLayer(Backend& b, int64_t layer, const ActivationRows& a,

@@ -1,25 +1,9 @@
 #include "engine/models/state_space.h"
 
-#include <cmath>
-
+#include "engine/checkpoint/finite_values.h"
 #include "engine/status.h"
 
 namespace hippodrome {
-namespace {
-
-// An SSM with a NaN anywhere poisons every later token, so it is found at load.
-absl::StatusOr<std::vector<float>> ReadFinite(WeightsSource& source, const std::string& name,
-                                              const std::vector<int64_t>& shape) {
-  HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> values, ReadFloats(source, name, shape));
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) {
-      return InvalidArgument(name + ": element " + std::to_string(i) + " is not a finite number");
-    }
-  }
-  return values;
-}
-
-}  // namespace
 
 H3Parameters StateSpaceParameters::View(const H3Config& config) const {
   return {.d_model = config.d_model,

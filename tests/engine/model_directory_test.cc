@@ -23,6 +23,7 @@ namespace {
 using testing::HasSubstr;
 
 const std::string kGolden = std::string(HIPPODROME_TESTDATA) + "/h3_golden";
+const std::string kEncoder = std::string(HIPPODROME_TESTDATA) + "/bigs_golden/classifier";
 
 struct NamedTensor {
   TensorSpec spec;
@@ -117,6 +118,45 @@ TEST_F(ModelDirectoryTest, RefusesATokenizerThatIsLargerThanTheModel) {
   }
   EXPECT_THAT(Message(LoadModelDirectory(*backend_, directory.path()).status()),
               testing::AllOf(HasSubstr("2048"), HasSubstr("60")));
+}
+
+TEST_F(ModelDirectoryTest, LoadsAnEncoderWithItsTokenizer) {
+  const auto loaded = LoadEncoderDirectory(*backend_, kEncoder);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->weights, DType::kF32);
+  EXPECT_EQ(loaded->model->config().num_hidden_layers, 2);
+  ASSERT_NE(loaded->tokenizer, nullptr);
+  EXPECT_LE(loaded->tokenizer->vocab_size(), 211);
+  const auto bf16 = LoadEncoderDirectory(*backend_, kEncoder, DType::kBF16);
+  ASSERT_TRUE(bf16.ok()) << bf16.status();
+  EXPECT_EQ(bf16->weights, DType::kBF16);
+}
+
+TEST_F(ModelDirectoryTest, NamesWhatAnEncoderLacks) {
+  const TemporaryDirectory directory;
+  const auto error = [&] {
+    return Message(LoadEncoderDirectory(*backend_, directory.path()).status());
+  };
+  EXPECT_THAT(error(), HasSubstr("config.json"));
+  std::filesystem::copy_file(kEncoder + "/config.json", directory.File("config.json"));
+  EXPECT_THAT(error(), HasSubstr("model.safetensors"));
+  std::filesystem::copy_file(kGolden + "/model.safetensors", directory.File("model.safetensors"));
+  EXPECT_THAT(error(), HasSubstr("bigs.embeddings.word_embeddings.weight"));
+}
+
+TEST_F(ModelDirectoryTest, AnEncoderNeedsNoTokenizerButNoneThatIsLarger) {
+  const TemporaryDirectory directory;
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    std::filesystem::copy_file(kEncoder + "/" + file, directory.File(file));
+  }
+  const auto loaded = LoadEncoderDirectory(*backend_, directory.path());
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->tokenizer, nullptr);
+  std::string vocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (int i = 5; i < 212; ++i) vocab += "w" + std::to_string(i) + "\n";
+  directory.Write("vocab.txt", vocab);
+  EXPECT_THAT(Message(LoadEncoderDirectory(*backend_, directory.path()).status()),
+              testing::AllOf(HasSubstr("vocab.txt"), HasSubstr("212"), HasSubstr("211")));
 }
 
 }  // namespace

@@ -23,6 +23,10 @@ Distribution For(const std::string& name, int64_t fan_in) {
   const auto ends = [&](const char* end) { return name.ends_with(end); };
   const float scaled = 1 / std::sqrt(static_cast<float>(fan_in));
   if (ends("norm1.weight") || ends("norm2.weight") || ends("ln_f.weight")) return {1, 0.1f};
+  if (ends("LayerNorm.weight") || ends("mlp_norm.weight")) return {1, 0.1f};
+  if (ends("log_step")) return {-2.3f, 0.7f};
+  if (ends("A_re")) return {-0.5f, 0.1f};
+  if (ends("kernel.C")) return {0, 0.7f};
   if (ends(".bias")) return {0, 0.1f};
   if (ends("log_dt")) return {-4.6f, 1};
   if (ends("inv_A_real")) return {-0.7f, 0.2f};
@@ -35,7 +39,8 @@ Distribution For(const std::string& name, int64_t fan_in) {
 
 // The parts of the published initialisation that are not noise.
 float Offset(const std::string& name, int64_t index, int64_t last) {
-  if (name.ends_with("A_imag")) return std::numbers::pi_v<float> * static_cast<float>(index % last);
+  if (name.ends_with("A_imag") || name.ends_with("A_im"))
+    return std::numbers::pi_v<float> * static_cast<float>(index % last);
   if (name.ends_with("ssm_k_kernel.kernel.B")) return index % last == 0 ? 1 : 0;
   if (name.ends_with("kernel.kernel.B")) return index % 2 == 0 ? 1 : 0;
   return 0;
@@ -79,6 +84,24 @@ H3Config TinyConfig() {
 std::unique_ptr<HybridH3> MakeTestModel(Backend& backend, const H3Config& config, DType weights) {
   TestWeights source;
   return std::move(HybridH3::Load(backend, config, source, weights)).value();
+}
+
+BigsConfig TinyBigsConfig() {
+  BigsConfig config;
+  config.vocab_size = 40;
+  config.hidden_size = 32;
+  config.num_hidden_layers = 2;
+  config.intermediate_size = 64;
+  config.num_ssm = 8;
+  config.max_position_embeddings = 300;
+  config.labels = {"no", "yes", "maybe"};
+  config.pad_to = 64;
+  return config;
+}
+
+std::unique_ptr<Bigs> MakeTestBigs(Backend& backend, const BigsConfig& config, DType weights) {
+  TestWeights source;
+  return std::move(Bigs::Load(backend, config, source, weights)).value();
 }
 
 std::vector<int32_t> RandomIds(int64_t count, int64_t vocab, uint32_t seed) {

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/bigs_config.h"
 #include "engine/checkpoint/weights_source.h"
 #include "engine/config.h"
+#include "engine/models/bigs.h"
 #include "engine/models/hybrid_h3.h"
 
 namespace hippodrome {
@@ -30,6 +32,13 @@ H3Config TinyConfig();
 // Never fails for a valid configuration.
 std::unique_ptr<HybridH3> MakeTestModel(Backend& backend, const H3Config& config,
                                         DType weights = DType::kF32);
+
+// d 32, 2 layers, N 8, 40 ids, 300 positions, three labels, pads to 64.
+BigsConfig TinyBigsConfig();
+
+// Never fails for a valid configuration.
+std::unique_ptr<Bigs> MakeTestBigs(Backend& backend, const BigsConfig& config,
+                                   DType weights = DType::kF32);
 
 // Reproducible ids in [0, vocab).
 std::vector<int32_t> RandomIds(int64_t count, int64_t vocab, uint32_t seed);

@@ -35,5 +35,25 @@ TEST(RandomWeightsTest, FollowsThePublishedInitialisation) {
   EXPECT_NEAR(std::sqrt(squares / 10000), 0.02, 0.001);
 }
 
+TEST(RandomWeightsTest, FollowsThePublishedInitialisationOfAnEncoder) {
+  const std::string layer = "bigs.encoder.layer.3.";
+  EXPECT_EQ(Values(layer + "LayerNorm.weight", {3}), std::vector<float>(3, 1.0f));
+  EXPECT_EQ(Values("cls.predictions.bias", {3}), std::vector<float>(3, 0.0f));
+  EXPECT_EQ(Values(layer + "fs4.D", {1}), std::vector<float>(1, 1.0f));
+  EXPECT_EQ(Values(layer + "bs4.kernel.A_re", {4}), std::vector<float>(4, -0.5f));
+  const auto imaginary = Values(layer + "bs4.kernel.A_im", {2, 3});
+  EXPECT_FLOAT_EQ(imaginary[2], static_cast<float>(2 * M_PI));
+  EXPECT_FLOAT_EQ(imaginary[3], 0);
+  for (int i = 0; i < 100; ++i) {
+    const auto log_step =
+        Values("bigs.encoder.layer." + std::to_string(i) + ".fs4.kernel.log_step", {1});
+    EXPECT_GE(log_step[0], std::log(0.01f));
+    EXPECT_LE(log_step[0], 0);
+  }
+  double squares = 0;
+  for (const float c : Values(layer + "fs4.kernel.C", {1000, 2})) squares += c * c;
+  EXPECT_NEAR(std::sqrt(squares / 2000), std::sqrt(0.5), 0.03);
+}
+
 }  // namespace
 }  // namespace hippodrome
