@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "engine/bigs_config.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/weights_source.h"
 #include "engine/config.h"
@@ -12,15 +15,30 @@
 #include "kernels/make_backend.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/convert/bigs_presets.h"
 #include "tools/convert/checkpoint_source.h"
+#include "tools/flops.h"
+#include "tools/text_file.h"
 
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {.usage =
-                               "usage: hippodrome inspect DIR|FILE\n"
-                               "Prints configuration, tensors and the bytes that a sequence takes.",
-                           .positional = 1};
+// A preset or a config stands in the place of DIR.
+CommandSpec Spec(int argc, char** argv) {
+  const bool named = std::any_of(argv + 1, argv + argc, [](std::string_view argument) {
+    return argument.starts_with("--preset") || argument.starts_with("--config");
+  });
+  return {
+      .usage =
+          "usage: hippodrome inspect DIR|FILE\n"
+          "       hippodrome inspect --flops --length L (DIR | --preset NAME | --config FILE)\n"
+          "Prints configuration, tensors and the bytes that a sequence takes; with --flops, the\n"
+          "operations of a BiGS model on one input of L tokens. Presets: bert-large|" +
+          BigsPresetNames(),
+      .values = {"length", "preset", "config"},
+      .switches = {"flops"},
+      .positional = named ? size_t{0} : size_t{1}};
+}
 
 void PrintTensor(const std::string& name, const std::string& type,
                  const std::vector<int64_t>& shape) {
@@ -91,22 +109,76 @@ absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file
   return absl::OkStatus();
 }
 
+absl::Status InspectH3(const std::string& directory) {
+  HIPPODROME_ASSIGN_OR_RETURN(const H3Config config, ReadH3Config(directory));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto file,
+                              SafetensorsFile::Open(directory + "/model.safetensors"));
+  std::printf("%s\n", ToJson(config).c_str());
+  PrintTensors(*file);
+  return PrintStateSizes(config, *file);
+}
+
+absl::Status InspectBigs(const std::string& directory) {
+  HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadBigsConfig(directory));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto file,
+                              SafetensorsFile::Open(directory + "/model.safetensors"));
+  std::printf("%s\n", ToJson(config).c_str());
+  PrintTensors(*file);
+  std::printf("an encoder: no sequence has a state\n");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BigsConfig> ReadEncoderConfig(const CommandLine& line) {
+  if (line.Has("preset") && line.Has("config")) {
+    return Usage("--preset and --config exclude each other");
+  }
+  if (line.Has("config")) {
+    HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config", "")));
+    return ParseBigsConfig(text);
+  }
+  if (!line.Has("preset")) return ReadBigsConfig(line.positional()[0]);
+  const std::string name = line.Text("preset", "");
+  if (name == "bert-large") return BertLarge();
+  auto preset = BigsPreset(name);
+  if (!preset.ok()) return Usage(Message(preset.status()) + "|bert-large");
+  return preset;
+}
+
+void PrintFlops(const char* what, double flops) {
+  std::printf("%-16s %.3e (%s)\n", what, flops, PaperNotation(flops).c_str());
+}
+
+absl::Status InspectFlops(const CommandLine& line) {
+  constexpr int64_t kLongest = 1 << 20;
+  HIPPODROME_RETURN_IF_ERROR(line.Required("length").status());
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t length, line.Integer("length", 0, 1, kLongest));
+  HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadEncoderConfig(line));
+  const EncoderFlops flops = CountFlops(config, length);
+  PrintFlops("matrix products", flops.matrices);
+  PrintFlops(config.routing == EncoderRouting::kSsm ? "convolution" : "attention", flops.mixing);
+  PrintFlops("total", flops.total());
+  return absl::OkStatus();
+}
+
 absl::Status Inspect(const CommandLine& line) {
+  if (line.Has("flops")) return InspectFlops(line);
+  for (const char* option : {"length", "preset", "config"}) {
+    if (line.Has(option)) return Usage(std::string("--") + option + " is for --flops");
+  }
   const std::string& path = line.positional()[0];
   if (!std::filesystem::is_directory(path)) {
     HIPPODROME_ASSIGN_OR_RETURN(const auto source, OpenCheckpoint(path));
     PrintSource(*source);
     return absl::OkStatus();
   }
-  HIPPODROME_ASSIGN_OR_RETURN(const H3Config config, ReadH3Config(path));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto file, SafetensorsFile::Open(path + "/model.safetensors"));
-  std::printf("%s\n", ToJson(config).c_str());
-  PrintTensors(*file);
-  return PrintStateSizes(config, *file);
+  HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(path));
+  return family == ModelFamily::kBigs ? InspectBigs(path) : InspectH3(path);
 }
 
 }  // namespace
 
-int InspectCommand(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Inspect); }
+int InspectCommand(int argc, char** argv) {
+  return RunCommand(argc, argv, Spec(argc, argv), Inspect);
+}
 
 }  // namespace hippodrome

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "engine/status.h"
+#include "tools/convert/flax_checkpoint.h"
 #include "tools/convert/random_access_file.h"
 #include "tools/convert/safetensors_source.h"
 #include "tools/convert/torch_checkpoint.h"
@@ -16,19 +17,27 @@ using Opener = absl::StatusOr<std::unique_ptr<CheckpointSource>> (*)(const std::
 // The pickled long 0x1950a86a20f9469cfc6c without the protocol byte before it.
 constexpr std::string_view kLegacyMagic("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 13);
 
+// A map of 1 to 15 entries whose first key is a string of 1 to 31 bytes.
+bool BeginsLikeFlax(std::string_view head) {
+  return head.size() >= 2 && static_cast<uint8_t>(head[0]) >= 0x81 &&
+         static_cast<uint8_t>(head[0]) <= 0x8f && static_cast<uint8_t>(head[1]) >= 0xa1 &&
+         static_cast<uint8_t>(head[1]) <= 0xbf;
+}
+
 absl::StatusOr<Opener> ChooseOpener(const std::string& path) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto file, RandomAccessFile::Open(path));
   std::string head(std::min<uint64_t>(file->size(), 15), '\0');
   HIPPODROME_RETURN_IF_ERROR(file->Read(0, std::as_writable_bytes(std::span(head))));
   if (path.ends_with(".safetensors")) return &OpenSafetensorsSource;
+  if (path.ends_with(".msgpack")) return &OpenFlaxCheckpoint;
   if (head.starts_with("PK")) return &OpenZipCheckpoint;
   if (head.size() == 15 && head[0] == '\x80' && head.ends_with(kLegacyMagic)) {
     return &OpenLegacyCheckpoint;
   }
+  if (BeginsLikeFlax(head)) return &OpenFlaxCheckpoint;
   return InvalidArgument(
-      "is not a checkpoint; expected a file written by torch.save (zip or legacy) or a "
-      ".safetensors "
-      "file");
+      "is not a checkpoint; expected a file written by torch.save (zip or legacy), a .safetensors "
+      "file or a Flax .msgpack file");
 }
 
 }  // namespace

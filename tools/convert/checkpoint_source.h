@@ -30,6 +30,9 @@ class CheckpointSource {
   const std::vector<SourceTensor>& tensors() const { return tensors_; }
   // True for a Lightning checkpoint, whose names have the prefix "model.".
   bool lightning() const { return lightning_; }
+  // True for a Flax checkpoint, whose names are paths ("a/b/kernel") and whose kernels are [in,
+  // out].
+  bool flax() const { return flax_; }
   uint64_t file_bytes() const { return file_bytes_; }
 
   // Elements [first, first + out.size()) of tensors()[index], counted row by row, as f32.
@@ -42,12 +45,13 @@ class CheckpointSource {
  protected:
   std::vector<SourceTensor> tensors_;
   bool lightning_ = false;
+  bool flax_ = false;
   uint64_t file_bytes_ = 0;
 };
 
-// Opens a torch.save file (zip or legacy; known by its content) or a .safetensors file. Memory is
-// bounded whatever the file holds. Errors: kNotFound, or kInvalidArgument naming the file, what was
-// found and what was expected.
+// Opens a torch.save file (zip or legacy; known by its content), a .safetensors file or a Flax
+// file (.msgpack, or known by its content). Memory is bounded whatever the file holds. Errors:
+// kNotFound, or kInvalidArgument naming the file, what was found and what was expected.
 absl::StatusOr<std::unique_ptr<CheckpointSource>> OpenCheckpoint(const std::string& path);
 
 }  // namespace hippodrome

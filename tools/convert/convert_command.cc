@@ -5,6 +5,7 @@
 
 #include "engine/status.h"
 #include "tools/command_line.h"
+#include "tools/convert/bigs_presets.h"
 #include "tools/convert/convert.h"
 #include "tools/convert/h3_presets.h"
 #include "tools/progress.h"
@@ -15,19 +16,44 @@ namespace {
 CommandSpec Spec() {
   return {.usage =
               "usage: hippodrome convert SRC --out DIR [options]\n"
-              "  SRC               H3 checkpoint: .pt (zip or legacy, Lightning) or "
-              ".safetensors\n"
+              "  SRC               H3 or BiGS checkpoint: .pt or .bin (zip or legacy, Lightning),\n"
+              "                    .safetensors, or Flax .msgpack\n"
               "  --out DIR         model directory to write\n"
               "  --config FILE     config.json (default: the one beside SRC, if any)\n"
               "  --preset NAME     " +
-              H3PresetNames() +
+              H3PresetNames() + "|\n                    " + BigsPresetNames() +
               "\n"
-              "  --tokenizer DIR   vocab.json and merges.txt, or gpt2-encoder.json and "
-              "gpt2-vocab.bpe\n"
+              "  --tokenizer DIR   H3: vocab.json and merges.txt, or gpt2-encoder.json and\n"
+              "                    gpt2-vocab.bpe; BiGS: vocab.txt or bert-base-uncased-vocab.txt\n"
               "  --dtype f32|bf16  of matrices (default f32)\n"
-              "  --attn-heads N    attention heads, when neither config nor preset says\n",
-          .values = {"out", "config", "preset", "tokenizer", "dtype", "attn-heads"},
+              "  --attn-heads N    attention heads, when neither config nor preset says\n"
+              "of BiGS, in place of what the config says:\n"
+              "  --layer-gelu erf|tanh  GELU of the layers (default: tanh for .msgpack, else erf)\n"
+              "  --pad-to N|none        length to which inputs are padded (default: the longest)\n",
+          .values = {"out", "config", "preset", "tokenizer", "dtype", "attn-heads", "layer-gelu",
+                     "pad-to"},
           .positional = 1};
+}
+
+absl::Status CheckPreset(const std::string& name) {
+  if (name.empty() || H3Preset(name).ok() || BigsPreset(name).ok()) return absl::OkStatus();
+  return Usage("unknown preset '" + name + "'; expected " + H3PresetNames() + "|" +
+               BigsPresetNames());
+}
+
+// The options of BiGS models.
+absl::Status ReadEncoderOptions(const CommandLine& arguments, ConvertOptions& options) {
+  options.layer_gelu = arguments.Text("layer-gelu", "");
+  if (arguments.Has("layer-gelu") && options.layer_gelu != "erf" && options.layer_gelu != "tanh") {
+    return Usage("--layer-gelu is '" + options.layer_gelu + "'; expected erf or tanh");
+  }
+  if (!arguments.Has("pad-to")) return absl::OkStatus();
+  if (arguments.Text("pad-to", "") == "none") {
+    options.pad_to = 0;
+    return absl::OkStatus();
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(options.pad_to, arguments.Integer("pad-to", 0, 1, 1 << 20));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ConvertOptions> ReadOptions(const CommandLine& arguments) {
@@ -40,10 +66,8 @@ absl::StatusOr<ConvertOptions> ReadOptions(const CommandLine& arguments) {
   if (!options.config.empty() && !options.preset.empty()) {
     return Usage("--config and --preset exclude each other");
   }
-  if (!options.preset.empty()) {
-    const absl::Status known = H3Preset(options.preset).status();
-    if (!known.ok()) return Usage(Message(known));
-  }
+  HIPPODROME_RETURN_IF_ERROR(CheckPreset(options.preset));
+  HIPPODROME_RETURN_IF_ERROR(ReadEncoderOptions(arguments, options));
   const std::string dtype = arguments.Text("dtype", "f32");
   if (dtype != "f32" && dtype != "bf16") {
     return Usage("--dtype is '" + dtype + "'; expected f32 or bf16");
@@ -65,9 +89,7 @@ absl::Status Run(const CommandLine& arguments) {
   if (!result->config_path.empty()) {
     std::printf("configuration: %s\n", result->config_path.c_str());
   }
-  std::printf("wrote %s: %lld layers, d_model %lld, %lld parameters\n", options.out.c_str(),
-              static_cast<long long>(result->config.n_layer),
-              static_cast<long long>(result->config.d_model),
+  std::printf("wrote %s: %s, %lld parameters\n", options.out.c_str(), result->model.c_str(),
               static_cast<long long>(result->parameters));
   return absl::OkStatus();
 }

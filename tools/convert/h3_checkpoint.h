@@ -12,12 +12,13 @@
 #include "absl/status/statusor.h"
 #include "tools/convert/checkpoint_source.h"
 #include "tools/convert/h3_names.h"
-#include "tools/convert/infer_config.h"
+#include "tools/convert/shape_map.h"
+#include "tools/convert/tensor_reader.h"
 
 namespace hippodrome {
 
 // One thread at a time.
-class H3Checkpoint {
+class H3Checkpoint : public TensorReader {
  public:
   // Errors: kInvalidArgument for names that cannot be mapped and tensors that are no floats.
   static absl::StatusOr<H3Checkpoint> Make(std::unique_ptr<CheckpointSource> source);
@@ -26,8 +27,7 @@ class H3Checkpoint {
   const ShapeMap& shapes() const { return shapes_; }
   uint64_t file_bytes() const { return source_->file_bytes(); }
 
-  // Elements [first, first + out.size()) of the tensor, row by row. REQUIRES: they exist.
-  absl::Status Read(const std::string& name, uint64_t first, std::span<float> out);
+  absl::Status Read(const std::string& name, uint64_t first, std::span<float> out) override;
 
   // Error unless lm_head.weight is absent, shares the embedding's storage, or equals it in every
   // element. REQUIRES: equal shapes.

@@ -1,34 +1,10 @@
 #include "tools/convert/h3_shapes.h"
 
 #include "tools/convert/h3_names.h"
+#include "tools/convert/spec_list.h"
 
 namespace hippodrome {
 namespace {
-
-class SpecList {
- public:
-  explicit SpecList(DType matrix_dtype) : matrix_dtype_(matrix_dtype) {}
-
-  void Matrix(const std::string& name, int64_t rows, int64_t columns) {
-    specs_.push_back({name, matrix_dtype_, {rows, columns}});
-  }
-  void Vector(const std::string& name, std::vector<int64_t> shape) {
-    specs_.push_back({name, DType::kF32, std::move(shape)});
-  }
-  void Linear(const std::string& name, int64_t out, int64_t in) {
-    Matrix(name + ".weight", out, in);
-    Vector(name + ".bias", {out});
-  }
-  void LayerNorm(const std::string& name, int64_t d) {
-    Vector(name + ".weight", {d});
-    Vector(name + ".bias", {d});
-  }
-  std::vector<TensorSpec> Take() { return std::move(specs_); }
-
- private:
-  DType matrix_dtype_;
-  std::vector<TensorSpec> specs_;
-};
 
 void AddStateSpace(const H3Config& config, const std::string& mixer, SpecList& list) {
   const int64_t d = config.d_model;

@@ -10,24 +10,6 @@
 namespace hippodrome {
 namespace {
 
-constexpr int64_t kLargestSize = int64_t{1} << 24;
-
-// The shape of a tensor of the given rank, all of whose sizes are sane.
-absl::StatusOr<std::vector<int64_t>> Shape(const ShapeMap& shapes, const std::string& name,
-                                           size_t rank) {
-  const auto found = shapes.find(name);
-  if (found == shapes.end()) return InvalidArgument("tensor '" + name + "' is missing");
-  const std::vector<int64_t>& shape = found->second;
-  const bool sane = std::all_of(shape.begin(), shape.end(),
-                                [](int64_t size) { return size > 0 && size <= kLargestSize; });
-  if (shape.size() != rank || !sane) {
-    return InvalidArgument("tensor '" + name + "' has shape " + ShapeText(shape) + "; expected " +
-                           std::to_string(rank) + " dimensions of 1 to " +
-                           std::to_string(kLargestSize));
-  }
-  return shape;
-}
-
 absl::Status ListLayers(const ShapeMap& shapes, H3Config& config) {
   for (const auto& [name, shape] : shapes) {
     if (const auto split = SplitLayerName(name)) {
@@ -54,9 +36,9 @@ absl::Status InferStateSpace(const ShapeMap& shapes, H3Config& config) {
   config.n_ssm = config.d_model;
   if (layer == config.n_layer) return absl::OkStatus();
   const std::string mixer = JoinLayerName(layer, "mixer.");
-  HIPPODROME_ASSIGN_OR_RETURN(const auto skip, Shape(shapes, mixer + "D", 1));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto skip, ShapeOf(shapes, mixer + "D", 1));
   HIPPODROME_ASSIGN_OR_RETURN(const auto modes,
-                              Shape(shapes, mixer + "kernel.kernel.inv_A_real", 2));
+                              ShapeOf(shapes, mixer + "kernel.kernel.inv_A_real", 2));
   if (config.d_model % skip[0] != 0) {
     return InvalidArgument("tensor '" + mixer + "D' has " + std::to_string(skip[0]) +
                            " rows; expected a divisor of d_model " +
@@ -72,7 +54,7 @@ absl::Status InferRotary(const ShapeMap& shapes, H3Config& config) {
   if (config.attention_layers.empty()) return absl::OkStatus();
   const std::string name = JoinLayerName(config.attention_layers[0], "mixer.rotary_emb.inv_freq");
   if (!shapes.contains(name)) return absl::OkStatus();
-  HIPPODROME_ASSIGN_OR_RETURN(const auto frequencies, Shape(shapes, name, 1));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto frequencies, ShapeOf(shapes, name, 1));
   config.rotary_dim = 2 * frequencies[0];
   return absl::OkStatus();
 }
@@ -81,17 +63,17 @@ absl::Status InferRotary(const ShapeMap& shapes, H3Config& config) {
 
 absl::StatusOr<H3Config> InferConfig(const ShapeMap& shapes) {
   H3Config config;
-  HIPPODROME_ASSIGN_OR_RETURN(const auto words, Shape(shapes, kWordEmbeddings, 2));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto words, ShapeOf(shapes, kWordEmbeddings, 2));
   config.padded_vocab_size = words[0];
   config.vocab_size = words[0] == 50264 ? 50257 : words[0];
   config.d_model = words[1];
   if (shapes.contains(kPositionEmbeddings)) {
-    HIPPODROME_ASSIGN_OR_RETURN(const auto positions, Shape(shapes, kPositionEmbeddings, 2));
+    HIPPODROME_ASSIGN_OR_RETURN(const auto positions, ShapeOf(shapes, kPositionEmbeddings, 2));
     config.max_position_embeddings = positions[0];
   }
   HIPPODROME_RETURN_IF_ERROR(ListLayers(shapes, config));
   HIPPODROME_ASSIGN_OR_RETURN(const auto inner,
-                              Shape(shapes, JoinLayerName(0, "mlp.fc1.weight"), 2));
+                              ShapeOf(shapes, JoinLayerName(0, "mlp.fc1.weight"), 2));
   config.d_inner = inner[0];
   HIPPODROME_RETURN_IF_ERROR(InferStateSpace(shapes, config));
   HIPPODROME_RETURN_IF_ERROR(InferRotary(shapes, config));
@@ -100,18 +82,7 @@ absl::StatusOr<H3Config> InferConfig(const ShapeMap& shapes) {
 
 absl::Status CheckShapes(const ShapeMap& shapes, const H3Config& config) {
   ShapeMap left = shapes;
-  for (const TensorSpec& spec : H3TensorSpecs(config, DType::kF32)) {
-    const auto found = left.find(spec.name);
-    if (found == left.end()) {
-      return InvalidArgument("tensor '" + spec.name + "' is missing; expected shape " +
-                             ShapeText(spec.shape));
-    }
-    if (found->second != spec.shape) {
-      return InvalidArgument("tensor '" + spec.name + "' has shape " + ShapeText(found->second) +
-                             "; expected " + ShapeText(spec.shape));
-    }
-    left.erase(found);
-  }
+  HIPPODROME_RETURN_IF_ERROR(TakeShapes(H3TensorSpecs(config, DType::kF32), left));
   const auto head = left.find(kHead);
   if (head != left.end()) {
     const std::vector<int64_t> tied = {config.padded_vocab_size, config.d_model};
@@ -122,9 +93,7 @@ absl::Status CheckShapes(const ShapeMap& shapes, const H3Config& config) {
     }
     left.erase(head);
   }
-  if (left.empty()) return absl::OkStatus();
-  return InvalidArgument("tensor '" + Printable(left.begin()->first) + "' of shape " +
-                         ShapeText(left.begin()->second) + " is not part of an H3 model");
+  return CheckNoneLeft(left, "an H3 model");
 }
 
 }  // namespace hippodrome

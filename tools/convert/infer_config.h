@@ -1,24 +1,22 @@
-// The configuration of a checkpoint: what its shapes say, and what they cannot.
+// The configuration of an H3 checkpoint: what its shapes say, and what they cannot.
 #ifndef HIPPODROME_TOOLS_CONVERT_INFER_CONFIG_H_
 #define HIPPODROME_TOOLS_CONVERT_INFER_CONFIG_H_
 
 #include <cstdint>
-#include <map>
 #include <string>
-#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/config.h"
+#include "tools/convert/shape_map.h"
 
 namespace hippodrome {
 
-// Current tensor name -> shape; lm_head.weight may be absent.
-using ShapeMap = std::map<std::string, std::vector<int64_t>>;
-
-// What the shapes say: all sizes, the attention layers, rotary_dim = 2 len(inv_freq),
-// head_dim = d / len(D), n_ssm = rows of inv_A_real, d_state. Left open: attention_heads (0).
-// vocab_size is 50257 for 50264 rows, else the rows. Errors: kInvalidArgument naming the tensor
-// that is missing or of a wrong rank. Not every shape is checked; see CheckShapes().
+// What the shapes say (lm_head.weight may be absent): all sizes, the attention layers, rotary_dim =
+// 2 len(inv_freq), head_dim = d / len(D), n_ssm = rows of inv_A_real, d_state. Left open:
+// attention_heads (0). vocab_size is 50257 for 50264 rows, else the rows. Errors: kInvalidArgument
+// naming the tensor that is missing or of a wrong rank. Not every shape is checked; see
+// CheckShapes().
 absl::StatusOr<H3Config> InferConfig(const ShapeMap& shapes);
 
 // What the user says about a checkpoint.

@@ -40,16 +40,4 @@ absl::Status RandomAccessFile::Read(uint64_t offset, std::span<std::byte> out) c
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t limit) {
-  const auto file = RandomAccessFile::Open(path);
-  if (!file.ok()) return absl::Status(file.status().code(), path + " " + Message(file.status()));
-  if ((*file)->size() > limit) {
-    return InvalidArgument(path + " has " + std::to_string((*file)->size()) +
-                           " bytes; expected at most " + std::to_string(limit));
-  }
-  std::string text((*file)->size(), '\0');
-  HIPPODROME_RETURN_IF_ERROR((*file)->Read(0, std::as_writable_bytes(std::span(text))));
-  return text;
-}
-
 }  // namespace hippodrome

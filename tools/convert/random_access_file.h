@@ -32,9 +32,6 @@ class RandomAccessFile {
   uint64_t size_;
 };
 
-// The bytes of a regular file of at most `limit` bytes. Errors name the path.
-absl::StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t limit);
-
 }  // namespace hippodrome
 
 #endif  // HIPPODROME_TOOLS_CONVERT_RANDOM_ACCESS_FILE_H_

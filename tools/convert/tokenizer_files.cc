@@ -2,45 +2,66 @@
 
 #include <filesystem>
 
+#include "engine/read_file.h"
 #include "engine/status.h"
 #include "engine/tokenizer/bpe.h"
-#include "tools/convert/random_access_file.h"
+#include "engine/tokenizer/wordpiece.h"
 
 namespace hippodrome {
 namespace {
 
-constexpr uint64_t kLargestFile = uint64_t{64} << 20;
+constexpr size_t kLargestFile = size_t{64} << 20;
 
 struct Pair {
   const char* vocab;
   const char* merges;
 };
 constexpr Pair kPairs[] = {{"vocab.json", "merges.txt"}, {"gpt2-encoder.json", "gpt2-vocab.bpe"}};
+constexpr const char* kWordPieces[] = {"vocab.txt", "bert-base-uncased-vocab.txt"};
+
+// `tokenizer`: what parsing the files of `directory` gave.
+template <typename Tokenizer>
+absl::Status CheckTokenizer(const absl::StatusOr<std::unique_ptr<Tokenizer>>& tokenizer,
+                            const std::string& directory, int64_t vocab_size) {
+  if (!tokenizer.ok()) {
+    return InvalidArgument("tokenizer " + directory + ": " + Message(tokenizer.status()));
+  }
+  const int64_t tokens = (*tokenizer)->vocab_size();
+  if (tokens <= vocab_size) return absl::OkStatus();
+  return InvalidArgument("tokenizer " + directory + " has " + std::to_string(tokens) +
+                         " tokens; the model's vocabulary has " + std::to_string(vocab_size));
+}
 
 }  // namespace
 
-absl::StatusOr<TokenizerFiles> ReadTokenizerFiles(const std::string& directory,
-                                                  int64_t vocab_size) {
+absl::StatusOr<std::vector<TextFile>> ReadBpeFiles(const std::string& directory,
+                                                   int64_t vocab_size) {
   for (const Pair& pair : kPairs) {
-    const std::string vocab = directory + "/" + pair.vocab;
-    if (!std::filesystem::exists(vocab)) continue;
-    TokenizerFiles files;
-    HIPPODROME_ASSIGN_OR_RETURN(files.vocab_json, ReadSmallFile(vocab, kLargestFile));
-    HIPPODROME_ASSIGN_OR_RETURN(files.merges,
+    const std::string path = directory + "/" + pair.vocab;
+    if (!std::filesystem::exists(path)) continue;
+    HIPPODROME_ASSIGN_OR_RETURN(const std::string vocab, ReadSmallFile(path, kLargestFile));
+    HIPPODROME_ASSIGN_OR_RETURN(const std::string merges,
                                 ReadSmallFile(directory + "/" + pair.merges, kLargestFile));
-    const auto tokenizer = BpeTokenizer::Parse(files.vocab_json, files.merges);
-    if (!tokenizer.ok()) {
-      return InvalidArgument("tokenizer " + directory + ": " + Message(tokenizer.status()));
-    }
-    if ((*tokenizer)->vocab_size() > vocab_size) {
-      return InvalidArgument("tokenizer " + directory + " has " +
-                             std::to_string((*tokenizer)->vocab_size()) +
-                             " tokens; the model's vocabulary has " + std::to_string(vocab_size));
-    }
-    return files;
+    HIPPODROME_RETURN_IF_ERROR(
+        CheckTokenizer(BpeTokenizer::Parse(vocab, merges), directory, vocab_size));
+    return std::vector<TextFile>{{"vocab.json", vocab}, {"merges.txt", merges}};
   }
   return NotFound("no tokenizer in " + directory +
                   "; expected vocab.json and merges.txt, or gpt2-encoder.json and gpt2-vocab.bpe");
+}
+
+absl::StatusOr<std::vector<TextFile>> ReadWordPieceFiles(const std::string& directory,
+                                                         int64_t vocab_size) {
+  for (const char* name : kWordPieces) {
+    const std::string path = directory + "/" + name;
+    if (!std::filesystem::exists(path)) continue;
+    HIPPODROME_ASSIGN_OR_RETURN(const std::string vocab, ReadSmallFile(path, kLargestFile));
+    HIPPODROME_RETURN_IF_ERROR(
+        CheckTokenizer(WordPieceTokenizer::Parse(vocab), directory, vocab_size));
+    return std::vector<TextFile>{{"vocab.txt", vocab}};
+  }
+  return NotFound("no tokenizer in " + directory +
+                  "; expected vocab.txt or bert-base-uncased-vocab.txt");
 }
 
 }  // namespace hippodrome

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "engine/checkpoint/safetensors.h"
+#include "engine/config.h"
 #include "engine/status.h"
 #include "tests/tools/convert/model_file.h"
 #include "tests/tools/convert/torch_builder.h"
