@@ -1,70 +1,33 @@
-#include <cmath>
-#include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
-#include "engine/model_directory.h"
-#include "engine/open_backend.h"
-#include "engine/status.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
-#include "tools/evaluate/perplexity.h"
-#include "tools/progress.h"
-#include "tools/text_file.h"
+#include "tools/evaluate/eval_tasks.h"
+#include "tools/evaluate/glue_tasks.h"
 
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {
-    .usage =
-        "usage: hippodrome eval perplexity --model DIR --data FILE --window N\n"
-        "  [--weights f32|bf16] [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
-        "Scores the UTF-8 text in FILE in windows of N tokens, state reset at each.",
-    .values = {"device", "model", "data", "window", "weights", "threads", "json"},
-    .positional = 1};
-
-absl::Status Evaluate(const CommandLine& line) {
-  if (line.positional()[0] != "perplexity") {
-    return Usage("unknown task '" + line.positional()[0] + "', expected perplexity");
-  }
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string data, line.Required("data"));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, line.Integer("window", 2048, 1, 1 << 30));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(data));
-  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, threads));
-  HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,
-                              LoadModelDirectory(*backend, directory, weights));
-  if (loaded.tokenizer == nullptr) {
-    return FailedPrecondition(directory + " has no tokenizer files, which text needs");
-  }
-  const std::vector<int32_t> ids = loaded.tokenizer->Encode(text);
-  Progress progress("eval perplexity");
-  HIPPODROME_ASSIGN_OR_RETURN(
-      const Perplexity p,
-      EvaluatePerplexity(*backend, *loaded.model, ids, window,
-                         [&](int64_t done, int64_t total) { progress.Update(done, total); }));
-  // As if every token stood for the text's mean number of bytes.
-  const double bytes_per_token = static_cast<double>(text.size()) / static_cast<double>(ids.size());
-  const nlohmann::json json = {{"task", "perplexity"},
-                               {"window", window},
-                               {"weights", loaded.weights == DType::kBF16 ? "bf16" : "f32"},
-                               {"tokens", p.tokens},
-                               {"nll", p.nll},
-                               {"perplexity", p.perplexity},
-                               {"bits_per_byte", p.nll / std::log(2.0) / bytes_per_token}};
-  std::printf("%s\n", json.dump(2).c_str());
-  if (line.Has("json")) return WriteTextFile(line.Text("json", ""), json.dump(2) + "\n");
-  return absl::OkStatus();
-}
+const CommandSpec kSpec = {.usage =
+                               "usage: hippodrome eval TASK [options]   (TASK --help says more)\n"
+                               "  perplexity       of a decoder over a text\n"
+                               "  cola sst2 mrpc qqp stsb mnli qnli rte wnli   tasks of GLUE\n"
+                               "  classification   of the texts in another table\n"
+                               "  squad            questions about paragraphs\n"
+                               "  syntax           minimal pairs of sentences, by a masked LM"};
 
 }  // namespace
 
-int EvalCommand(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Evaluate); }
+int EvalCommand(int argc, char** argv) {
+  const std::string task = argc > 1 ? argv[1] : "";
+  if (task == "perplexity") return EvalPerplexity(argc, argv);
+  if (task == "classification") return EvalClassification(argc, argv);
+  if (task == "squad") return EvalSquad(argc, argv);
+  if (task == "syntax") return EvalSyntax(argc, argv);
+  if (FindGlueTask(task) != nullptr) return EvalGlue(argc, argv);
+  if (AsksForHelp(argc, argv)) return PrintUsage(kSpec);
+  return UsageError(kSpec,
+                    Usage(task.empty() ? "no task is given" : "unknown task '" + task + "'"));
+}
 
 }  // namespace hippodrome

@@ -1,0 +1,57 @@
+#include "tools/evaluate/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace hippodrome {
+namespace {
+
+constexpr double kRounding = 1e-12;  // a few roundings of numbers up to 1
+using Classes = std::vector<int64_t>;
+using Values = std::vector<double>;
+
+// TP 3, FP 1, FN 2, TN 4.
+const Classes kPredictions = {1, 1, 1, 1, 0, 0, 0, 0, 0, 0};
+const Classes kLabels = {1, 1, 1, 0, 1, 1, 0, 0, 0, 0};
+
+TEST(MetricsTest, OfAConfusionMatrixByHand) {
+  EXPECT_NEAR(Accuracy(kPredictions, kLabels), 0.7, kRounding);
+  EXPECT_NEAR(F1(kPredictions, kLabels, 1), 6.0 / 9, kRounding);
+  EXPECT_NEAR(F1(kPredictions, kLabels, 0), 8.0 / 11, kRounding);
+  EXPECT_NEAR(MacroF1(kPredictions, kLabels, 2), (6.0 / 9 + 8.0 / 11) / 2, kRounding);
+  EXPECT_NEAR(MatthewsCorrelation(kPredictions, kLabels), 10 / std::sqrt(600.0), kRounding);
+}
+
+// The examples in scikit-learn's documentation of matthews_corrcoef and f1_score.
+TEST(MetricsTest, AgreesWithPublishedExamples) {
+  EXPECT_NEAR(MatthewsCorrelation(Classes{1, 0, 1, 1}, Classes{1, 1, 1, 0}), -1.0 / 3, kRounding);
+  EXPECT_NEAR(MacroF1(Classes{0, 2, 1, 0, 0, 1}, Classes{0, 1, 2, 0, 1, 2}, 3), 0.8 / 3, kRounding);
+}
+
+// Those in SciPy's documentation of pearsonr and spearmanr.
+TEST(MetricsTest, CorrelationsAgreeWithPublishedExamples) {
+  EXPECT_NEAR(Pearson(Values{1, 2, 3, 4, 5, 6, 7}, Values{10, 9, 2.5, 6, 4, 3, 2}),
+              -0.8285038835884279, kRounding);
+  EXPECT_NEAR(Spearman(Values{1, 2, 3, 4, 5}, Values{5, 6, 7, 8, 7}), 0.8207826816681233,
+              kRounding);
+}
+
+TEST(MetricsTest, EqualValuesShareTheMeanOfTheirRanks) {
+  // Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4: cov 4.5, variances 4.5 and 5.
+  EXPECT_NEAR(Spearman(Values{-7, 0, 0, 9}, Values{0.1, 0.2, 0.3, 70}), 4.5 / std::sqrt(22.5),
+              kRounding);
+  EXPECT_NEAR(Spearman(Values{3, 2, 1}, Values{1, 10, 100}), -1, kRounding);
+}
+
+TEST(MetricsTest, WhatIsUndefinedIsZero) {
+  EXPECT_EQ(Accuracy({}, {}), 0);
+  EXPECT_EQ(F1(Classes{0, 0}, Classes{0, 0}, 1), 0);
+  EXPECT_EQ(MatthewsCorrelation(Classes{1, 1}, Classes{0, 1}), 0);
+  EXPECT_EQ(Pearson(Values{1, 1}, Values{1, 2}), 0);
+  EXPECT_EQ(Spearman({}, {}), 0);
+}
+
+}  // namespace
+}  // namespace hippodrome

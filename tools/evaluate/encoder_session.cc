@@ -1,0 +1,89 @@
+#include "tools/evaluate/encoder_session.h"
+
+#include <vector>
+
+#include "engine/open_backend.h"
+#include "engine/status.h"
+#include "tools/evaluate/batch_order.h"
+#include "tools/load_encoder.h"
+#include "tools/progress.h"
+
+namespace hippodrome {
+namespace {
+
+absl::Status CheckModel(const std::string& directory, EncoderHead head) {
+  HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(directory));
+  if (family != ModelFamily::kBigs) {
+    return FailedPrecondition(directory + " holds a decoder, expected a " + Name(head));
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadBigsConfig(directory));
+  if (config.head == head) return absl::OkStatus();
+  return FailedPrecondition(directory + " holds a " + Name(config.head) + ", expected a " +
+                            Name(head));
+}
+
+absl::StatusOr<EncoderOptions> ReadOptions(const CommandLine& line) {
+  EncoderOptions options;
+  if (!line.Has("pad-to")) return options;
+  HIPPODROME_ASSIGN_OR_RETURN(options.pad_to, line.Integer("pad-to", 0, 0, 1 << 30));
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EncoderSession>> EncoderSession::Open(const CommandLine& line,
+                                                                     EncoderHead head) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
+  HIPPODROME_ASSIGN_OR_RETURN(const EncoderOptions options, ReadOptions(line));
+  HIPPODROME_RETURN_IF_ERROR(CheckModel(directory, head));
+  std::unique_ptr<EncoderSession> session(new EncoderSession);
+  HIPPODROME_ASSIGN_OR_RETURN(session->tokenizer_, WordPieceTokenizer::Read(directory));
+  HIPPODROME_ASSIGN_OR_RETURN(session->backend_, OpenBackend(device, threads));
+  HIPPODROME_ASSIGN_OR_RETURN(session->model_, LoadEncoder(*session->backend_, directory, weights));
+  HIPPODROME_ASSIGN_OR_RETURN(session->encoder_,
+                              Encoder::Create(*session->backend_, *session->model_, options));
+  if (session->tokenizer_->vocab_size() > session->config().vocab_size) {
+    return InvalidArgument(
+        directory + "/vocab.txt has " + std::to_string(session->tokenizer_->vocab_size()) +
+        " tokens, but config.json says vocab_size " + std::to_string(session->config().vocab_size));
+  }
+  return session;
+}
+
+EncodedText EncoderSession::Encode(std::string_view first, std::string_view second,
+                                   bool pair) const {
+  const std::vector<WordPiece> a = tokenizer_->Tokenize(first);
+  const std::vector<WordPiece> b = pair ? tokenizer_->Tokenize(second) : std::vector<WordPiece>();
+  return EncodePair(*tokenizer_, a, b, pair, max_tokens(), Truncation::kLongestFirst);
+}
+
+absl::Status EncoderSession::Run(const std::string& what, std::span<const EncoderRequest> requests,
+                                 const OutputSink& sink) {
+  std::vector<int64_t> tokens;
+  for (const EncoderRequest& request : requests) {
+    HIPPODROME_RETURN_IF_ERROR(encoder_->Validate(request));
+    tokens.push_back(encoder_->PaddedLength(std::ssize(request.ids)));
+  }
+  Progress progress(what);
+  int64_t done = 0;
+  for (const auto& batch : BatchesOfOneLength(tokens, encoder_->max_batch_tokens())) {
+    std::vector<const EncoderRequest*> members;
+    for (const size_t input : batch) members.push_back(&requests[input]);
+    const std::vector<EncoderOutput> outputs = encoder_->Run(members);
+    for (size_t i = 0; i < batch.size(); ++i) sink(batch[i], outputs[i]);
+    done += std::ssize(batch);
+    progress.Update(done, std::ssize(requests));
+  }
+  return absl::OkStatus();
+}
+
+nlohmann::json EncoderSession::Description() const {
+  nlohmann::json json = {{"weights", model_->linear_dtype() == DType::kBF16 ? "bf16" : "f32"}};
+  if (encoder_->PaddedLength(1) > 1) json["padded_to"] = encoder_->PaddedLength(1);
+  return json;
+}
+
+}  // namespace hippodrome

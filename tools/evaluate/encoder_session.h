@@ -1,0 +1,59 @@
+// The encoder that is evaluated.
+#ifndef HIPPODROME_TOOLS_EVALUATE_ENCODER_SESSION_H_
+#define HIPPODROME_TOOLS_EVALUATE_ENCODER_SESSION_H_
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/encoder.h"
+#include "engine/tokenizer/encode_pair.h"
+#include "engine/tokenizer/wordpiece.h"
+#include "tools/command_line.h"
+
+namespace hippodrome {
+
+// Receives the output of request `index`.
+using OutputSink = std::function<void(size_t index, const EncoderOutput& output)>;
+
+// A model with its tokenizer. One thread.
+class EncoderSession {
+ public:
+  // Opens --model with --weights, --device, --threads and --pad-to. Errors: of reading, and
+  // kFailedPrecondition for a model of another family or with another head.
+  static absl::StatusOr<std::unique_ptr<EncoderSession>> Open(const CommandLine& line,
+                                                              EncoderHead head);
+
+  const BigsConfig& config() const { return encoder_->config(); }
+  const WordPieceTokenizer& tokenizer() const { return *tokenizer_; }
+  int64_t max_tokens() const { return encoder_->max_tokens(); }
+
+  // [CLS] first [SEP], or with `second` behind where `pair` says so; truncated, longest first, to
+  // what the model takes.
+  EncodedText Encode(std::string_view first, std::string_view second, bool pair) const;
+
+  // Runs all requests in batches of one length, and passes their outputs on, not in order. `what`
+  // is said beside the progress. Errors: kInvalidArgument for a request that is not valid.
+  absl::Status Run(const std::string& what, std::span<const EncoderRequest> requests,
+                   const OutputSink& sink);
+
+  // What a report says of the model: "weights", and "padded_to" where inputs are padded.
+  nlohmann::json Description() const;
+
+ private:
+  EncoderSession() = default;
+
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<WordPieceTokenizer> tokenizer_;
+  std::unique_ptr<Bigs> model_;
+  std::unique_ptr<Encoder> encoder_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_EVALUATE_ENCODER_SESSION_H_

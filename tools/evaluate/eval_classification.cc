@@ -1,0 +1,67 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/status.h"
+#include "tools/evaluate/classify_texts.h"
+#include "tools/evaluate/data_file.h"
+#include "tools/evaluate/encoder_command.h"
+#include "tools/evaluate/encoder_session.h"
+#include "tools/evaluate/eval_tasks.h"
+#include "tools/evaluate/label_names.h"
+#include "tools/evaluate/metrics.h"
+#include "tools/evaluate/report.h"
+
+namespace hippodrome {
+namespace {
+
+const CommandSpec kSpec = EncoderCommand(
+    "usage: hippodrome eval classification --model DIR --data FILE\n"
+    "  [--label COLUMN] [--text COLUMN] [--pair COLUMN] [--header]\n",
+    "FILE is a tab-separated table. A column is a number from 0 or, with --header, a name in the\n"
+    "first line; by default the label is in column 0 and the text in column 1, and there is no\n"
+    "second text. Labels are the model's, or numbers of them from 0.",
+    {"text", "pair", "label"}, {"header"});
+
+// The labels as the data has them: the model's names, or their numbers.
+std::vector<std::string> NamesInData(const BigsConfig& config, std::string_view some_label) {
+  std::vector<std::string> numbers;
+  for (int64_t i = 0; i < config.num_labels(); ++i) numbers.push_back(std::to_string(i));
+  const auto& names = config.labels;
+  const bool by_name = std::find(names.begin(), names.end(), some_label) != names.end();
+  const bool by_number = std::find(numbers.begin(), numbers.end(), some_label) != numbers.end();
+  return by_number && !by_name ? numbers : names;
+}
+
+absl::Status Evaluate(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string path, line.Required("data"));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string table, ReadDataFile(path));
+  const TableLayout layout = {.header = line.Has("header"),
+                              .first = line.Text("text", "1"),
+                              .second = line.Text("pair", ""),
+                              .label = line.Text("label", "0")};
+  const auto texts = ReadLabelledTexts(table, layout);
+  if (!texts.ok()) return InFile(path, texts.status());
+  HIPPODROME_ASSIGN_OR_RETURN(const auto session,
+                              EncoderSession::Open(line, EncoderHead::kSequenceClassification));
+  const auto classes =
+      ClassesOf(texts->examples, NamesInData(session->config(), texts->examples[0].label));
+  if (!classes.ok()) return InFile(path, classes.status());
+  HIPPODROME_ASSIGN_OR_RETURN(const TextLogits logits,
+                              ClassifyTexts(*session, "eval classification", *texts));
+  const std::vector<int64_t> predictions = LargestOutputs(logits);
+  nlohmann::json json = session->Description();
+  json.update({{"task", "classification"},
+               {"examples", texts->examples.size()},
+               {"truncated", logits.truncated},
+               {"accuracy", Accuracy(predictions, *classes)},
+               {"macro_f1", MacroF1(predictions, *classes, session->config().num_labels())}});
+  return Report(line, json);
+}
+
+}  // namespace
+
+int EvalClassification(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Evaluate); }
+
+}  // namespace hippodrome

@@ -1,0 +1,135 @@
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/status.h"
+#include "tools/evaluate/classify_texts.h"
+#include "tools/evaluate/cola_annotations.h"
+#include "tools/evaluate/data_file.h"
+#include "tools/evaluate/encoder_command.h"
+#include "tools/evaluate/encoder_session.h"
+#include "tools/evaluate/eval_tasks.h"
+#include "tools/evaluate/glue_tasks.h"
+#include "tools/evaluate/label_names.h"
+#include "tools/evaluate/metrics.h"
+#include "tools/evaluate/report.h"
+
+namespace hippodrome {
+namespace {
+
+const CommandSpec kSpec = EncoderCommand(
+    "usage: hippodrome eval cola|sst2|mrpc|qqp|stsb|mnli|qnli|rte|wnli --model DIR --data FILE\n"
+    "       hippodrome eval cola --model DIR --annotations FILE\n",
+    "FILE is a table of GLUE with labels (dev.tsv), or CoLA's grammatical annotations, major or\n"
+    "minor features, which are then scored one by one.",
+    {"annotations"});
+
+// The examples, and for annotated ones their features.
+absl::StatusOr<ColaAnnotations> ReadExamples(const std::string& table, const GlueTask& task,
+                                             bool annotated) {
+  if (annotated) return ReadColaAnnotations(table);
+  ColaAnnotations examples;
+  HIPPODROME_ASSIGN_OR_RETURN(examples.texts, ReadLabelledTexts(table, task.layout));
+  return examples;
+}
+
+// The classes that are predicted: outputs by name where the model knows the names, else in order.
+std::vector<int64_t> PredictedClasses(const TextLogits& logits, const GlueTask& task,
+                                      const BigsConfig& config) {
+  const std::vector<int64_t> class_of = ClassOfOutputs(config.labels, task.classes);
+  std::vector<int64_t> classes = LargestOutputs(logits);
+  for (int64_t& output : classes) output = class_of[output];
+  return classes;
+}
+
+// What is right: classes, or scores for tasks that have them.
+struct Gold {
+  std::vector<int64_t> classes;
+  std::vector<double> scores;
+};
+
+absl::StatusOr<Gold> ReadGold(const GlueTask& task, const LabelledTexts& texts) {
+  Gold gold;
+  if (task.metrics == GlueMetrics::kCorrelations) {
+    HIPPODROME_ASSIGN_OR_RETURN(gold.scores, ScoresOf(texts.examples));
+  } else {
+    HIPPODROME_ASSIGN_OR_RETURN(gold.classes, ClassesOf(texts.examples, task.labels));
+  }
+  return gold;
+}
+
+nlohmann::json Correlations(const TextLogits& logits, const std::vector<double>& scores) {
+  const std::vector<double> predictions(logits.values.begin(), logits.values.end());
+  return {{"pearson", Pearson(predictions, scores)}, {"spearman", Spearman(predictions, scores)}};
+}
+
+nlohmann::json ClassMetrics(GlueMetrics metrics, const std::vector<int64_t>& predictions,
+                            const std::vector<int64_t>& classes) {
+  nlohmann::json json = {{"accuracy", Accuracy(predictions, classes)}};
+  if (metrics == GlueMetrics::kAccuracyAndF1) json["f1"] = F1(predictions, classes, 1);
+  if (metrics == GlueMetrics::kMatthewsCorrelation) {
+    json["matthews_correlation"] = MatthewsCorrelation(predictions, classes);
+  }
+  return json;
+}
+
+nlohmann::json Features(const ColaAnnotations& annotations, const std::vector<int64_t>& predictions,
+                        const std::vector<int64_t>& classes) {
+  nlohmann::json json;
+  for (const auto& [feature, score] : ScoreFeatures(annotations, predictions, classes)) {
+    json[feature] = {{"examples", score.examples},
+                     {"matthews_correlation", score.matthews_correlation}};
+  }
+  return json;
+}
+
+absl::Status CheckOutputs(const GlueTask& task, const BigsConfig& config) {
+  const bool scores = task.metrics == GlueMetrics::kCorrelations;
+  const int64_t expected = scores ? 1 : std::ssize(task.labels);
+  if (config.num_labels() == expected) return absl::OkStatus();
+  return FailedPrecondition("the model has " + std::to_string(config.num_labels()) +
+                            " label(s), but " + task.name + " has " + std::to_string(expected));
+}
+
+absl::StatusOr<std::string> DataPath(const CommandLine& line, const GlueTask& task) {
+  if (!line.Has("annotations")) return line.Required("data");
+  if (task.name != "cola") return Usage("--annotations are of cola");
+  if (line.Has("data")) return Usage("give either --data or --annotations");
+  return line.Required("annotations");
+}
+
+absl::Status Evaluate(const CommandLine& line) {
+  const GlueTask& task = *FindGlueTask(line.positional()[0]);
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string path, DataPath(line, task));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string table, ReadDataFile(path));
+  const bool annotated = line.Has("annotations");
+  const auto examples = ReadExamples(table, task, annotated);
+  if (!examples.ok()) return InFile(path, examples.status());
+  const LabelledTexts& texts = examples->texts;
+  const auto gold = ReadGold(task, texts);
+  if (!gold.ok()) return InFile(path, gold.status());
+  HIPPODROME_ASSIGN_OR_RETURN(const auto session,
+                              EncoderSession::Open(line, EncoderHead::kSequenceClassification));
+  HIPPODROME_RETURN_IF_ERROR(CheckOutputs(task, session->config()));
+  HIPPODROME_ASSIGN_OR_RETURN(const TextLogits logits,
+                              ClassifyTexts(*session, "eval " + task.name, texts));
+  nlohmann::json json = session->Description();
+  json.update({{"task", task.name},
+               {"examples", texts.examples.size()},
+               {"skipped", texts.skipped},
+               {"truncated", logits.truncated}});
+  if (task.metrics == GlueMetrics::kCorrelations) {
+    json.update(Correlations(logits, gold->scores));
+    return Report(line, json);
+  }
+  const std::vector<int64_t> predictions = PredictedClasses(logits, task, session->config());
+  json.update(ClassMetrics(task.metrics, predictions, gold->classes));
+  if (annotated) json["features"] = Features(*examples, predictions, gold->classes);
+  return Report(line, json);
+}
+
+}  // namespace
+
+int EvalGlue(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Evaluate); }
+
+}  // namespace hippodrome

@@ -1,0 +1,35 @@
+// The tasks of GLUE as their files are laid out.
+#ifndef HIPPODROME_TOOLS_EVALUATE_GLUE_TASKS_H_
+#define HIPPODROME_TOOLS_EVALUATE_GLUE_TASKS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/evaluate/labelled_texts.h"
+
+namespace hippodrome {
+
+// What is reported of a task, as on GLUE's leaderboard.
+enum class GlueMetrics : uint8_t {
+  kAccuracy,
+  kAccuracyAndF1,  // of class 1
+  kMatthewsCorrelation,
+  kCorrelations,  // Pearson and Spearman, of a score instead of classes
+};
+
+struct GlueTask {
+  std::string name;  // "sst2"
+  GlueMetrics metrics = GlueMetrics::kAccuracy;
+  TableLayout layout;
+  std::vector<std::string> labels;   // as they stand in the data, in GLUE's order; none: a score
+  std::vector<std::string> classes;  // what they mean
+};
+
+// The task called `name`, or null.
+const GlueTask* FindGlueTask(std::string_view name);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_EVALUATE_GLUE_TASKS_H_
