@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/http_replies.h"
 #include "server/status_map.h"
 
 namespace hippodrome {
@@ -12,16 +13,6 @@ constexpr char kRoute[] = "/v1/completions";
 std::string Event(const std::string& data) { return "data: " + data + "\n\n"; }
 
 }  // namespace
-
-HttpResponse ErrorResponse(const absl::Status& status) {
-  HttpResponse response;
-  response.status = HttpStatus(status);
-  response.body = ErrorBody(status);
-  if (response.status == 429 || response.status == 503) {
-    response.headers.emplace_back("Retry-After", "1");
-  }
-  return response;
-}
 
 CompletionWork::CompletionWork(std::vector<std::unique_ptr<Generation>> generations,
                                CompletionHead head, Format format, Metrics& metrics)

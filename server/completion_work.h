@@ -15,9 +15,6 @@
 
 namespace hippodrome {
 
-// The response for a failed request, with Retry-After where trying again helps.
-HttpResponse ErrorResponse(const absl::Status& status);
-
 // One generation per prompt, answered as one JSON body or as server-sent events.
 class CompletionWork : public HttpWork {
  public:

@@ -12,6 +12,7 @@
 #include "hippodrome/v1/models.grpc.pb.h"
 #include "server/address.h"
 #include "server/courier.h"
+#include "server/encoding_service.h"
 #include "server/generate_reactor.h"
 #include "server/status_map.h"
 
@@ -100,7 +101,9 @@ class QuietLog {
 class GrpcServer::Impl {
  public:
   Impl(Handlers& handlers, Metrics& metrics)
-      : generation_(handlers, metrics), models_(handlers, metrics) {}
+      : generation_(handlers, metrics),
+        encoding_(NewEncodingService(handlers.encoding(), metrics)),
+        models_(handlers, metrics) {}
 
   absl::Status Start(const GrpcOptions& options);
   void SetServing(bool serving);
@@ -111,6 +114,7 @@ class GrpcServer::Impl {
 
  private:
   GenerationService generation_;
+  std::unique_ptr<grpc::Service> encoding_;
   ModelsService models_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
@@ -127,6 +131,7 @@ absl::Status GrpcServer::Impl::Start(const GrpcOptions& options) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.RegisterService(&generation_);
+  builder.RegisterService(encoding_.get());
   builder.RegisterService(&models_);
   {
     const QuietLog quiet;
@@ -145,7 +150,8 @@ absl::Status GrpcServer::Impl::Start(const GrpcOptions& options) {
 void GrpcServer::Impl::SetServing(bool serving) {
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
   health->SetServingStatus(serving);
-  for (const char* service : {"hippodrome.v1.Generation", "hippodrome.v1.Models"}) {
+  for (const char* service :
+       {"hippodrome.v1.Encoding", "hippodrome.v1.Generation", "hippodrome.v1.Models"}) {
     health->SetServingStatus(service, serving);
   }
 }

@@ -10,9 +10,6 @@
 namespace hippodrome {
 namespace {
 
-// A loop that has not come by for so long hangs.
-constexpr std::chrono::seconds kHeartbeatLimit{5};
-
 constexpr int64_t kDefaultMaxTokens = 16;
 
 uint64_t RandomSeed() {
@@ -30,30 +27,12 @@ SamplingParameters ToSampling(const v1::GenerateRequest& request) {
   return sampling;
 }
 
-}  // namespace
-
-Handlers::Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits)
-    : models_(std::move(models)), limits_(limits) {}
-
-absl::StatusOr<ServedModel*> Handlers::Find(const std::string& name) const {
-  if (name.empty()) return models_.front().get();
-  for (const auto& model : models_) {
-    if (model->info().name() == name) return model.get();
-  }
-  return NotFound("there is no model '" + name + "'");
-}
-
-absl::StatusOr<const BpeTokenizer*> Handlers::Tokenizer(const ServedModel& model) const {
-  if (model.tokenizer() != nullptr) return model.tokenizer();
-  return FailedPrecondition("model '" + model.info().name() + "' has no tokenizer: use token ids");
-}
-
-absl::StatusOr<GenerationCall> Handlers::ToCall(const v1::GenerateRequest& request,
-                                                const ServedModel& model, Api api) const {
+absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
+                                      const ServedDecoder& model, Api api) {
   GenerationCall call;
   call.api = api;
   if (request.has_text()) {
-    HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, Tokenizer(model));
+    HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, model.Tokenizer());
     call.request.prompt = tokenizer->Encode(request.text());
   } else {
     const auto& ids = request.token_ids().ids();
@@ -61,7 +40,7 @@ absl::StatusOr<GenerationCall> Handlers::ToCall(const v1::GenerateRequest& reque
     HIPPODROME_RETURN_IF_ERROR(
         ValidateTokenIds(call.request.prompt, model.info().vocab_size(), "prompt"));
   }
-  if (request.stop_size() > 0) HIPPODROME_RETURN_IF_ERROR(Tokenizer(model).status());
+  if (request.stop_size() > 0) HIPPODROME_RETURN_IF_ERROR(model.Tokenizer().status());
   call.request.max_tokens = request.has_max_tokens() ? request.max_tokens() : kDefaultMaxTokens;
   call.request.sampling = ToSampling(request);
   call.request.ignore_eos = request.ignore_eos();
@@ -69,9 +48,14 @@ absl::StatusOr<GenerationCall> Handlers::ToCall(const v1::GenerateRequest& reque
   return call;
 }
 
+}  // namespace
+
+Handlers::Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits)
+    : models_(std::move(models)), limits_(limits), encoding_(models_, limits_) {}
+
 absl::StatusOr<std::unique_ptr<Generation>> Handlers::Generate(const v1::GenerateRequest& request,
                                                                Api api) {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedModel * model, Find(request.model()));
+  HIPPODROME_ASSIGN_OR_RETURN(ServedDecoder * model, models_.FindDecoder(request.model()));
   HIPPODROME_RETURN_IF_ERROR(ValidateRequest(request, limits_));
   if (closed_.load()) return Unavailable("the server is stopping");
   HIPPODROME_ASSIGN_OR_RETURN(GenerationCall call, ToCall(request, *model, api));
@@ -79,48 +63,44 @@ absl::StatusOr<std::unique_ptr<Generation>> Handlers::Generate(const v1::Generat
 }
 
 absl::StatusOr<v1::TokenizeResponse> Handlers::Tokenize(const v1::TokenizeRequest& request) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, Find(request.model()));
-  HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, Tokenizer(*model));
+  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(request.model()));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, model->Tokenize(request.text()));
   v1::TokenizeResponse response;
-  const std::vector<int32_t> ids = tokenizer->Encode(request.text());
   response.mutable_token_ids()->Add(ids.begin(), ids.end());
   return response;
 }
 
 absl::StatusOr<v1::DetokenizeResponse> Handlers::Detokenize(
     const v1::DetokenizeRequest& request) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, Find(request.model()));
-  HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, Tokenizer(*model));
+  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(request.model()));
   const std::span<const int32_t> ids(request.token_ids().data(), request.token_ids().size());
-  HIPPODROME_RETURN_IF_ERROR(ValidateTokenIds(ids, model->info().vocab_size(), "tokens"));
-  Utf8Stream characters;
+  HIPPODROME_ASSIGN_OR_RETURN(std::string text, model->Detokenize(ids));
   v1::DetokenizeResponse response;
-  response.set_text(characters.Append(tokenizer->Decode(ids)));
-  response.mutable_text()->append(characters.Finish());
+  response.set_text(std::move(text));
   return response;
 }
 
 v1::ListModelsResponse Handlers::ListModels() const {
   v1::ListModelsResponse response;
-  for (const auto& model : models_) *response.add_models() = model->info();
+  for (const auto& model : models_.all()) *response.add_models() = model->info();
   return response;
 }
 
 absl::StatusOr<v1::Model> Handlers::GetModel(const std::string& name) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, Find(name));
+  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(name));
   return model->info();
 }
 
 std::string Handlers::ModelName(const std::string& name) const {
-  const absl::StatusOr<ServedModel*> model = Find(name);
+  const absl::StatusOr<ServedDecoder*> model = models_.FindDecoder(name);
   return model.ok() ? (*model)->info().name() : "";
 }
 
 absl::Status Handlers::Ready() const {
   if (closed_.load()) return Unavailable("the server is stopping");
-  const auto now = GenerationBatcher::Clock::now();
-  for (const auto& model : models_) {
-    if (now - model->batcher().heartbeat() <= kHeartbeatLimit) continue;
+  const auto now = ServedModel::Clock::now();
+  for (const auto& model : models_.all()) {
+    if (now - model->heartbeat() <= model->longest_turn()) continue;
     return Unavailable("the engine of model '" + model->info().name() + "' does not respond");
   }
   return absl::OkStatus();
@@ -128,18 +108,18 @@ absl::Status Handlers::Ready() const {
 
 void Handlers::Close() {
   closed_.store(true);
-  for (const auto& model : models_) model->batcher().Close();
+  for (const auto& model : models_.all()) model->Close();
 }
 
 void Handlers::Abort() {
-  for (const auto& model : models_) {
-    model->batcher().Abort(Unavailable("the server has stopped before the text was complete"));
+  for (const auto& model : models_.all()) {
+    model->Abort(Unavailable("the server has stopped before the answer was complete"));
   }
 }
 
 int64_t Handlers::pending() const {
   int64_t sum = 0;
-  for (const auto& model : models_) sum += model->batcher().pending();
+  for (const auto& model : models_.all()) sum += model->pending();
   return sum;
 }
 

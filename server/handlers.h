@@ -11,6 +11,9 @@
 #include "absl/status/statusor.h"
 #include "hippodrome/v1/generation.pb.h"
 #include "hippodrome/v1/models.pb.h"
+#include "server/encoding_handlers.h"
+#include "server/generation_batcher.h"
+#include "server/model_list.h"
 #include "server/options.h"
 #include "server/served_model.h"
 
@@ -28,8 +31,11 @@ class Handlers {
   v1::ListModelsResponse ListModels() const;
   // `name` as in requests: empty for the first model.
   absl::StatusOr<v1::Model> GetModel(const std::string& name) const;
-  // The full name of the model that a request means, or "" if there is none.
+  // The full name of the decoder that a request to Generate() means, or "" if there is none.
   std::string ModelName(const std::string& name) const;
+
+  // Encoders' part.
+  EncodingHandlers& encoding() { return encoding_; }
 
   const RequestLimits& limits() const { return limits_; }
 
@@ -43,13 +49,9 @@ class Handlers {
   int64_t pending() const;
 
  private:
-  absl::StatusOr<ServedModel*> Find(const std::string& name) const;
-  absl::StatusOr<const BpeTokenizer*> Tokenizer(const ServedModel& model) const;
-  absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
-                                        const ServedModel& model, Api api) const;
-
-  const std::vector<std::unique_ptr<ServedModel>> models_;
+  const ModelList models_;
   const RequestLimits limits_;
+  EncodingHandlers encoding_;
   std::atomic<bool> closed_ = false;
 };
 

@@ -2,39 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <chrono>
 #include <random>
 #include <utility>
 
 #include "engine/status.h"
 #include "server/completion_work.h"
+#include "server/http_replies.h"
 #include "server/json_requests.h"
 #include "server/json_responses.h"
 #include "server/version.h"
 
 namespace hippodrome {
 
-struct HttpRoutes::Route {
-  const char* path;
-  const char* method;
-  HttpReply (HttpRoutes::*handle)(const HttpRequest& request);
-};
-
 namespace {
-
-HttpReply Ok(std::string body) {
-  HttpReply reply;
-  reply.response.body = std::move(body);
-  return reply;
-}
-
-HttpReply Refused(int status, const std::string& code, const std::string& message) {
-  HttpReply reply;
-  reply.response.status = status;
-  reply.response.body = ErrorBody(status, code, message);
-  return reply;
-}
 
 CompletionHead NewHead(std::string model) {
   thread_local std::mt19937_64 random{std::random_device{}()};
@@ -44,27 +25,45 @@ CompletionHead NewHead(std::string model) {
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
 }
 
+template <typename Routes>
+std::function<HttpReply(const HttpRequest& request)> Bind(
+    Routes* routes, HttpReply (Routes::*handle)(const HttpRequest& request)) {
+  return [=](const HttpRequest& request) { return (routes->*handle)(request); };
+}
+
 }  // namespace
 
-const HttpRoutes::Route* HttpRoutes::FindRoute(const std::string& path) {
-  static constexpr std::array<Route, 8> routes = {{
-      {"/v1/completions", "POST", &HttpRoutes::Completions},
-      {"/v1/models", "GET", &HttpRoutes::ListModels},
-      {"/tokenize", "POST", &HttpRoutes::Tokenize},
-      {"/detokenize", "POST", &HttpRoutes::Detokenize},
-      {"/health", "GET", &HttpRoutes::Health},
-      {"/ready", "GET", &HttpRoutes::Ready},
-      {"/metrics", "GET", &HttpRoutes::Scrape},
-      {"/version", "GET", &HttpRoutes::ShowVersion},
-  }};
-  for (const Route& route : routes) {
+HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& options)
+    : handlers_(handlers),
+      metrics_(metrics),
+      encoding_(handlers, metrics, options),
+      routes_({
+          {"/v1/completions", "POST", Bind(this, &HttpRoutes::Completions)},
+          {"/v1/embeddings", "POST", Bind(&encoding_, &EncodingRoutes::Embeddings)},
+          {"/v1/models", "GET", Bind(this, &HttpRoutes::ListModels)},
+          {"/predict", "POST", Bind(&encoding_, &EncodingRoutes::Predict)},
+          {"/embed", "POST", Bind(&encoding_, &EncodingRoutes::Embed)},
+          {"/fill_mask", "POST", Bind(&encoding_, &EncodingRoutes::FillMask)},
+          {"/token_classification", "POST", Bind(&encoding_, &EncodingRoutes::TokenClassification)},
+          {"/question_answering", "POST", Bind(&encoding_, &EncodingRoutes::QuestionAnswering)},
+          {"/tokenize", "POST", Bind(this, &HttpRoutes::Tokenize)},
+          {"/detokenize", "POST", Bind(this, &HttpRoutes::Detokenize)},
+          {"/health", "GET", Bind(this, &HttpRoutes::Health)},
+          {"/ready", "GET", Bind(this, &HttpRoutes::Ready)},
+          {"/metrics", "GET", Bind(this, &HttpRoutes::Scrape)},
+          {"/version", "GET", Bind(this, &HttpRoutes::ShowVersion)},
+          {"/info", "GET", Bind(&encoding_, &EncodingRoutes::Info)},
+      }) {}
+
+const HttpRoute* HttpRoutes::FindRoute(const std::string& path) const {
+  for (const HttpRoute& route : routes_) {
     if (path == route.path) return &route;
   }
   return nullptr;
 }
 
 HttpReply HttpRoutes::Handle(const HttpRequest& request) {
-  const Route* route = FindRoute(request.path);
+  const HttpRoute* route = FindRoute(request.path);
   HttpReply reply;
   if (route == nullptr) {
     reply = Refused(404, "unknown_route", "there is no " + request.path);
@@ -73,7 +72,7 @@ HttpReply HttpRoutes::Handle(const HttpRequest& request) {
                     request.path + " takes " + route->method + ", not " + request.method);
     reply.response.headers.emplace_back("Allow", route->method);
   } else {
-    reply = (this->*route->handle)(request);
+    reply = route->handle(request);
   }
   if (reply.work == nullptr) {
     metrics_.CountRequest(Api::kHttp, route == nullptr ? "other" : route->path, "",
@@ -82,20 +81,13 @@ HttpReply HttpRoutes::Handle(const HttpRequest& request) {
   return reply;
 }
 
-HttpReply HttpRoutes::Failed(const absl::Status& status) {
-  metrics_.CountFailure(status);
-  HttpReply reply;
-  reply.response = ErrorResponse(status);
-  return reply;
-}
-
 HttpReply HttpRoutes::Completions(const HttpRequest& request) {
   absl::StatusOr<CompletionCall> call = ParseCompletion(request.body, handlers_.limits());
-  if (!call.ok()) return Failed(call.status());
+  if (!call.ok()) return Failed(call.status(), metrics_);
   std::vector<std::unique_ptr<Generation>> generations;
   for (const v1::GenerateRequest& prompt : call->requests) {
     absl::StatusOr<std::unique_ptr<Generation>> generation = handlers_.Generate(prompt, Api::kHttp);
-    if (!generation.ok()) return Failed(generation.status());
+    if (!generation.ok()) return Failed(generation.status(), metrics_);
     generations.push_back(*std::move(generation));
   }
   HttpReply reply;
@@ -113,17 +105,17 @@ HttpReply HttpRoutes::Completions(const HttpRequest& request) {
 
 HttpReply HttpRoutes::Tokenize(const HttpRequest& request) {
   absl::StatusOr<v1::TokenizeRequest> parsed = ParseTokenize(request.body);
-  if (!parsed.ok()) return Failed(parsed.status());
+  if (!parsed.ok()) return Failed(parsed.status(), metrics_);
   absl::StatusOr<v1::TokenizeResponse> response = handlers_.Tokenize(*parsed);
-  if (!response.ok()) return Failed(response.status());
+  if (!response.ok()) return Failed(response.status(), metrics_);
   return Ok(TokenizeBody(*response, handlers_.GetModel(parsed->model()).value()));
 }
 
 HttpReply HttpRoutes::Detokenize(const HttpRequest& request) {
   absl::StatusOr<v1::DetokenizeRequest> parsed = ParseDetokenize(request.body);
-  if (!parsed.ok()) return Failed(parsed.status());
+  if (!parsed.ok()) return Failed(parsed.status(), metrics_);
   absl::StatusOr<v1::DetokenizeResponse> response = handlers_.Detokenize(*parsed);
-  if (!response.ok()) return Failed(response.status());
+  if (!response.ok()) return Failed(response.status(), metrics_);
   return Ok(DetokenizeBody(*response));
 }
 

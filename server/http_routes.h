@@ -3,7 +3,9 @@
 #define HIPPODROME_SERVER_HTTP_ROUTES_H_
 
 #include <string>
+#include <vector>
 
+#include "server/encoding_routes.h"
 #include "server/handlers.h"
 #include "server/http_types.h"
 #include "server/metrics.h"
@@ -11,17 +13,20 @@
 namespace hippodrome {
 
 // Routes: POST /v1/completions /tokenize /detokenize; GET /v1/models /health /ready /metrics
-// /version. Errors are JSON, {"error": {"message", "type", "code", "param"}}. Thread-safe.
+// /version; and those of EncodingRoutes. Errors are JSON, {"error": {"message", "type", "code",
+// "param"}}. Thread-safe.
 class HttpRoutes {
  public:
-  // Both must outlive the routes and all work that they return.
-  HttpRoutes(Handlers& handlers, Metrics& metrics) : handlers_(handlers), metrics_(metrics) {}
+  // `handlers` and `metrics` must outlive the routes and all work that they return; `options` are
+  // those of the server, for /info.
+  HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& options);
+  HttpRoutes(const HttpRoutes&) = delete;
+  HttpRoutes& operator=(const HttpRoutes&) = delete;
 
   HttpReply Handle(const HttpRequest& request);
 
  private:
-  struct Route;
-  static const Route* FindRoute(const std::string& path);
+  const HttpRoute* FindRoute(const std::string& path) const;
 
   HttpReply Completions(const HttpRequest& request);
   HttpReply Tokenize(const HttpRequest& request);
@@ -32,11 +37,10 @@ class HttpRoutes {
   HttpReply Scrape(const HttpRequest& request);
   HttpReply ShowVersion(const HttpRequest& request);
 
-  // A failed request, counted.
-  HttpReply Failed(const absl::Status& status);
-
   Handlers& handlers_;
   Metrics& metrics_;
+  EncodingRoutes encoding_;
+  const std::vector<HttpRoute> routes_;
 };
 
 }  // namespace hippodrome

@@ -43,6 +43,12 @@ struct HttpReply {
   bool streamed = false;           // the head is sent before the work is done
 };
 
+struct HttpRoute {
+  const char* path;
+  const char* method;
+  std::function<HttpReply(const HttpRequest& request)> handle;
+};
+
 // Must be cheap, unless the body is large: then it runs where it blocks nobody. Thread-safe.
 using HttpHandler = std::function<HttpReply(HttpRequest request)>;
 

@@ -1,6 +1,7 @@
 #include "server/json_fields.h"
 
 #include <limits>
+#include <utility>
 
 #include "engine/status.h"
 #include "server/status_map.h"
@@ -65,6 +66,10 @@ absl::Status WrongType(const char* field, const char* what, const Json& found) {
   return FieldError(field, std::string("expected ") + what + ", found " + found.type_name());
 }
 
+absl::Status Unsupported(const char* field) {
+  return FieldError(field, "this server does not support it");
+}
+
 absl::StatusOr<std::optional<bool>> BoolField(const Json& object, const char* name) {
   const Json* value = Find(object, name);
   if (value == nullptr) return std::nullopt;
@@ -99,6 +104,11 @@ absl::StatusOr<std::optional<double>> NumberField(const Json& object, const char
   if (value == nullptr) return std::nullopt;
   if (!value->is_number()) return WrongType(name, "a number", *value);
   return value->get<double>();
+}
+
+absl::StatusOr<std::string> ModelField(const Json& object) {
+  HIPPODROME_ASSIGN_OR_RETURN(auto model, TextField(object, "model"));
+  return std::move(model).value_or("");
 }
 
 absl::StatusOr<std::vector<int32_t>> TokenIdArray(const Json& array, const char* field) {

@@ -33,8 +33,13 @@ absl::StatusOr<std::optional<double>> NumberField(const Json& object, const char
 // An array of token ids. Errors name `field`.
 absl::StatusOr<std::vector<int32_t>> TokenIdArray(const Json& array, const char* field);
 
+// "model", or "".
+absl::StatusOr<std::string> ModelField(const Json& object);
+
 // FieldError: expected `what`, found the type of `found`.
 absl::Status WrongType(const char* field, const char* what, const Json& found);
+// FieldError for a field of another server's interface that this one lacks.
+absl::Status Unsupported(const char* field);
 
 }  // namespace hippodrome
 

@@ -9,10 +9,6 @@
 namespace hippodrome {
 namespace {
 
-absl::Status Unsupported(const char* field) {
-  return FieldError(field, "this server does not support it");
-}
-
 // Fields of the OpenAI interface that would change the answer, and are not there yet.
 absl::Status RefuseUnsupported(const Json& json) {
   if (Find(json, "logprobs") != nullptr) return Unsupported("logprobs");
@@ -110,11 +106,6 @@ absl::Status ReadStreamOptions(const Json& json, CompletionCall& call) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadModel(const Json& json) {
-  HIPPODROME_ASSIGN_OR_RETURN(auto model, TextField(json, "model"));
-  return std::move(model).value_or("");
-}
-
 }  // namespace
 
 absl::StatusOr<CompletionCall> ParseCompletion(const std::string& body,
@@ -122,7 +113,7 @@ absl::StatusOr<CompletionCall> ParseCompletion(const std::string& body,
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
   HIPPODROME_RETURN_IF_ERROR(RefuseUnsupported(json));
   v1::GenerateRequest common;
-  HIPPODROME_ASSIGN_OR_RETURN(*common.mutable_model(), ReadModel(json));
+  HIPPODROME_ASSIGN_OR_RETURN(*common.mutable_model(), ModelField(json));
   HIPPODROME_RETURN_IF_ERROR(ReadSampling(json, common));
   HIPPODROME_RETURN_IF_ERROR(ReadStops(json, common));
   CompletionCall call;
@@ -134,7 +125,7 @@ absl::StatusOr<CompletionCall> ParseCompletion(const std::string& body,
 absl::StatusOr<v1::TokenizeRequest> ParseTokenize(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
   v1::TokenizeRequest request;
-  HIPPODROME_ASSIGN_OR_RETURN(*request.mutable_model(), ReadModel(json));
+  HIPPODROME_ASSIGN_OR_RETURN(*request.mutable_model(), ModelField(json));
   HIPPODROME_ASSIGN_OR_RETURN(auto prompt, TextField(json, "prompt"));
   if (!prompt) return FieldError("prompt", "it is missing");
   request.set_text(*std::move(prompt));
@@ -144,7 +135,7 @@ absl::StatusOr<v1::TokenizeRequest> ParseTokenize(const std::string& body) {
 absl::StatusOr<v1::DetokenizeRequest> ParseDetokenize(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
   v1::DetokenizeRequest request;
-  HIPPODROME_ASSIGN_OR_RETURN(*request.mutable_model(), ReadModel(json));
+  HIPPODROME_ASSIGN_OR_RETURN(*request.mutable_model(), ModelField(json));
   const Json* tokens = Find(json, "tokens");
   if (tokens == nullptr) return FieldError("tokens", "it is missing");
   HIPPODROME_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, TokenIdArray(*tokens, "tokens"));

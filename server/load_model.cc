@@ -3,45 +3,16 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/bigs_config.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/model_directory.h"
 #include "engine/open_backend.h"
 #include "engine/status.h"
+#include "server/encoder_info.h"
+#include "server/owning_engines.h"
 
 namespace hippodrome {
 namespace {
-
-// A generator with what it runs on, in the order in which they must be destroyed.
-class GeneratorEngine : public SequenceEngine {
- public:
-  GeneratorEngine(std::unique_ptr<Backend> backend, std::unique_ptr<HybridH3> model,
-                  std::unique_ptr<Generator> generator)
-      : backend_(std::move(backend)), model_(std::move(model)), generator_(std::move(generator)) {}
-
-  Footprint Cost(int64_t prompt_tokens, int64_t max_tokens) const override {
-    return generator_->Cost(prompt_tokens, max_tokens);
-  }
-  Footprint capacity() const override { return generator_->capacity(); }
-  absl::Status Validate(const GenerationRequest& request) const override {
-    return generator_->Validate(request);
-  }
-  Footprint used() const override { return generator_->used(); }
-  bool prefilling() const override { return generator_->prefilling(); }
-  int64_t decoding() const override { return generator_->decoding(); }
-  absl::StatusOr<SequenceId> Admit(GenerationRequest request) override {
-    return generator_->Admit(std::move(request));
-  }
-  void Prefill(Clock::time_point until, std::vector<TokenEvent>& events) override {
-    generator_->Prefill(until, events);
-  }
-  void Step(std::vector<TokenEvent>& events) override { generator_->Step(events); }
-  void Release(SequenceId sequence) override { generator_->Release(sequence); }
-
- private:
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<HybridH3> model_;
-  std::unique_ptr<Generator> generator_;
-};
 
 absl::StatusOr<int64_t> CountParameters(const std::string& directory) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsFile> file,
@@ -51,42 +22,77 @@ absl::StatusOr<int64_t> CountParameters(const std::string& directory) {
   return parameters;
 }
 
-v1::Model Describe(const std::string& name, const LoadedModel& loaded,
-                   const GeneratorOptions& options) {
-  const H3Config& config = loaded.model->config();
+// What both families say of themselves.
+v1::Model Describe(const std::string& name, DType weights, bool has_tokenizer, int64_t parameters) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   v1::Model info;
   info.set_name(name);
-  info.set_architecture("h3");
-  info.set_weights(loaded.weights == DType::kBF16 ? "bf16" : "f32");
-  info.set_vocab_size(config.vocab_size);
-  info.set_max_positions(config.max_position_embeddings);
-  info.set_has_tokenizer(loaded.tokenizer != nullptr);
+  info.set_weights(weights == DType::kBF16 ? "bf16" : "f32");
+  info.set_parameters(parameters);
+  info.set_has_tokenizer(has_tokenizer);
   info.set_created(std::chrono::duration_cast<std::chrono::seconds>(now).count());
-  info.set_max_sequences(options.max_sequences);
   return info;
+}
+
+// A model directory to load.
+struct Source {
+  const std::string& name;
+  const std::string& directory;
+  const LoadOptions& options;
+  const LoadProgress& progress;
+};
+
+absl::StatusOr<ModelParts> LoadDecoder(const Source& source, std::unique_ptr<Backend> backend) {
+  const GeneratorOptions& options = source.options.generator;
+  HIPPODROME_ASSIGN_OR_RETURN(
+      LoadedModel loaded,
+      LoadModelDirectory(*backend, source.directory, source.options.weights, source.progress));
+  HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator,
+                              Generator::Create(*backend, *loaded.model, options));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t parameters, CountParameters(source.directory));
+  ModelParts parts;
+  parts.info = Describe(source.name, loaded.weights, loaded.tokenizer != nullptr, parameters);
+  parts.info.set_architecture("h3");
+  parts.info.set_vocab_size(loaded.model->config().vocab_size);
+  parts.info.set_max_positions(loaded.model->config().max_position_embeddings);
+  parts.info.set_max_sequences(options.max_sequences);
+  parts.device = backend->name();
+  parts.family =
+      DecoderParts{std::move(loaded.tokenizer),
+                   std::make_unique<OwningGenerator>(std::move(backend), std::move(loaded.model),
+                                                     std::move(generator))};
+  return parts;
+}
+
+absl::StatusOr<ModelParts> LoadEncoder(const Source& source, std::unique_ptr<Backend> backend) {
+  HIPPODROME_ASSIGN_OR_RETURN(
+      LoadedEncoder loaded,
+      LoadEncoderDirectory(*backend, source.directory, source.options.weights, source.progress));
+  EncoderOptions options = source.options.encoder;
+  if (source.options.pad_to_max) options.pad_to = loaded.model->config().max_position_embeddings;
+  HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Encoder> encoder,
+                              Encoder::Create(*backend, *loaded.model, options));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t parameters, CountParameters(source.directory));
+  ModelParts parts;
+  parts.info = Describe(source.name, loaded.weights, loaded.tokenizer != nullptr, parameters);
+  parts.device = backend->name();
+  auto engine = std::make_unique<OwningEncoder>(std::move(backend), std::move(loaded.model),
+                                                std::move(encoder));
+  DescribeEncoder(*engine, parts.info);
+  parts.family = EncoderParts{std::move(loaded.tokenizer), std::move(engine)};
+  return parts;
 }
 
 }  // namespace
 
 absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string& directory,
-                                     const LoadOptions& options,
-                                     const HybridH3::Progress& progress) {
+                                     const LoadOptions& options, const LoadProgress& progress) {
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                               OpenBackend(options.device, options.threads));
-  HIPPODROME_ASSIGN_OR_RETURN(LoadedModel loaded,
-                              LoadModelDirectory(*backend, directory, options.weights, progress));
-  HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator,
-                              Generator::Create(*backend, *loaded.model, options.generator));
-  ModelParts parts;
-  parts.device = backend->name();
-  parts.info = Describe(name, loaded, options.generator);
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t parameters, CountParameters(directory));
-  parts.info.set_parameters(parameters);
-  parts.tokenizer = std::move(loaded.tokenizer);
-  parts.engine = std::make_unique<GeneratorEngine>(std::move(backend), std::move(loaded.model),
-                                                   std::move(generator));
-  return parts;
+  HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(directory));
+  const Source source{name, directory, options, progress};
+  return family == ModelFamily::kBigs ? LoadEncoder(source, std::move(backend))
+                                      : LoadDecoder(source, std::move(backend));
 }
 
 }  // namespace hippodrome

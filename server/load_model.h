@@ -2,12 +2,14 @@
 #ifndef HIPPODROME_SERVER_LOAD_MODEL_H_
 #define HIPPODROME_SERVER_LOAD_MODEL_H_
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "engine/encoder.h"
 #include "engine/generator.h"
-#include "engine/models/hybrid_h3.h"
 #include "kernels/dtype.h"
 #include "kernels/make_backend.h"
 #include "server/served_model.h"
@@ -17,15 +19,19 @@ namespace hippodrome {
 struct LoadOptions {
   std::optional<DType> weights;  // kF32 or kBF16; by default as stored
   DeviceChoice device = DeviceChoice::kAuto;
-  int threads = 0;  // that do arithmetic on the CPU; 0: one per available core
-  GeneratorOptions generator;
+  int threads = 0;             // that do arithmetic on the CPU; 0: one per available core
+  GeneratorOptions generator;  // of decoders
+  EncoderOptions encoder;
+  bool pad_to_max = false;  // encoder.pad_to is each model's max_position_embeddings
 };
 
-// Loads the model in `directory` on a backend of its own. Errors name the file, the field or tensor
-// at fault, and what was expected; kUnavailable: the device cannot be had.
+// Called after each layer with the layers loaded so far and in all.
+using LoadProgress = std::function<void(int64_t done, int64_t total)>;
+
+// Loads the model in `directory`, of either family, on a backend of its own. Errors name the file,
+// the field or tensor at fault, and what was expected; kUnavailable: the device cannot be had.
 absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string& directory,
-                                     const LoadOptions& options,
-                                     const HybridH3::Progress& progress = {});
+                                     const LoadOptions& options, const LoadProgress& progress = {});
 
 }  // namespace hippodrome
 

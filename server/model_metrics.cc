@@ -1,93 +1,36 @@
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
-
 #include <array>
 
+#include "server/metric_series.h"
 #include "server/metrics.h"
 
 namespace hippodrome {
-namespace {
-
-using Counters = prometheus::Family<prometheus::Counter>;
-using Gauges = prometheus::Family<prometheus::Gauge>;
-using Histograms = prometheus::Family<prometheus::Histogram>;
-
-// 100 us to 419 s, doubling: a small model on a processor and a large prompt both resolve.
-prometheus::Histogram::BucketBoundaries Seconds() {
-  prometheus::Histogram::BucketBoundaries bounds;
-  for (int i = 0; i < 23; ++i) bounds.push_back(1e-4 * (1 << i));
-  return bounds;
-}
-
-prometheus::Histogram::BucketBoundaries Sequences() {
-  prometheus::Histogram::BucketBoundaries bounds;
-  for (int i = 0; i <= 10; ++i) bounds.push_back(1 << i);
-  return bounds;
-}
-
-Counters& Counter(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-}
-
-Gauges& Gauge(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-}
-
-Histograms& Histogram(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
-}
-
-// One latency of one model, by api.
-class Latency {
- public:
-  Latency(Histograms& family, const std::string& model)
-      : series_{&Add(family, model, Api::kHttp), &Add(family, model, Api::kGrpc)} {}
-  void Observe(Api api, ModelMetrics::Duration duration) {
-    series_[static_cast<size_t>(api)]->Observe(duration.count());
-  }
-
- private:
-  static prometheus::Histogram& Add(Histograms& family, const std::string& model, Api api) {
-    return family.Add({{"model", model}, {"api", Name(api)}}, Seconds());
-  }
-  std::array<prometheus::Histogram*, 2> series_;
-};
-
-}  // namespace
 
 struct ModelMetrics::Series {
   Series(prometheus::Registry& r, const std::string& m)
       : model(m),
-        queue(Histogram(r, "hippodrome_queue_duration_seconds", "From arrival to admission"), m),
+        queue(QueueDuration(r), m),
         first_token(Histogram(r, "hippodrome_time_to_first_token_seconds",
                               "From arrival to the first token"),
                     m),
         next_token(Histogram(r, "hippodrome_inter_token_latency_seconds",
                              "Between tokens of one sequence"),
                    m),
-        request(
-            Histogram(r, "hippodrome_request_duration_seconds", "From arrival to the last token"),
-            m),
-        step(Histogram(r, "hippodrome_engine_step_seconds", "Calls of the engine")),
+        request(RequestDuration(r), m),
+        step(EngineStepSeconds(r)),
         prefill_step(step.Add({{"model", m}, {"phase", "prefill"}}, Seconds())),
         decode_step(step.Add({{"model", m}, {"phase", "decode"}}, Seconds())),
-        batch(Histogram(r, "hippodrome_batch_sequences", "Sequences in a decoding step")
-                  .Add({{"model", m}}, Sequences())),
+        batch(BatchSequences(r).Add({{"model", m}}, PowersOfTwo(10))),
         prompt_tokens(Counter(r, "hippodrome_prompt_tokens_total", "Tokens of admitted prompts")
                           .Add({{"model", m}})),
         generated_tokens(
             Counter(r, "hippodrome_generated_tokens_total", "New tokens").Add({{"model", m}})),
-        cancelled(Counter(r, "hippodrome_cancelled_total", "Requests that their client gave up")),
+        cancelled(CancelledTotal(r)),
         cancelled_in{&cancelled.Add({{"model", m}, {"where", "queue"}}),
                      &cancelled.Add({{"model", m}, {"where", "prefill"}}),
                      &cancelled.Add({{"model", m}, {"where", "decode"}})},
-        rejected(Counter(r, "hippodrome_admission_rejected_total", "Requests refused on arrival")),
-        queued(Gauge(r, "hippodrome_requests_queued", "Requests that wait for slots or pages")
-                   .Add({{"model", m}})),
-        running(Gauge(r, "hippodrome_requests_running", "Admitted requests")),
+        rejected(AdmissionRejectedTotal(r)),
+        queued(RequestsQueued(r).Add({{"model", m}})),
+        running(RequestsRunning(r)),
         prefilling(running.Add({{"model", m}, {"phase", "prefill"}})),
         decoding(running.Add({{"model", m}, {"phase", "decode"}})),
         slots(Gauge(r, "hippodrome_state_slots", "Recurrent state slots")),

@@ -14,6 +14,12 @@ struct RequestLimits {
   int64_t max_prompts = 128;              // prompts per HTTP call, >= 1
   int64_t max_stops = 16;
   int64_t max_stop_bytes = 256;
+  // Of encoders, per call. A mask's logits take 4 bytes for each token of the vocabulary, and each
+  // candidate repeats its input as text.
+  int64_t max_inputs = 1024;      // inputs, or questions
+  int64_t max_masks = 512;        // [MASK] in all inputs together
+  int64_t max_candidates = 4096;  // masks times top_k
+  int64_t max_answers = 100;      // top_k of a question
 };
 
 struct BatcherOptions {
@@ -22,6 +28,16 @@ struct BatcherOptions {
   std::chrono::milliseconds max_stall{50};       // prefill may delay running streams by this,
                                                  // [1, 60000]
   int64_t max_unread_tokens = 8192;              // per stream, waiting for a slow client
+};
+
+struct EncodingOptions {
+  int64_t max_queue = 4096;                      // inputs that wait, [1, 1e6]
+  int64_t max_queued_tokens = int64_t{4} << 20;  // their tokens, padding included
+  // What the calls that are here, from arrival until their client has its answer, take as logits.
+  int64_t max_output_bytes = int64_t{1} << 30;
+  // That an input waits for others to join its batch while the engine is idle, [0, 1e6]. While it
+  // is busy they gather anyway; so this needs only to cover a burst, and is short beside a batch.
+  std::chrono::microseconds max_batch_delay{500};
 };
 
 struct HttpOptions {
@@ -45,6 +61,7 @@ struct ServerOptions {
   HttpOptions http;
   GrpcOptions grpc;
   BatcherOptions batcher;
+  EncodingOptions encoding;
   RequestLimits limits;
   std::chrono::seconds grace{30};  // for running streams after the first signal, [0, 3600]
 };

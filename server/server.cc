@@ -13,10 +13,10 @@ constexpr std::chrono::milliseconds kPoll{10};
 constexpr std::chrono::seconds kFlush{5};
 
 std::vector<std::unique_ptr<ServedModel>> Serve(std::vector<ModelParts> models,
-                                                const BatcherOptions& options, Metrics& metrics) {
+                                                const ServerOptions& options, Metrics& metrics) {
   std::vector<std::unique_ptr<ServedModel>> served;
   for (ModelParts& model : models) {
-    served.push_back(std::make_unique<ServedModel>(std::move(model), options, metrics));
+    served.push_back(NewServedModel(std::move(model), options.batcher, options.encoding, metrics));
   }
   return served;
 }
@@ -24,8 +24,8 @@ std::vector<std::unique_ptr<ServedModel>> Serve(std::vector<ModelParts> models,
 }  // namespace
 
 Server::Server(const ServerOptions& options, std::vector<ModelParts> models)
-    : handlers_(Serve(std::move(models), options.batcher, metrics_), options.limits),
-      routes_(handlers_, metrics_) {}
+    : handlers_(Serve(std::move(models), options, metrics_), options.limits),
+      routes_(handlers_, metrics_, options.http) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       std::vector<ModelParts> models) {

@@ -21,8 +21,8 @@ class GrpcServerTest : public testing::Test {
  protected:
   GrpcServerTest() {
     std::vector<std::unique_ptr<ServedModel>> models;
-    models.push_back(std::make_unique<ServedModel>(
-        NewFakeModel("m", {.slots = 16, .pages = 4096}, &engine_), BatcherOptions(), metrics_));
+    models.push_back(
+        NewServedModel(NewFakeModel("m", {.slots = 16, .pages = 4096}, &engine_), metrics_));
     handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
     GrpcOptions options;
     options.address = "127.0.0.1:0";

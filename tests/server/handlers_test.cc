@@ -17,10 +17,9 @@ class HandlersTest : public testing::Test {
  protected:
   HandlersTest() {
     std::vector<std::unique_ptr<ServedModel>> models;
-    models.push_back(std::make_unique<ServedModel>(NewFakeModel("text", {}, &engine_),
-                                                   BatcherOptions(), metrics_));
-    models.push_back(std::make_unique<ServedModel>(NewFakeModel("ids", {}, nullptr, false),
-                                                   BatcherOptions(), metrics_));
+    models.push_back(NewServedModel(NewFakeModel("text", {}, &engine_), metrics_));
+    models.push_back(NewServedModel(NewFakeModel("ids", {}, nullptr, false), metrics_));
+    models.push_back(NewServedModel(NewFakeEncoderModel("encoder"), metrics_));
     handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
   }
 
@@ -139,7 +138,7 @@ TEST_F(HandlersTest, ModelsAreFoundByName) {
   EXPECT_EQ(handlers_->GetModel("")->name(), "text");
   EXPECT_EQ(handlers_->GetModel("ids")->name(), "ids");
   EXPECT_TRUE(absl::IsNotFound(handlers_->GetModel("no").status()));
-  EXPECT_EQ(handlers_->ListModels().models_size(), 2);
+  EXPECT_EQ(handlers_->ListModels().models_size(), 3);
   EXPECT_EQ(handlers_->ModelName(""), "text");
   EXPECT_EQ(handlers_->ModelName("no"), "");
   v1::GenerateRequest request = Text("x");
@@ -158,6 +157,28 @@ TEST_F(HandlersTest, AModelWithoutTokenizerTakesTokenIdsAlone) {
   v1::TokenizeRequest tokenize;
   tokenize.set_model("ids");
   EXPECT_TRUE(absl::IsFailedPrecondition(handlers_->Tokenize(tokenize).status()));
+}
+
+TEST_F(HandlersTest, AnEncoderGeneratesNothing) {
+  v1::GenerateRequest request = Text("x");
+  request.set_model("encoder");
+  EXPECT_TRUE(absl::IsFailedPrecondition(Try(request)));
+  EXPECT_EQ(handlers_->ModelName("encoder"), "");
+  EXPECT_EQ(handlers_->GetModel("encoder")->head(), "sequence_classification");
+}
+
+TEST_F(HandlersTest, AnEncoderTokenizesWithItsLayout) {
+  v1::TokenizeRequest tokenize;
+  tokenize.set_model("encoder");
+  tokenize.set_text("The capital!");
+  const auto tokens = handlers_->Tokenize(tokenize);
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  v1::DetokenizeRequest detokenize;
+  detokenize.set_model("encoder");
+  *detokenize.mutable_token_ids() = tokens->token_ids();
+  EXPECT_EQ(handlers_->Detokenize(detokenize)->text(), "[CLS] the capital! [SEP]");
+  detokenize.add_token_ids(100);
+  EXPECT_EQ(Field(handlers_->Detokenize(detokenize).status()), "tokens");
 }
 
 TEST_F(HandlersTest, TokenizeAndDetokenize) {

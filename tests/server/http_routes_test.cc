@@ -28,11 +28,11 @@ class HttpRoutesTest : public testing::Test {
     batcher.max_queue = 4;
     std::vector<std::unique_ptr<ServedModel>> models;
     models.push_back(
-        std::make_unique<ServedModel>(NewFakeModel("m", {}, &engine_), batcher, metrics_));
+        NewServedModel(NewFakeModel("m", {}, &engine_), batcher, EncodingOptions(), metrics_));
     handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
-    routes_ = std::make_unique<HttpRoutes>(*handlers_, metrics_);
     HttpOptions options;
     options.address = "127.0.0.1:0";
+    routes_ = std::make_unique<HttpRoutes>(*handlers_, metrics_, options);
     server_ = HttpServer::Start(options, [this](const HttpRequest& request) {
                 return routes_->Handle(request);
               }).value();

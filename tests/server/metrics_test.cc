@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "engine/status.h"
+#include "server/encoder_metrics.h"
 
 namespace hippodrome {
 namespace {
@@ -35,6 +36,31 @@ TEST(MetricsTest, StateIsSplitByKind) {
   EXPECT_THAT(text, HasSubstr("model=\"m\",state=\"free\"} 2"));
 }
 
+TEST(MetricsTest, EncodersCountPaddingApart) {
+  Metrics metrics;
+  EncoderMetrics encoder(metrics.registry(), "e");
+  encoder.EngineStep(std::chrono::milliseconds(3),
+                     {.inputs = 2, .tokens = 10, .padded_tokens = 64});
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("hippodrome_encoded_tokens_total{model=\"e\"} 10"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_padding_tokens_total{model=\"e\"} 54"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_batch_tokens_sum{model=\"e\"} 64"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_batch_sequences_sum{model=\"e\"} 2"));
+  EXPECT_THAT(text,
+              HasSubstr("hippodrome_engine_step_seconds_count{model=\"e\",phase=\"encode\"} 1"));
+}
+
+// Families that both kinds of models share must be registered once.
+TEST(MetricsTest, DecodersAndEncodersShareFamilies) {
+  Metrics metrics;
+  ModelMetrics model(metrics.registry(), "m");
+  EncoderMetrics encoder(metrics.registry(), "e");
+  const std::string text = metrics.Text();
+  const std::string type = "# TYPE hippodrome_request_duration_seconds ";
+  EXPECT_NE(text.find(type), std::string::npos);
+  EXPECT_EQ(text.find(type), text.rfind(type));
+}
+
 TEST(MetricsTest, LatenciesHaveTwentyThreeBuckets) {
   Metrics metrics;
   ModelMetrics model(metrics.registry(), "m");
@@ -52,6 +78,7 @@ TEST(MetricsTest, LatenciesHaveTwentyThreeBuckets) {
 TEST(MetricsTest, ExpositionFollowsTheConventions) {
   Metrics metrics;
   ModelMetrics model(metrics.registry(), "m");
+  EncoderMetrics encoder(metrics.registry(), "e");
   std::istringstream lines(metrics.Text());
   int families = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -62,7 +89,7 @@ TEST(MetricsTest, ExpositionFollowsTheConventions) {
     words >> name >> type;
     EXPECT_EQ(name.rfind("hippodrome_", 0), 0u) << name;
     EXPECT_EQ(name.ends_with("_total"), type == "counter") << name;
-    if (type == "histogram" && name != "hippodrome_batch_sequences") {
+    if (type == "histogram" && !name.starts_with("hippodrome_batch_")) {
       EXPECT_TRUE(name.ends_with("_seconds")) << name;
     }
   }
