@@ -1,20 +1,21 @@
-#include <cstdio>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "engine/bigs_config.h"
 #include "engine/config.h"
 #include "engine/status.h"
 #include "tools/bench/bench_device_kernels.h"
+#include "tools/bench/bench_encode.h"
 #include "tools/bench/bench_generate.h"
 #include "tools/bench/bench_kernels.h"
+#include "tools/bench/bench_report.h"
 #include "tools/bench/bench_serve.h"
 #include "tools/bench/bench_table7.h"
 #include "tools/bench/device_ceilings.h"
 #include "tools/bench/machine.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/convert/bigs_presets.h"
 #include "tools/convert/h3_presets.h"
 #include "tools/text_file.h"
 #include "tools/token_ids.h"
@@ -29,14 +30,19 @@ const CommandSpec kSpec = {
         "         [--threads N] [--json FILE]\n"
         "       hippodrome bench generate --table7 [--preset h3-1.3b | --config FILE]\n"
         "         [--prompt 512,1024,1536] [--batch 64] [--tokens 128] [--repeats 3] ...\n"
+        "       hippodrome bench encode (--preset NAME | --config FILE) [--weights bf16|f32]\n"
+        "         [--length 512,4096] [--batch 1,8] [--repeats 3] [--device auto|cpu|cuda]\n"
+        "         [--threads N] [--json FILE]\n"
         "       hippodrome bench kernels [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
         "       hippodrome bench serve --grpc ADDR [--model NAME] [--streams 32] [--prompt 512]\n"
         "         [--tokens 256] [--json FILE]\n"
         "Prints every figure as a fraction of what this machine allows, measured in the same\n"
         "run. Weights are random; serve measures a server that runs already; --table7 is the\n"
-        "scenario of Table 7 of the H3 paper, the time of the prompts included.",
-    .values = {"preset", "config", "weights", "prompt", "batch", "repeats", "device", "threads",
-               "json", "grpc", "model", "streams", "tokens"},
+        "scenario of Table 7 of the H3 paper, the time of the prompts included. Of encode, the "
+        "limit\n"
+        "counts matrix products and weights, not the convolutions.",
+    .values = {"preset", "config", "weights", "prompt", "length", "batch", "repeats", "device",
+               "threads", "json", "grpc", "model", "streams", "tokens"},
     .switches = {"table7"},
     .positional = 1};
 
@@ -44,66 +50,18 @@ const CommandSpec kSpec = {
 constexpr OperationSizes kCpuSizes = {
     .d_model = 768, .heads = 12, .prompts = 1, .tokens = 512, .batch = 32};
 
-nlohmann::json ToJson(const Ceilings& c) {
-  return {{"threads", c.threads},
-          {"read_bytes_per_s", c.read_bytes},
-          {"f32_flops", c.f32_flops},
-          {"bf16_flops", c.bf16_flops}};
-}
-
-nlohmann::json ToJson(const BenchResult& r) {
-  return {{"name", r.name},   {"length", r.length}, {"batch", r.batch}, {"weights", r.weights},
-          {"value", r.value}, {"unit", r.unit},     {"limit", r.limit}, {"fraction", r.fraction}};
-}
-
-void Print(const Ceilings& c) {
-  if (c.threads == 0) {
-    std::printf("ceilings: copy %.0f GB/s, f32 %.1f TFLOP/s, bf16 %.0f TFLOP/s\n",
-                c.read_bytes / 1e9, c.f32_flops / 1e12, c.bf16_flops / 1e12);
-    return;
-  }
-  std::printf("ceilings, %d thread(s): read %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s\n",
-              c.threads, c.read_bytes / 1e9, c.f32_flops / 1e9, c.bf16_flops / 1e9);
-}
-
-void Print(const BenchResult& r) {
-  std::printf("%-24s length %6lld batch %3lld %-5s %12.2f %-9s", r.name.c_str(),
-              static_cast<long long>(r.length), static_cast<long long>(r.batch), r.weights.c_str(),
-              r.value, r.unit.c_str());
-  if (r.limit > 0) std::printf(" limit %10.2f  %5.1f %%", r.limit, 100 * r.fraction);
-  std::printf("\n");
-}
-
-void Print(const std::map<std::string, std::map<std::string, double>>& shares) {
-  for (const auto& [figure, operations] : shares) {
-    std::printf("%s, share of time:", figure.c_str());
-    for (const auto& [operation, share] : operations) {
-      if (share >= 0.005) std::printf("  %s %.1f %%", operation.c_str(), 100 * share);
-    }
-    std::printf("\n");
-  }
-}
-
-absl::Status Report(const CommandLine& line, const std::string& machine, const Ceilings& ceilings,
-                    const std::vector<BenchResult>& results) {
-  std::printf("%s\n", machine.c_str());
-  Print(ceilings);
-  for (const BenchResult& result : results) Print(result);
-  if (!line.Has("json")) return absl::OkStatus();
-  nlohmann::json rows = nlohmann::json::array();
-  for (const BenchResult& result : results) rows.push_back(ToJson(result));
-  const nlohmann::json json = {{"machine", machine},
-                               {"command", "hippodrome " + line.text()},
-                               {"ceilings", ToJson(ceilings)},
-                               {"results", rows}};
-  return WriteTextFile(line.Text("json", ""), json.dump(2) + "\n");
-}
-
 absl::StatusOr<H3Config> ReadConfig(const CommandLine& line) {
   if (line.Has("preset") == line.Has("config")) return Usage("give either --preset or --config");
   if (line.Has("preset")) return H3Preset(line.Text("preset", ""));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config", "")));
   return ParseH3Config(text);
+}
+
+absl::StatusOr<BigsConfig> ReadEncoderConfig(const CommandLine& line) {
+  if (line.Has("preset") == line.Has("config")) return Usage("give either --preset or --config");
+  if (line.Has("preset")) return BigsPreset(line.Text("preset", ""));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config", "")));
+  return ParseBigsConfig(text);
 }
 
 absl::StatusOr<Machine> OpenMachine(const CommandLine& line) {
@@ -128,7 +86,7 @@ absl::StatusOr<std::vector<int64_t>> ReadSizes(const CommandLine& line, const st
 constexpr int64_t kMostPrompt = 1 << 20;
 constexpr int64_t kMostBatch = 4096;
 
-absl::StatusOr<GenerateFigures> RunTable7(const CommandLine& line, Machine& machine) {
+absl::StatusOr<Figures> RunTable7(const CommandLine& line, Machine& machine) {
   Table7Benchmark benchmark;
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, line.Has("preset") || line.Has("config")
                                                     ? ReadConfig(line)
@@ -146,7 +104,7 @@ absl::StatusOr<GenerateFigures> RunTable7(const CommandLine& line, Machine& mach
   return BenchTable7(machine, benchmark);
 }
 
-absl::StatusOr<GenerateFigures> RunGenerate(const CommandLine& line, Machine& machine) {
+absl::StatusOr<Figures> RunGenerate(const CommandLine& line, Machine& machine) {
   GenerateBenchmark benchmark;
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
@@ -161,12 +119,26 @@ absl::StatusOr<GenerateFigures> RunGenerate(const CommandLine& line, Machine& ma
 
 absl::Status Generate(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
-  HIPPODROME_ASSIGN_OR_RETURN(const GenerateFigures figures, line.Has("table7")
-                                                                 ? RunTable7(line, machine)
-                                                                 : RunGenerate(line, machine));
-  HIPPODROME_RETURN_IF_ERROR(Report(line, machine.name, figures.ceilings, figures.results));
-  Print(figures.shares);
-  return absl::OkStatus();
+  HIPPODROME_ASSIGN_OR_RETURN(const Figures figures, line.Has("table7")
+                                                         ? RunTable7(line, machine)
+                                                         : RunGenerate(line, machine));
+  return Report(line, machine.name, figures);
+}
+
+absl::Status Encode(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadEncoderConfig(line));
+  EncodeBenchmark benchmark = DefaultEncodeBenchmark(config);
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  benchmark.weights = weights.value_or(benchmark.weights);
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.lengths, ReadSizes(line, "length", benchmark.lengths,
+                                                           config.max_position_embeddings));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.batches,
+                              ReadSizes(line, "batch", benchmark.batches, kMostBatch));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 3, 1, 1000));
+  benchmark.repeats = static_cast<int>(repeats);
+  HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const Figures figures, BenchEncode(machine, benchmark));
+  return Report(line, machine.name, figures);
 }
 
 absl::Status Kernels(const CommandLine& line) {
@@ -180,7 +152,7 @@ absl::Status Kernels(const CommandLine& line) {
   const std::vector<BenchResult> operations = BenchOperations(
       *machine.backend, yardsticks == nullptr ? kCpuSizes : OperationSizes{}, ceilings);
   results.insert(results.end(), operations.begin(), operations.end());
-  return Report(line, machine.name, ceilings, results);
+  return Report(line, machine.name, {.ceilings = ceilings, .results = results});
 }
 
 absl::Status Serve(const CommandLine& line) {
@@ -191,15 +163,16 @@ absl::Status Serve(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 512, 1, 1 << 20));
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.max_tokens, line.Integer("tokens", 256, 2, 1 << 20));
   HIPPODROME_ASSIGN_OR_RETURN(const BenchResult result, BenchServe(benchmark));
-  return Report(line, MachineName(), MeasureCeilings(0), {result});
+  return Report(line, MachineName(), {.ceilings = MeasureCeilings(0), .results = {result}});
 }
 
 absl::Status Bench(const CommandLine& line) {
   const std::string& what = line.positional()[0];
   if (what == "generate") return Generate(line);
+  if (what == "encode") return Encode(line);
   if (what == "kernels") return Kernels(line);
   if (what == "serve") return Serve(line);
-  return Usage("unknown benchmark '" + what + "', expected generate, kernels or serve");
+  return Usage("unknown benchmark '" + what + "', expected generate, encode, kernels or serve");
 }
 
 }  // namespace

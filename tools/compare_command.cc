@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/bigs_config.h"
+#include "engine/encoder_forward.h"
 #include "engine/forward.h"
 #include "engine/model_directory.h"
 #include "engine/open_backend.h"
@@ -10,7 +12,9 @@
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/compare/checking_backend.h"
+#include "tools/encoder_input.h"
 #include "tools/forward_input.h"
+#include "tools/load_encoder.h"
 #include "tools/token_ids.h"
 
 namespace hippodrome {
@@ -23,18 +27,21 @@ const CommandSpec kSpec = {
         "[--threads N]\n"
         "Runs every operation on the device and on the CPU, from the same inputs. Prints the\n"
         "largest error of each in units of its tolerance, and fails at one above 1, naming the\n"
-        "first.",
+        "first. An encoder takes its input as a whole, without --mode.",
     .values = {"device", "input", "mode", "model", "prompt-ids", "threads", "weights"}};
 
 absl::StatusOr<InputIds> ReadIds(const CommandLine& line) {
-  if (line.Has("input") == line.Has("prompt-ids")) {
-    return Usage("expected either --input or --prompt-ids");
-  }
   if (line.Has("input")) return ReadInputIds(line.Text("input", ""));
   InputIds input{.batch = 1};
   HIPPODROME_ASSIGN_OR_RETURN(input.ids, ParseTokenIds(line.Text("prompt-ids", "")));
   input.length = static_cast<int64_t>(input.ids.size());
   return input;
+}
+
+absl::StatusOr<EncoderInputs> ReadEncoderIds(const CommandLine& line) {
+  if (line.Has("input")) return ReadEncoderInputs(line.Text("input", ""));
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<int32_t> ids, ParseTokenIds(line.Text("prompt-ids", "")));
+  return OneEncoderInput(std::move(ids));
 }
 
 absl::Status Report(const CheckingBackend& backend) {
@@ -47,11 +54,35 @@ absl::Status Report(const CheckingBackend& backend) {
   return Internal("first difference at " + ToString(*backend.first_difference()));
 }
 
-absl::Status Compare(const CommandLine& line) {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
+absl::Status RunLanguageModel(const CommandLine& line, const std::string& directory,
+                              Backend& backend) {
   HIPPODROME_ASSIGN_OR_RETURN(const InputIds input, ReadIds(line));
   HIPPODROME_ASSIGN_OR_RETURN(const ForwardMode mode, ReadForwardMode(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,
+                              LoadModelDirectory(backend, directory, weights));
+  for (int64_t row = 0; row < input.batch; ++row) {
+    const auto ids = std::span(input.ids).subspan(row * input.length, input.length);
+    HIPPODROME_RETURN_IF_ERROR(
+        Forward(backend, *loaded.model, ids, mode, [](int64_t, std::span<const float>) {}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunEncoder(const CommandLine& line, const std::string& directory, Backend& backend) {
+  HIPPODROME_RETURN_IF_ERROR(RefuseForwardMode(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const EncoderInputs inputs, ReadEncoderIds(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  HIPPODROME_ASSIGN_OR_RETURN(const auto model, LoadEncoder(backend, directory, weights));
+  return EncoderForward(backend, *model, inputs, [](std::span<const float>) {});
+}
+
+absl::Status Compare(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
+  if (line.Has("input") == line.Has("prompt-ids")) {
+    return Usage("expected either --input or --prompt-ids");
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(directory));
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
   DeviceChoice device = DeviceChoice::kCuda;
   if (line.Has("device")) {
@@ -60,13 +91,8 @@ absl::Status Compare(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto actual, OpenBackend(device, threads));
   const auto expected = MakeCpuBackend({.threads = threads});
   CheckingBackend backend(*expected, *actual);
-  HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,
-                              LoadModelDirectory(backend, directory, weights));
-  for (int64_t row = 0; row < input.batch; ++row) {
-    const auto ids = std::span(input.ids).subspan(row * input.length, input.length);
-    HIPPODROME_RETURN_IF_ERROR(
-        Forward(backend, *loaded.model, ids, mode, [](int64_t, std::span<const float>) {}));
-  }
+  const auto run = family == ModelFamily::kBigs ? RunEncoder : RunLanguageModel;
+  HIPPODROME_RETURN_IF_ERROR(run(line, directory, backend));
   return Report(backend);
 }
 

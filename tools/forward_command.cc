@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/bigs_config.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/forward.h"
 #include "engine/model_directory.h"
@@ -10,7 +11,10 @@
 #include "engine/status.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/encoder_input.h"
+#include "tools/encoder_logits.h"
 #include "tools/forward_input.h"
+#include "tools/load_encoder.h"
 
 namespace hippodrome {
 namespace {
@@ -20,7 +24,11 @@ const CommandSpec kSpec = {
         "usage: hippodrome forward --model DIR --input IN.safetensors --output OUT.safetensors\n"
         "  [--mode prefill|step|chunked=N] [--weights f32|bf16] [--device auto|cpu|cuda] "
         "[--threads N]\n"
-        "Reads input_ids I64 [B, L]; writes logits F32 [B, L, padded vocabulary].",
+        "Language models: reads input_ids I64 [B, L]; writes logits F32 [B, L, padded "
+        "vocabulary].\n"
+        "Encoders: reads also attention_mask (else all 1) and token_type_ids (else all 0); writes\n"
+        "logits F32 [B, L, vocabulary or labels] or [B, labels], for multiple choice [B], or\n"
+        "start_logits and end_logits [B, L]. Nothing is padded or truncated; no --mode.",
     .values = {"device", "model", "input", "output", "mode", "weights", "threads"}};
 
 absl::Status WriteLogits(Backend& backend, const HybridH3& model, const InputIds& input,
@@ -41,19 +49,44 @@ absl::Status WriteLogits(Backend& backend, const HybridH3& model, const InputIds
   return writer->Finish();
 }
 
-absl::Status RunForward(const CommandLine& line) {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string input_path, line.Required("input"));
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string output_path, line.Required("output"));
+// What the command line says of either family.
+struct Files {
+  std::string directory, input, output;
+};
+
+absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
+  return OpenBackend(device, threads);
+}
+
+absl::Status ForwardLanguageModel(const CommandLine& line, const Files& files) {
   HIPPODROME_ASSIGN_OR_RETURN(const ForwardMode mode, ReadForwardMode(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
-  HIPPODROME_ASSIGN_OR_RETURN(const InputIds input, ReadInputIds(input_path));
-  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, threads));
+  HIPPODROME_ASSIGN_OR_RETURN(const InputIds input, ReadInputIds(files.input));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(line));
   HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,
-                              LoadModelDirectory(*backend, directory, weights));
-  return WriteLogits(*backend, *loaded.model, input, mode, output_path);
+                              LoadModelDirectory(*backend, files.directory, weights));
+  return WriteLogits(*backend, *loaded.model, input, mode, files.output);
+}
+
+absl::Status ForwardEncoder(const CommandLine& line, const Files& files) {
+  HIPPODROME_RETURN_IF_ERROR(RefuseForwardMode(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  HIPPODROME_ASSIGN_OR_RETURN(const EncoderInputs inputs, ReadEncoderInputs(files.input));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto model, LoadEncoder(*backend, files.directory, weights));
+  return WriteEncoderLogits(*backend, *model, inputs, files.output);
+}
+
+absl::Status RunForward(const CommandLine& line) {
+  Files files;
+  HIPPODROME_ASSIGN_OR_RETURN(files.directory, line.Required("model"));
+  HIPPODROME_ASSIGN_OR_RETURN(files.input, line.Required("input"));
+  HIPPODROME_ASSIGN_OR_RETURN(files.output, line.Required("output"));
+  HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(files.directory));
+  return family == ModelFamily::kBigs ? ForwardEncoder(line, files)
+                                      : ForwardLanguageModel(line, files);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "tools/forward_input.h"
 
+#include <utility>
+
 #include "engine/checkpoint/safetensors.h"
 #include "engine/status.h"
+#include "tools/integer_matrix.h"
 
 namespace hippodrome {
 
@@ -19,24 +22,16 @@ absl::StatusOr<ForwardMode> ReadForwardMode(const CommandLine& line) {
   return Usage("--mode is '" + text + "', expected prefill, step or chunked=N with N >= 1");
 }
 
+absl::Status RefuseForwardMode(const CommandLine& line) {
+  const std::string text = line.Text("mode", "prefill");
+  if (text == "prefill") return absl::OkStatus();
+  return Usage("--mode is '" + text + "', but an encoder takes its input as a whole");
+}
+
 absl::StatusOr<InputIds> ReadInputIds(const std::string& path) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto file, SafetensorsFile::Open(path));
-  const TensorView* tensor = file->Find("input_ids");
-  if (tensor == nullptr) return NotFound(path + ": there is no tensor input_ids");
-  if (tensor->shape.size() != 2) {
-    return InvalidArgument(path + ": input_ids has " + std::to_string(tensor->shape.size()) +
-                           " dimensions, expected [B, L]");
-  }
-  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ToIntegers(*tensor));
-  InputIds input{.batch = tensor->shape[0], .length = tensor->shape[1]};
-  for (const int64_t value : values) {
-    if (value < 0 || value > INT32_MAX) {
-      return InvalidArgument(path + ": input_ids holds " + std::to_string(value) +
-                             ", which is not a token id");
-    }
-    input.ids.push_back(static_cast<int32_t>(value));
-  }
-  return input;
+  HIPPODROME_ASSIGN_OR_RETURN(IntegerMatrix ids, ReadIntegerMatrix(*file, "input_ids"));
+  return InputIds{.batch = ids.rows, .length = ids.cols, .ids = std::move(ids.values)};
 }
 
 }  // namespace hippodrome

@@ -14,6 +14,8 @@ namespace hippodrome {
 
 // --mode prefill|step|chunked=N; prefill when absent.
 absl::StatusOr<ForwardMode> ReadForwardMode(const CommandLine& line);
+// For an encoder, which takes its input as a whole: a usage error for any mode but prefill.
+absl::Status RefuseForwardMode(const CommandLine& line);
 
 struct InputIds {
   int64_t batch = 0;

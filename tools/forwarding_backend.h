@@ -45,6 +45,10 @@ class ForwardingBackend : public Backend {
   std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override {
     return inner_.PrepareH3(parameters, weights);
   }
+  std::unique_ptr<LongConvWeights> PrepareLongConv(const SharedSsmParameters& parameters,
+                                                   int64_t longest, DType weights) override {
+    return inner_.PrepareLongConv(parameters, longest, weights);
+  }
   std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override {
     return inner_.NewH3State(weights, slots);
   }
@@ -61,9 +65,9 @@ class ForwardingBackend : public Backend {
     return inner_.NewKeyValuePages(shape, pages, page_tokens, weights);
   }
 
-  void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
-                 Tensor y) override {
-    inner_.Embedding(table, position_table, ids, positions, y);
+  void Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                 const AddedRows& positions, Tensor y) override {
+    inner_.Embedding(table, ids, types, positions, y);
   }
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override {
     inner_.LayerNorm(x, gamma, beta, epsilon, y);
@@ -88,6 +92,16 @@ class ForwardingBackend : public Backend {
                      Tensor page_tables, Tensor positions, Tensor o) override {
     inner_.AttentionStep(shape, qkv, inv_freq, pages, page_tables, positions, o);
   }
+  void LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences, Direction direction,
+                Tensor y) override {
+    inner_.LongConv(weights, u, sequences, direction, y);
+  }
+  void BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                              Tensor o) override {
+    inner_.BidirectionalAttention(shape, qkv, mask, o);
+  }
+  void MeanPool(Tensor x, Tensor mask, Tensor y) override { inner_.MeanPool(x, mask, y); }
+  void GatherRows(Tensor x, Tensor rows, Tensor y) override { inner_.GatherRows(x, rows, y); }
   void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override {
     inner_.Sample(logits, vocab, rows, tokens);
   }

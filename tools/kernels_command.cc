@@ -1,9 +1,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "engine/bigs_config.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/config.h"
 #include "engine/models/state_space.h"
@@ -11,6 +13,8 @@
 #include "kernels/make_backend.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/encoder_kernel_plot.h"
+#include "tools/encoder_kernels.h"
 #include "tools/kernel_plot.h"
 #include "tools/layer_kernels.h"
 #include "tools/text_file.h"
@@ -21,7 +25,10 @@ namespace {
 const CommandSpec kSpec = {
     .usage =
         "usage: hippodrome kernels --model DIR --length L --output OUT.(safetensors|csv|svg)\n"
-        "Writes, per H3 layer i, layer{i}.diag [H, L] and layer{i}.shift [d, L].",
+        "Language models: per H3 layer i, layer{i}.diag [H, L] and layer{i}.shift [d, L].\n"
+        "Encoders: kernels [layers, 2, L], forward and backward (with H > 1 heads [layers, 2, H, "
+        "L]),\n"
+        "without D; in svg, all layers near the token and over all relative positions.",
     .values = {"model", "length", "output"}};
 
 absl::Status WriteSafetensors(const std::vector<LayerKernels>& layers, int64_t length,
@@ -48,22 +55,76 @@ std::string Digits(float value) {
 }
 
 // One line per kernel: layer, kind, row, then the values.
-std::string Csv(const std::vector<LayerKernels>& layers, int64_t length) {
-  std::string text = "layer,kind,row";
-  for (int64_t l = 0; l < length; ++l) text += "," + std::to_string(l);
-  text += "\n";
-  const auto append = [&](int64_t layer, const char* kind, const std::vector<float>& values) {
-    for (size_t row = 0; row * length < values.size(); ++row) {
-      text += std::to_string(layer) + "," + kind + "," + std::to_string(row);
-      for (int64_t l = 0; l < length; ++l) text += "," + Digits(values[row * length + l]);
-      text += "\n";
-    }
-  };
-  for (const LayerKernels& layer : layers) {
-    append(layer.layer, "diag", layer.diagonal);
-    append(layer.layer, "shift", layer.shift);
+class CsvLines {
+ public:
+  explicit CsvLines(int64_t length) : length_(length) {
+    text_ = "layer,kind,row";
+    for (int64_t l = 0; l < length; ++l) text_ += "," + std::to_string(l);
+    text_ += "\n";
   }
-  return text;
+  // values: [rows, length].
+  void Append(int64_t layer, const char* kind, std::span<const float> values) {
+    for (size_t row = 0; row * length_ < values.size(); ++row) {
+      text_ += std::to_string(layer) + "," + kind + "," + std::to_string(row);
+      for (int64_t l = 0; l < length_; ++l) text_ += "," + Digits(values[row * length_ + l]);
+      text_ += "\n";
+    }
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  int64_t length_;
+  std::string text_;
+};
+
+std::string Csv(const std::vector<LayerKernels>& layers, int64_t length) {
+  CsvLines lines(length);
+  for (const LayerKernels& layer : layers) {
+    lines.Append(layer.layer, "diag", layer.diagonal);
+    lines.Append(layer.layer, "shift", layer.shift);
+  }
+  return lines.text();
+}
+
+std::string Csv(const EncoderKernels& kernels) {
+  CsvLines lines(kernels.length);
+  const int64_t size = kernels.heads * kernels.length;
+  const auto values = std::span(kernels.values);
+  for (int64_t layer = 0; layer < kernels.layers; ++layer) {
+    lines.Append(layer, "forward", values.subspan(2 * layer * size, size));
+    lines.Append(layer, "backward", values.subspan((2 * layer + 1) * size, size));
+  }
+  return lines.text();
+}
+
+absl::Status WriteSafetensors(const EncoderKernels& kernels, const std::string& path) {
+  TensorSpec spec{.name = "kernels", .shape = {kernels.layers, 2, kernels.length}};
+  if (kernels.heads > 1) spec.shape.insert(spec.shape.begin() + 2, kernels.heads);
+  HIPPODROME_ASSIGN_OR_RETURN(const auto writer, SafetensorsWriter::Create(path, {spec}));
+  HIPPODROME_RETURN_IF_ERROR(writer->Append(std::as_bytes(std::span(kernels.values))));
+  return writer->Finish();
+}
+
+absl::Status UnknownFormat(const std::string& output) {
+  return Usage("--output is '" + output + "', expected a name in .safetensors, .csv or .svg");
+}
+
+absl::Status WriteLanguageModel(const std::string& directory, int64_t length,
+                                const std::string& output) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<LayerKernels> layers,
+                              ReadLayerKernels(directory, length));
+  if (output.ends_with(".safetensors")) return WriteSafetensors(layers, length, output);
+  if (output.ends_with(".csv")) return WriteTextFile(output, Csv(layers, length));
+  if (output.ends_with(".svg")) return WriteTextFile(output, PlotKernels(layers, length));
+  return UnknownFormat(output);
+}
+
+absl::Status WriteEncoder(const std::string& directory, int64_t length, const std::string& output) {
+  HIPPODROME_ASSIGN_OR_RETURN(const EncoderKernels kernels, ReadEncoderKernels(directory, length));
+  if (output.ends_with(".safetensors")) return WriteSafetensors(kernels, output);
+  if (output.ends_with(".csv")) return WriteTextFile(output, Csv(kernels));
+  if (output.ends_with(".svg")) return WriteTextFile(output, PlotEncoderKernels(kernels));
+  return UnknownFormat(output);
 }
 
 absl::Status WriteKernels(const CommandLine& line) {
@@ -71,12 +132,9 @@ absl::Status WriteKernels(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string output, line.Required("output"));
   HIPPODROME_RETURN_IF_ERROR(line.Required("length").status());
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t length, line.Integer("length", 0, 1, 1 << 20));
-  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<LayerKernels> layers,
-                              ReadLayerKernels(directory, length));
-  if (output.ends_with(".safetensors")) return WriteSafetensors(layers, length, output);
-  if (output.ends_with(".csv")) return WriteTextFile(output, Csv(layers, length));
-  if (output.ends_with(".svg")) return WriteTextFile(output, PlotKernels(layers, length));
-  return Usage("--output is '" + output + "', expected a name in .safetensors, .csv or .svg");
+  HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(directory));
+  return family == ModelFamily::kBigs ? WriteEncoder(directory, length, output)
+                                      : WriteLanguageModel(directory, length, output);
 }
 
 }  // namespace

@@ -21,13 +21,23 @@ const CommandSpec kServeSpec = {
         "  --max-sequences N    that run at once, per model; default 64\n"
         "  --kv-bytes N         for the keys and values of attention layers, per model; "
         "default 1 GiB\n"
-        "  --max-queue N        requests that wait, per model; default 256\n"
+        "  --max-queue N        requests that wait, per model; default 256, or 4096 inputs of an\n"
+        "                       encoder\n"
         "  --max-stall-ms N     that prompts may delay running streams; default 50\n"
+        "  --pad-to N|max|none  tokens that an encoder's inputs are padded to; default: pad_to of\n"
+        "                       its config.json, or max. These models never mask padding, so it\n"
+        "                       changes every answer: they were trained with all inputs padded\n"
+        "                       to max, their longest input. Fewer tokens are faster\n"
+        "  --max-batch-tokens N that an encoder runs at once, padding included; default 4096\n"
+        "  --max-batch-delay N  microseconds that an input waits for others; default 500\n"
         "  --grace-seconds N    for running streams after SIGTERM; default 30",
     .values = {"model", "http", "grpc", "device", "weights", "threads", "max-sequences", "kv-bytes",
-               "max-queue", "max-stall-ms", "grace-seconds"}};
+               "max-queue", "max-stall-ms", "pad-to", "max-batch-tokens", "max-batch-delay",
+               "grace-seconds"}};
 
 namespace {
+
+constexpr int64_t kMostTokens = int64_t{1} << 20;  // of a batch
 
 absl::StatusOr<ModelSource> ParseModel(const std::string& text) {
   ModelSource source;
@@ -69,6 +79,23 @@ absl::StatusOr<std::string> ReadAddress(const CommandLine& line, const std::stri
   return text;
 }
 
+absl::Status ReadEncoderOptions(const CommandLine& line, LoadOptions& load) {
+  const std::string pad_to = line.Text("pad-to", "");
+  if (pad_to == "max") {
+    load.pad_to_max = true;
+  } else if (pad_to == "none") {
+    load.encoder.pad_to = 0;
+  } else if (line.Has("pad-to")) {
+    const absl::StatusOr<int64_t> tokens = line.Integer("pad-to", 0, 1, kMostTokens);
+    if (!tokens.ok()) return Usage(Message(tokens.status()) + ", max or none");
+    load.encoder.pad_to = *tokens;
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(
+      load.encoder.max_batch_tokens,
+      line.Integer("max-batch-tokens", load.encoder.max_batch_tokens, 1, kMostTokens));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
   LoadOptions load;
   HIPPODROME_ASSIGN_OR_RETURN(load.weights, line.Weights());
@@ -80,6 +107,7 @@ absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(
       generator.key_value_bytes,
       line.Integer("kv-bytes", generator.key_value_bytes, 0, int64_t{1} << 50));
+  HIPPODROME_RETURN_IF_ERROR(ReadEncoderOptions(line, load));
   return load;
 }
 
@@ -89,6 +117,12 @@ absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(server.grpc.address, ReadAddress(line, "grpc", server.grpc.address));
   HIPPODROME_ASSIGN_OR_RETURN(server.batcher.max_queue,
                               line.Integer("max-queue", server.batcher.max_queue, 1, 1000000));
+  HIPPODROME_ASSIGN_OR_RETURN(server.encoding.max_queue,
+                              line.Integer("max-queue", server.encoding.max_queue, 1, 1000000));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      const int64_t delay,
+      line.Integer("max-batch-delay", server.encoding.max_batch_delay.count(), 0, 1000000));
+  server.encoding.max_batch_delay = std::chrono::microseconds(delay);
   HIPPODROME_ASSIGN_OR_RETURN(
       const int64_t stall,
       line.Integer("max-stall-ms", server.batcher.max_stall.count(), 1, 60000));

@@ -29,6 +29,11 @@ TEST(ServeOptionsTest, Defaults) {
   EXPECT_EQ(options->server.grpc.address, "127.0.0.1:50051");
   EXPECT_EQ(options->server.grace, std::chrono::seconds(30));
   EXPECT_EQ(options->server.batcher.max_stall, std::chrono::milliseconds(50));
+  EXPECT_EQ(options->server.batcher.max_queue, 256);
+  EXPECT_EQ(options->server.encoding.max_queue, 4096);
+  EXPECT_EQ(options->server.encoding.max_batch_delay, std::chrono::microseconds(500));
+  EXPECT_EQ(options->load.encoder.pad_to, std::nullopt);
+  EXPECT_FALSE(options->load.pad_to_max);
 }
 
 TEST(ServeOptionsTest, EveryOption) {
@@ -50,6 +55,10 @@ TEST(ServeOptionsTest, EveryOption) {
                                           "7",
                                           "--max-stall-ms",
                                           "9",
+                                          "--pad-to=128",
+                                          "--max-batch-tokens",
+                                          "512",
+                                          "--max-batch-delay=0",
                                           "--grace-seconds",
                                           "0"});
   ASSERT_TRUE(options.ok()) << options.status();
@@ -60,6 +69,10 @@ TEST(ServeOptionsTest, EveryOption) {
   EXPECT_EQ(options->load.generator.max_sequences, 5);
   EXPECT_EQ(options->load.generator.key_value_bytes, 1000);
   EXPECT_EQ(options->server.batcher.max_queue, 7);
+  EXPECT_EQ(options->server.encoding.max_queue, 7);
+  EXPECT_EQ(options->load.encoder.pad_to, 128);
+  EXPECT_EQ(options->load.encoder.max_batch_tokens, 512);
+  EXPECT_EQ(options->server.encoding.max_batch_delay, std::chrono::microseconds(0));
   EXPECT_EQ(options->server.batcher.max_stall, std::chrono::milliseconds(9));
   EXPECT_EQ(options->server.grace, std::chrono::seconds(0));
 }
@@ -81,6 +94,10 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
       {"--model", "x", "--max-sequences", "0"},
       {"--model", "x", "--kv-bytes", "9999999999999999999"},
       {"--model", "x", "--max-stall-ms", "0"},
+      {"--model", "x", "--pad-to", "0"},
+      {"--model", "x", "--pad-to", "all"},
+      {"--model", "x", "--max-batch-tokens", "0"},
+      {"--model", "x", "--max-batch-delay", "-1"},
       {"--model", "x", "--nothing", "1"},
       {"--model", "x", "y"},
   };
@@ -90,6 +107,14 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
     if (arguments.size() < 4) continue;
     EXPECT_NE(Message(options.status()).find(arguments[2]), std::string::npos) << options.status();
   }
+}
+
+TEST(ServeOptionsTest, PaddingOfEncoders) {
+  const auto most = ParseServeOptions({"--model", "x", "--pad-to", "max"});
+  EXPECT_TRUE(most->load.pad_to_max);
+  const auto none = ParseServeOptions({"--model", "x", "--pad-to", "none"});
+  EXPECT_FALSE(none->load.pad_to_max);
+  EXPECT_EQ(none->load.encoder.pad_to, 0);
 }
 
 TEST(ServeOptionsTest, TheDeviceIsChosen) {

@@ -20,8 +20,6 @@ constexpr auto kOnePart = Generator::Clock::time_point::min();
 constexpr size_t kManyParts = 100;
 constexpr int64_t kStepsPerRound = 24;
 
-std::string WeightsName(DType weights) { return weights == DType::kBF16 ? "bf16" : "f32"; }
-
 double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -32,18 +30,6 @@ struct Best {
 
   void Take(double round) { seconds = seconds == 0 ? round : std::min(seconds, round); }
 };
-
-// Where the time of a piece of work went that took `seconds`.
-std::map<std::string, double> Shares(const TimingBackend& timing, double seconds) {
-  std::map<std::string, double> shares = timing.seconds();
-  double rest = seconds;
-  for (auto& [operation, share] : shares) {
-    rest -= share;
-    share /= seconds;
-  }
-  shares["other"] = std::max(0.0, rest / seconds);
-  return shares;
-}
 
 GenerationRequest RandomPrompt(const H3Config& config, int64_t tokens, int64_t seed) {
   GenerationRequest request{.max_tokens = 1 << 20, .sampling = {.temperature = 0}};
@@ -136,33 +122,19 @@ class Tenths {
   std::vector<double> first_, last_;
 };
 
-// Tokens per second, measured and possible.
-BenchResult Rate(const std::string& name, int64_t length, int64_t batch, double tokens,
-                 double seconds, const Cost& cost, DType weights, const Ceilings& ceilings) {
-  const double least = LeastSeconds(cost, weights, ceilings);
-  return {.name = name,
-          .length = length,
-          .batch = batch,
-          .weights = WeightsName(weights),
-          .value = tokens / seconds,
-          .unit = "tokens/s",
-          .limit = tokens / least,
-          .fraction = least / seconds};
-}
-
 // A round of its own, because to time single operations is to wait for each.
-absl::StatusOr<std::map<std::string, std::map<std::string, double>>> MeasureShares(
-    Backend& backend, const HybridH3& model, const GenerateBenchmark& benchmark) {
-  std::map<std::string, std::map<std::string, double>> shares;
+absl::StatusOr<std::map<std::string, Shares>> MeasureShares(Backend& backend, const HybridH3& model,
+                                                            const GenerateBenchmark& benchmark) {
+  std::map<std::string, Shares> shares;
   TimingBackend timing(backend);
   for (const int64_t batch : benchmark.batches) {
     HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(timing, model, benchmark, batch));
     timing.Clear();
     HIPPODROME_ASSIGN_OR_RETURN(const std::vector<double> done, runner.Prefill());
-    if (batch == 1) shares["prefill"] = Shares(timing, done.back());
+    if (batch == 1) shares["prefill"] = SharesOf(timing, done.back());
     timing.Clear();
     const double seconds = runner.Step();
-    shares["decode batch " + std::to_string(batch)] = Shares(timing, seconds);
+    shares["decode batch " + std::to_string(batch)] = SharesOf(timing, seconds);
   }
   return shares;
 }
@@ -179,8 +151,7 @@ int64_t KeyValueBytes(const H3Config& config, int64_t tokens) {
   return tokens * layers * config.d_model * int64_t{2 * sizeof(float)};
 }
 
-absl::StatusOr<GenerateFigures> BenchGenerate(Machine& machine,
-                                              const GenerateBenchmark& benchmark) {
+absl::StatusOr<Figures> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark) {
   Backend& backend = *machine.backend;
   RandomWeights source;
   HIPPODROME_ASSIGN_OR_RETURN(const auto model,
@@ -188,7 +159,7 @@ absl::StatusOr<GenerateFigures> BenchGenerate(Machine& machine,
   const StoredTypes types = {benchmark.weights,
                              backend.NewActivations(1, 1, benchmark.weights).view.dtype};
 
-  GenerateFigures figures;
+  Figures figures;
   Best prefill;
   std::map<int64_t, Best> decode;
   std::vector<Runner> runners;
@@ -212,15 +183,22 @@ absl::StatusOr<GenerateFigures> BenchGenerate(Machine& machine,
   }
 
   const int64_t prompt = benchmark.prompt;
-  figures.results.push_back(Rate("prefill", prompt, 1, static_cast<double>(prompt), prefill.seconds,
-                                 PrefillCost(benchmark.config, 1, prompt, benchmark.weights),
-                                 benchmark.weights, figures.ceilings));
-  tenths.Report(prompt, benchmark.weights, figures.results);
+  const DType weights = benchmark.weights;
+  figures.results.push_back(Rate({.name = "prefill",
+                                  .length = prompt,
+                                  .tokens = static_cast<double>(prompt),
+                                  .seconds = prefill.seconds},
+                                 PrefillCost(benchmark.config, 1, prompt, weights), weights,
+                                 figures.ceilings));
+  tenths.Report(prompt, weights, figures.results);
   for (const auto& [batch, best] : decode) {
     const Cost cost = DecodeCost(benchmark.config, batch, prompt, types, recurrent_bytes);
-    figures.results.push_back(Rate("decode", prompt, batch, static_cast<double>(batch),
-                                   best.seconds / kStepsPerRound, cost, benchmark.weights,
-                                   figures.ceilings));
+    figures.results.push_back(Rate({.name = "decode",
+                                    .length = prompt,
+                                    .batch = batch,
+                                    .tokens = static_cast<double>(batch),
+                                    .seconds = best.seconds / kStepsPerRound},
+                                   cost, weights, figures.ceilings));
   }
   runners.clear();
   HIPPODROME_ASSIGN_OR_RETURN(figures.shares, MeasureShares(backend, *model, benchmark));

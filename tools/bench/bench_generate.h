@@ -3,16 +3,14 @@
 #define HIPPODROME_TOOLS_BENCH_BENCH_GENERATE_H_
 
 #include <cstdint>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/config.h"
 #include "engine/generator.h"
 #include "kernels/dtype.h"
-#include "tools/bench/bench_result.h"
 #include "tools/bench/device_ceilings.h"
+#include "tools/bench/figures.h"
 
 namespace hippodrome {
 
@@ -24,20 +22,14 @@ struct GenerateBenchmark {
   int repeats = 3;  // rounds, interleaved; the best of each figure counts
 };
 
-struct GenerateFigures {
-  Ceilings ceilings;
-  std::vector<BenchResult> results;
-  // Per figure ("prefill", "decode batch 32"): share of its time by operation.
-  std::map<std::string, std::map<std::string, double>> shares;
-};
-
 // State of one sequence, without key/value pages.
 int64_t RecurrentBytes(const Generator& generator);
 // Enough for the keys and values of `tokens` tokens.
 int64_t KeyValueBytes(const H3Config& config, int64_t tokens);
 
-// Errors: of making the model or its state.
-absl::StatusOr<GenerateFigures> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark);
+// "prefill" of one prompt, and "decode" for each batch, tokens of all sequences together. Errors:
+// of making the model or its state.
+absl::StatusOr<Figures> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark);
 
 }  // namespace hippodrome
 

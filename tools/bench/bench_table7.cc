@@ -51,14 +51,14 @@ double LeastSeconds(const Table7Benchmark& benchmark, int64_t prompt, const Stor
 
 }  // namespace
 
-absl::StatusOr<GenerateFigures> BenchTable7(Machine& machine, const Table7Benchmark& benchmark) {
+absl::StatusOr<Figures> BenchTable7(Machine& machine, const Table7Benchmark& benchmark) {
   Backend& backend = *machine.backend;
   RandomWeights source;
   HIPPODROME_ASSIGN_OR_RETURN(const auto model,
                               HybridH3::Load(backend, benchmark.config, source, benchmark.weights));
   const StoredTypes types = {benchmark.weights,
                              backend.NewActivations(1, 1, benchmark.weights).view.dtype};
-  GenerateFigures figures;
+  Figures figures;
   figures.ceilings = machine.measure_ceilings();
   for (const int64_t prompt : benchmark.prompts) {
     const int64_t rows = benchmark.batch * (prompt + benchmark.new_tokens + 64);
@@ -77,7 +77,7 @@ absl::StatusOr<GenerateFigures> BenchTable7(Machine& machine, const Table7Benchm
     figures.results.push_back({.name = "table7",
                                .length = prompt,
                                .batch = benchmark.batch,
-                               .weights = benchmark.weights == DType::kBF16 ? "bf16" : "f32",
+                               .weights = WeightsName(benchmark.weights),
                                .value = tokens / seconds,
                                .unit = "tokens/s",
                                .limit = tokens / least,

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/models/encoder_head.h"
+#include "tools/flops.h"
+
 namespace hippodrome {
 namespace {
 
@@ -13,6 +16,21 @@ double LayerMatrixElements(const H3Config& c) {
 
 double HeadElements(const H3Config& c) {
   return static_cast<double>(c.padded_vocab_size * c.d_model);
+}
+
+// Of the matrices of an encoder's head.
+double HeadElements(const BigsConfig& c) {
+  const auto d = static_cast<double>(c.hidden_size);
+  const auto logits = static_cast<double>(LogitsPerAnswer(c));
+  switch (c.head) {
+    case EncoderHead::kNone:
+      return 0;
+    case EncoderHead::kTokenClassification:
+    case EncoderHead::kQuestionAnswering:
+      return logits * d;
+    default:
+      return d * d + logits * d;  // the transform of masked LM, or the pooler, and the answer
+  }
 }
 
 double AttentionLayers(const H3Config& c) { return static_cast<double>(c.attention_layers.size()); }
@@ -51,6 +69,16 @@ Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, const StoredT
                rows * AttentionLayers(c) * 4 * static_cast<double>(context) * d;
   cost.bytes = elements * static_cast<double>(SizeOf(types.weights)) + constants +
                rows * (state + key_values);
+  return cost;
+}
+
+Cost EncodeCost(const BigsConfig& c, int64_t batch, int64_t tokens, DType weights) {
+  const EncoderFlops input = CountFlops(c, tokens);
+  const double elements = input.matrices / 2 / static_cast<double>(tokens) + HeadElements(c);
+  const double attention = c.routing == EncoderRouting::kAttention ? input.mixing : 0;
+  Cost cost;
+  cost.flops = static_cast<double>(batch) * (input.matrices + attention + 2 * HeadElements(c));
+  cost.bytes = elements * static_cast<double>(SizeOf(weights));
   return cost;
 }
 

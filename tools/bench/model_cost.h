@@ -1,9 +1,10 @@
-// Operations and bytes of a Hybrid H3, from which the limits of a machine follow.
+// Operations and bytes of a model, from which the limits of a machine follow.
 #ifndef HIPPODROME_TOOLS_BENCH_MODEL_COST_H_
 #define HIPPODROME_TOOLS_BENCH_MODEL_COST_H_
 
 #include <cstdint>
 
+#include "engine/bigs_config.h"
 #include "engine/config.h"
 #include "kernels/dtype.h"
 #include "tools/bench/machine.h"
@@ -29,6 +30,12 @@ Cost PrefillCost(const H3Config& config, int64_t batch, int64_t tokens, DType we
 // once, each sequence's recurrent state read and written, its key/value rows read.
 Cost DecodeCost(const H3Config& config, int64_t batch, int64_t context, const StoredTypes& types,
                 int64_t state_bytes);
+
+// `tokens` tokens of each of `batch` inputs of an encoder, with the head's answer for one token or
+// for the whole of each: matrix products, attention; every weight once. Convolutions are left out:
+// how many operations they need depends on the algorithm, at least about 1 % of the matrix products
+// (BiGS, Table 6).
+Cost EncodeCost(const BigsConfig& config, int64_t batch, int64_t tokens, DType weights);
 
 // The time that arithmetic or memory needs at least, as if they overlapped perfectly.
 double LeastSeconds(const Cost& cost, DType weights, const Ceilings& ceilings);

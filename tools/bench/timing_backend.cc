@@ -2,10 +2,9 @@
 
 namespace hippodrome {
 
-void TimingBackend::Embedding(const LinearWeights& table, Tensor position_table, Tensor ids,
-                              Tensor positions, Tensor y) {
-  Time("embedding",
-       [&] { ForwardingBackend::Embedding(table, position_table, ids, positions, y); });
+void TimingBackend::Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                              const AddedRows& positions, Tensor y) {
+  Time("embedding", [&] { ForwardingBackend::Embedding(table, ids, types, positions, y); });
 }
 
 void TimingBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) {
@@ -41,6 +40,25 @@ void TimingBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tenso
   Time("attention_step", [&] {
     ForwardingBackend::AttentionStep(shape, qkv, inv_freq, pages, page_tables, positions, o);
   });
+}
+
+void TimingBackend::LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences,
+                             Direction direction, Tensor y) {
+  Time("long_conv", [&] { ForwardingBackend::LongConv(weights, u, sequences, direction, y); });
+}
+
+void TimingBackend::BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                                           Tensor o) {
+  Time("bidirectional_attention",
+       [&] { ForwardingBackend::BidirectionalAttention(shape, qkv, mask, o); });
+}
+
+void TimingBackend::MeanPool(Tensor x, Tensor mask, Tensor y) {
+  Time("mean_pool", [&] { ForwardingBackend::MeanPool(x, mask, y); });
+}
+
+void TimingBackend::GatherRows(Tensor x, Tensor rows, Tensor y) {
+  Time("gather_rows", [&] { ForwardingBackend::GatherRows(x, rows, y); });
 }
 
 void TimingBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {

@@ -20,8 +20,8 @@ class TimingBackend final : public ForwardingBackend {
   const std::map<std::string, double>& seconds() const { return seconds_; }
   void Clear() { seconds_.clear(); }
 
-  void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
-                 Tensor y) override;
+  void Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                 const AddedRows& positions, Tensor y) override;
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
   void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
@@ -33,6 +33,12 @@ class TimingBackend final : public ForwardingBackend {
                          Tensor o) override;
   void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
                      Tensor page_tables, Tensor positions, Tensor o) override;
+  void LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences, Direction direction,
+                Tensor y) override;
+  void BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                              Tensor o) override;
+  void MeanPool(Tensor x, Tensor mask, Tensor y) override;
+  void GatherRows(Tensor x, Tensor rows, Tensor y) override;
   void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
 
  private:

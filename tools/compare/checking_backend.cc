@@ -29,9 +29,7 @@ void CheckingBackend::Share(Tensor input) {
 }
 
 Difference CheckingBackend::Next(const std::string& operation) {
-  return {.operation = operation,
-          .ordinal = operations_++,
-          .layer = std::max<int64_t>(norms_ - 1, 0) / 2};
+  return {.operation = operation, .ordinal = operations_++, .norms = norms_};
 }
 
 void CheckingBackend::Note(const Difference& difference, double error) {
@@ -128,6 +126,13 @@ std::unique_ptr<H3Weights> CheckingBackend::PrepareH3(const H3Parameters& parame
                                                            actual_.PrepareH3(parameters, weights)});
 }
 
+std::unique_ptr<LongConvWeights> CheckingBackend::PrepareLongConv(
+    const SharedSsmParameters& parameters, int64_t longest, DType weights) {
+  return std::make_unique<PairedLongConv>(
+      Pair<LongConvWeights>{expected_.PrepareLongConv(parameters, longest, weights),
+                            actual_.PrepareLongConv(parameters, longest, weights)});
+}
+
 std::unique_ptr<H3State> CheckingBackend::NewH3State(const H3Weights& weights, int64_t slots) {
   const auto& w = Both(weights);
   return std::make_unique<PairedH3State>(Pair<H3State>{expected_.NewH3State(*w.expected, slots),
@@ -159,27 +164,30 @@ std::unique_ptr<KeyValuePages> CheckingBackend::NewKeyValuePages(const Attention
 
 // ---- Operations --------------------------------------------------------------------------------
 
-void CheckingBackend::Embedding(const LinearWeights& table, Tensor position_table, Tensor ids,
-                                Tensor positions, Tensor y) {
+void CheckingBackend::Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                                const AddedRows& positions, Tensor y) {
   norms_ = 0;
-  expected_.Embedding(*Both(table).expected, position_table, ids, positions, y);
-  actual_.Embedding(*Both(table).actual, Twin(position_table), Twin(ids), Twin(positions), Twin(y));
+  expected_.Embedding(*Both(table).expected, ids, types, positions, y);
+  actual_.Embedding(*Both(table).actual, Twin(ids), Twin(types), Twin(positions), Twin(y));
   Check("embedding", y);
 }
 
 void CheckingBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) {
-  ++norms_;
   Share(x);
   expected_.LayerNorm(x, gamma, beta, epsilon, y);
   actual_.LayerNorm(Twin(x), Twin(gamma), Twin(beta), epsilon, Twin(y));
   Check("layer_norm", y);
+  ++norms_;
 }
 
 void CheckingBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
   Share(x);
+  // Gate and residual may be the output itself: shared before either backend writes it.
+  Share(epilogue.gate);
   Share(epilogue.residual);
   Epilogue twin = epilogue;
   twin.bias = Twin(epilogue.bias);
+  twin.gate = Twin(epilogue.gate);
   twin.residual = Twin(epilogue.residual);
   expected_.Linear(x, *Both(w).expected, epilogue, y);
   actual_.Linear(Twin(x), *Both(w).actual, twin, Twin(y));
@@ -226,6 +234,37 @@ void CheckingBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Ten
   actual_.AttentionStep(shape, Twin(qkv), Twin(inv_freq), *p.actual, Twin(page_tables),
                         Twin(positions), Twin(o));
   Check("attention_step", o);
+}
+
+void CheckingBackend::LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences,
+                               Direction direction, Tensor y) {
+  Share(u);
+  const auto& w = Both(weights);
+  expected_.LongConv(*w.expected, u, sequences, direction, y);
+  actual_.LongConv(*w.actual, Twin(u), sequences, direction, Twin(y));
+  Check(direction == Direction::kForward ? "long_conv forward" : "long_conv backward", y);
+}
+
+void CheckingBackend::BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                                             Tensor o) {
+  Share(qkv);
+  expected_.BidirectionalAttention(shape, qkv, mask, o);
+  actual_.BidirectionalAttention(shape, Twin(qkv), Twin(mask), Twin(o));
+  Check("bidirectional_attention", o);
+}
+
+void CheckingBackend::MeanPool(Tensor x, Tensor mask, Tensor y) {
+  Share(x);
+  expected_.MeanPool(x, mask, y);
+  actual_.MeanPool(Twin(x), Twin(mask), Twin(y));
+  Check("mean_pool", y);
+}
+
+void CheckingBackend::GatherRows(Tensor x, Tensor rows, Tensor y) {
+  Share(x);
+  expected_.GatherRows(x, rows, y);
+  actual_.GatherRows(Twin(x), Twin(rows), Twin(y));
+  Check("gather_rows", y);
 }
 
 void CheckingBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {

@@ -43,6 +43,8 @@ class CheckingBackend final : public Backend {
   std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
                                             DType dtype) override;
   std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override;
+  std::unique_ptr<LongConvWeights> PrepareLongConv(const SharedSsmParameters& parameters,
+                                                   int64_t longest, DType weights) override;
   std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
   void ResetSlot(H3State& state, int64_t slot) override;
   void CopySlot(H3State& state, int64_t from, int64_t to) override;
@@ -51,8 +53,8 @@ class CheckingBackend final : public Backend {
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
                                                   int64_t page_tokens, DType weights) override;
 
-  void Embedding(const LinearWeights& table, Tensor position_table, Tensor ids, Tensor positions,
-                 Tensor y) override;
+  void Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                 const AddedRows& positions, Tensor y) override;
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
   void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
@@ -64,11 +66,20 @@ class CheckingBackend final : public Backend {
                          Tensor o) override;
   void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
                      Tensor page_tables, Tensor positions, Tensor o) override;
+  void LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences, Direction direction,
+                Tensor y) override;
+  void BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                              Tensor o) override;
+  void MeanPool(Tensor x, Tensor mask, Tensor y) override;
+  void GatherRows(Tensor x, Tensor rows, Tensor y) override;
   void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
 
  private:
   // The actual backend's tensor for a view of ours.
   Tensor Twin(const Tensor& view) const { return twins_.Of(view); }
+  AddedRows Twin(const AddedRows& added) const {
+    return {.table = Twin(added.table), .indices = Twin(added.indices)};
+  }
   std::vector<float> ExpectedValues(Tensor view);
   std::vector<float> ActualValues(Tensor view);
 
@@ -86,7 +97,7 @@ class CheckingBackend final : public Backend {
   Backend& actual_;
   TwinTensors twins_;
   int64_t operations_ = 0;
-  int64_t norms_ = 0;  // in this pass: each block begins with the first of its two
+  int64_t norms_ = 0;  // done in this pass, which began with an embedding
   std::optional<Difference> first_difference_;
   std::map<std::string, double> worst_;
 };

@@ -11,8 +11,8 @@ std::string ToString(const Difference& d) {
   std::snprintf(values, sizeof(values), "row %lld, column %lld is %.9g, expected %.9g",
                 static_cast<long long>(d.row), static_cast<long long>(d.column), d.actual,
                 d.expected);
-  return "operation " + std::to_string(d.ordinal) + " (" + d.operation + ", layer " +
-         std::to_string(d.layer) + "): " + values;
+  return "operation " + std::to_string(d.ordinal) + " (" + d.operation + ", after " +
+         std::to_string(d.norms) + " norms): " + values;
 }
 
 WorstElement FindWorst(std::span<const float> expected, std::span<const float> actual,

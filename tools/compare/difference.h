@@ -25,14 +25,14 @@ constexpr double ToleranceOf(DType dtype) {
 struct Difference {
   std::string operation;  // "h3_step", "linear 768x3072"
   int64_t ordinal = 0;    // operations before it
-  int64_t layer = 0;      // blocks before it in its pass
+  int64_t norms = 0;      // layer norms before it in its pass: with them layers begin
   int64_t row = 0;
   int64_t column = 0;
   float expected = 0;
   float actual = 0;
 };
 
-// "operation 12 (h3_step, layer 1): row 0, column 7 is 1.5, expected 1.25"
+// "operation 12 (h3_step, after 3 norms): row 0, column 7 is 1.5, expected 1.25"
 std::string ToString(const Difference& difference);
 
 // The element of a row with the largest error; an error of more than 1 is a difference.

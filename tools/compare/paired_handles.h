@@ -27,6 +27,12 @@ struct PairedH3Weights final : H3Weights, Pair<H3Weights> {
   int64_t bytes() const override { return actual->bytes(); }
 };
 
+struct PairedLongConv final : LongConvWeights, Pair<LongConvWeights> {
+  explicit PairedLongConv(Pair<LongConvWeights> pair) : Pair(std::move(pair)) {}
+  int64_t longest() const override { return actual->longest(); }
+  int64_t bytes() const override { return actual->bytes(); }
+};
+
 struct PairedH3State final : H3State, Pair<H3State> {
   explicit PairedH3State(Pair<H3State> pair) : Pair(std::move(pair)) {}
   int64_t slots() const override { return actual->slots(); }
@@ -46,6 +52,9 @@ inline const Pair<LinearWeights>& Both(const LinearWeights& w) {
 }
 inline const Pair<H3Weights>& Both(const H3Weights& w) {
   return static_cast<const PairedH3Weights&>(w);
+}
+inline const Pair<LongConvWeights>& Both(const LongConvWeights& w) {
+  return static_cast<const PairedLongConv&>(w);
 }
 inline const Pair<H3State>& Both(const H3State& s) { return static_cast<const PairedH3State&>(s); }
 inline const Pair<KeyValuePages>& Both(const KeyValuePages& p) {

@@ -56,5 +56,53 @@ TEST(ModelCostTest, GivesThePublishedLimits) {
   EXPECT_NEAR(256 / step, 73.8e3, 0.05 * 73.8e3);
 }
 
+// The published large shape.
+BigsConfig LargeEncoder() {
+  BigsConfig config;
+  config.hidden_size = 1024;
+  config.num_hidden_layers = 23;
+  config.intermediate_size = 3072;
+  return config;
+}
+
+TEST(ModelCostTest, AnEncoderReadsItsMatricesOnceAndAnswersForOneToken) {
+  const double layers = 23 * 13.0 * 1024 * 1024;  // 13 d^2 per layer
+  const double head = (1024.0 + 30522) * 1024;
+  const Cost one = EncodeCost(LargeEncoder(), 1, 128, DType::kBF16);
+  EXPECT_DOUBLE_EQ(one.flops, 2 * layers * 128 + 2 * head);
+  EXPECT_DOUBLE_EQ(one.bytes, 2 * (layers + head));
+  const Cost eight = EncodeCost(LargeEncoder(), 8, 128, DType::kF32);
+  EXPECT_DOUBLE_EQ(eight.flops, 8 * one.flops);
+  EXPECT_DOUBLE_EQ(eight.bytes, 2 * one.bytes);
+}
+
+TEST(ModelCostTest, EncodersCostByTheirHeads) {
+  BigsConfig config = LargeEncoder();
+  config.labels = {"a", "b", "c"};
+  config.head = EncoderHead::kNone;
+  const double none = EncodeCost(config, 1, 128, DType::kF32).flops;
+  const double d = 1024;
+  const std::pair<EncoderHead, double> elements[] = {
+      {EncoderHead::kSequenceClassification, d * d + 3 * d},
+      {EncoderHead::kMultipleChoice, d * d + d},
+      {EncoderHead::kTokenClassification, 3 * d},
+      {EncoderHead::kQuestionAnswering, 2 * d},
+  };
+  for (const auto& [head, expected] : elements) {
+    config.head = head;
+    EXPECT_DOUBLE_EQ(EncodeCost(config, 1, 128, DType::kF32).flops - none, 2 * expected)
+        << Name(head);
+  }
+}
+
+TEST(ModelCostTest, AttentionBetweenTheTokensOfAnInputCounts) {
+  BigsConfig config = LargeEncoder();
+  const double ssm = EncodeCost(config, 2, 128, DType::kF32).flops;
+  config.routing = EncoderRouting::kAttention;  // as many matrix elements
+  config.num_attention_heads = 16;
+  EXPECT_DOUBLE_EQ(EncodeCost(config, 2, 128, DType::kF32).flops - ssm,
+                   2 * 23 * 4.0 * 128 * 128 * 1024);
+}
+
 }  // namespace
 }  // namespace hippodrome

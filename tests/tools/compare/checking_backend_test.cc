@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/decode_step.h"
+#include "engine/encoder_forward.h"
 #include "engine/forward.h"
 #include "engine/prefill_chunk.h"
 #include "kernels/make_backend.h"
@@ -42,6 +43,24 @@ class FaultyBackend final : public ForwardingBackend {
     ForwardingBackend::AttentionSequence(shape, qkv, inv_freq, pages, page_tables, start, o);
     Spoil("attention_sequence", o);
   }
+  void LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences, Direction direction,
+                Tensor y) override {
+    ForwardingBackend::LongConv(weights, u, sequences, direction, y);
+    Spoil("long_conv", y);
+  }
+  void BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                              Tensor o) override {
+    ForwardingBackend::BidirectionalAttention(shape, qkv, mask, o);
+    Spoil("bidirectional_attention", o);
+  }
+  void MeanPool(Tensor x, Tensor mask, Tensor y) override {
+    ForwardingBackend::MeanPool(x, mask, y);
+    Spoil("mean_pool", y);
+  }
+  void GatherRows(Tensor x, Tensor rows, Tensor y) override {
+    ForwardingBackend::GatherRows(x, rows, y);
+    Spoil("gather_rows", y);
+  }
   void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override {
     ForwardingBackend::Sample(logits, vocab, rows, tokens);
     if (fault_.operation == "sample") UploadIndices(std::vector<int32_t>{39}, tokens.Cols(0, 1));
@@ -75,6 +94,20 @@ class CheckingBackendTest : public testing::Test {
     return backend.first_difference();
   }
 
+  // The same of an encoder, over two inputs of six tokens.
+  std::optional<Difference> RunEncoder(const Fault& fault, const BigsConfig& config) {
+    FaultyBackend faulty(*inner_, fault);
+    CheckingBackend backend(*expected_, faulty);
+    const auto model = MakeTestBigs(backend, config);
+    EncoderInputs inputs{.batch = 2, .length = 6, .ids = RandomIds(12, 40, 1)};
+    inputs.types.assign(12, 0);
+    inputs.mask.assign(12, 1);
+    inputs.mask[11] = 0;
+    EXPECT_TRUE(EncoderForward(backend, *model, inputs, [](std::span<const float>) {}).ok());
+    operations_ = backend.operations();
+    return backend.first_difference();
+  }
+
   std::unique_ptr<Backend> expected_ = MakeCpuBackend({.threads = 1});
   std::unique_ptr<Backend> inner_ = MakeCpuBackend({.threads = 1});
   int64_t operations_ = 0;
@@ -95,13 +128,13 @@ TEST_F(CheckingBackendTest, TheFaultyStepIsNamed) {
   const auto difference = Run({"h3_step", 5, 0, 17}, {.step = true});
   ASSERT_TRUE(difference.has_value());
   EXPECT_EQ(difference->operation, "h3_step");
-  EXPECT_EQ(difference->layer, 2);
+  EXPECT_EQ(difference->norms, 5);
   EXPECT_EQ(difference->ordinal, 2 * kPerPass + 1 + 2 * kPerLayer + 2);
   EXPECT_EQ(difference->row, 0);
   EXPECT_EQ(difference->column, 17);
   EXPECT_EQ(difference->actual, -difference->expected);
-  EXPECT_TRUE(
-      ToString(*difference).starts_with("operation 65 (h3_step, layer 2): row 0, column 17 is "))
+  EXPECT_TRUE(ToString(*difference)
+                  .starts_with("operation 65 (h3_step, after 5 norms): row 0, column 17 is "))
       << ToString(*difference);
 }
 
@@ -109,14 +142,74 @@ TEST_F(CheckingBackendTest, FaultsOfPrefillAreNamed) {
   const auto attention = Run({"attention_sequence", 1, 2, 30}, {.chunk = 4});
   ASSERT_TRUE(attention.has_value());
   EXPECT_EQ(attention->operation, "attention_sequence");
-  EXPECT_EQ(attention->layer, 1);
+  EXPECT_EQ(attention->norms, 3);
   EXPECT_EQ(attention->row, 2);
   EXPECT_EQ(attention->column, 30);
   const auto head = Run({"linear", 12, 8, 47}, {});
   ASSERT_TRUE(head.has_value());
   EXPECT_EQ(head->operation, "linear 32x48");
-  EXPECT_EQ(head->layer, 3);
+  EXPECT_EQ(head->norms, 7);
   EXPECT_EQ(head->row, 8);
+}
+
+// The linear operations of a gated layer come as V, F and B; U1; U, gated by U1; O, gated by V in
+// its place; and x, to which it adds in place.
+constexpr int64_t kPerEncoderLayer = 8;  // norm, linear, (conv, linear) twice, linear, linear
+constexpr int64_t kLinearPerEncoderLayer = 5;
+
+TEST_F(CheckingBackendTest, EqualBackendsDoNotDifferInEncoders) {
+  BigsConfig config = TinyBigsConfig();
+  EXPECT_FALSE(RunEncoder({}, config).has_value());
+  // Embedding and its norm; the rows, transform, norm and decoder of masked LM.
+  EXPECT_EQ(operations_, 2 + 2 * kPerEncoderLayer + 4);
+  config.block = EncoderBlock::kStack;
+  config.head = EncoderHead::kSequenceClassification;
+  EXPECT_FALSE(RunEncoder({}, config).has_value());
+  config.routing = EncoderRouting::kAttention;
+  config.num_attention_heads = 4;
+  EXPECT_FALSE(RunEncoder({}, config).has_value());
+}
+
+TEST_F(CheckingBackendTest, FaultsOfAnEncoderAreNamed) {
+  BigsConfig config = TinyBigsConfig();
+  const auto conv = RunEncoder({"long_conv", 3, 7, 12}, config);
+  ASSERT_TRUE(conv.has_value());
+  EXPECT_EQ(conv->operation, "long_conv backward");
+  EXPECT_EQ(conv->norms, 3);  // that of the embeddings, and one for each layer
+  EXPECT_EQ(conv->ordinal, 2 + kPerEncoderLayer + 4);
+  EXPECT_EQ(conv->row, 7);
+  EXPECT_EQ(conv->column, 12);
+  const auto picked = RunEncoder({"gather_rows", 0, 11, 3}, config);
+  ASSERT_TRUE(picked.has_value());
+  EXPECT_EQ(picked->operation, "gather_rows");
+  config.head = EncoderHead::kSequenceClassification;
+  const auto pooled = RunEncoder({"mean_pool", 0, 1, 3}, config);
+  ASSERT_TRUE(pooled.has_value());
+  EXPECT_EQ(pooled->operation, "mean_pool");
+  EXPECT_EQ(pooled->row, 1);
+  config.routing = EncoderRouting::kAttention;
+  config.num_attention_heads = 4;
+  const auto attention = RunEncoder({"bidirectional_attention", 1, 5, 31}, config);
+  ASSERT_TRUE(attention.has_value());
+  EXPECT_EQ(attention->operation, "bidirectional_attention");
+  EXPECT_EQ(attention->norms, 3);
+}
+
+// Gates and residuals, which may be the output itself, are made equal before either backend runs: a
+// fault in what becomes a gate is not taken for one of the gated product.
+TEST_F(CheckingBackendTest, AFaultInAGateIsThatOfItsProduct) {
+  for (int64_t linear = 0; linear < 2 * kLinearPerEncoderLayer; ++linear) {
+    FaultyBackend faulty(*inner_, {"linear", linear, 4, 9});
+    CheckingBackend backend(*expected_, faulty);
+    const auto model = MakeTestBigs(backend, TinyBigsConfig());
+    EncoderInputs inputs{.batch = 1, .length = 6, .ids = RandomIds(6, 40, 1)};
+    inputs.types.assign(6, 0);
+    inputs.mask.assign(6, 1);
+    ASSERT_TRUE(EncoderForward(backend, *model, inputs, [](std::span<const float>) {}).ok());
+    int differing = 0;
+    for (const auto& [operation, error] : backend.worst()) differing += error > 1 ? 1 : 0;
+    EXPECT_EQ(differing, 1) << linear;
+  }
 }
 
 TEST_F(CheckingBackendTest, WrongTokensAreNamed) {
@@ -130,7 +223,7 @@ TEST_F(CheckingBackendTest, WrongTokensAreNamed) {
   backend.Sample(logits, 40, rows, tokens);
   ASSERT_TRUE(backend.first_difference().has_value());
   EXPECT_EQ(ToString(*backend.first_difference()),
-            "operation 0 (sample, layer 0): row 0, column 0 is 39, expected 0");
+            "operation 0 (sample, after 0 norms): row 0, column 0 is 39, expected 0");
 }
 
 // Parts of a chunk in layouts that only batches have: several sequences, one of which has left, and
@@ -165,6 +258,16 @@ TEST_F(CheckingBackendTest, RoundingIsNoDifference) {
           Forward(backend, *model, RandomIds(40, 40, 3), mode, [](int64_t, std::span<const float>) {
           }).ok());
     }
+  }
+  BigsConfig config = TinyBigsConfig();
+  for (const EncoderRouting routing : {EncoderRouting::kSsm, EncoderRouting::kAttention}) {
+    config.routing = routing;
+    config.num_attention_heads = 4;
+    const auto model = MakeTestBigs(backend, config);
+    EncoderInputs inputs{.batch = 1, .length = 300, .ids = RandomIds(300, 40, 1)};
+    inputs.types.assign(300, 0);
+    inputs.mask.assign(300, 1);
+    ASSERT_TRUE(EncoderForward(backend, *model, inputs, [](std::span<const float>) {}).ok());
   }
   EXPECT_FALSE(backend.first_difference().has_value()) << ToString(*backend.first_difference());
   for (const auto& [operation, error] : backend.worst()) EXPECT_LT(error, 0.1) << operation;

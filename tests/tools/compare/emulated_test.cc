@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/encoder_forward.h"
 #include "engine/forward.h"
 #include "engine/model_directory.h"
 #include "kernels/make_backend.h"
+#include "tests/testing/random_model.h"
 #include "tests/testing/test_backend.h"
 #include "tools/compare/checking_backend.h"
 
@@ -30,6 +32,26 @@ TEST_P(EmulatedTest, NoOperationDiffers) {
         Forward(backend, *loaded->model, ids, mode, [](int64_t, std::span<const float>) {}).ok());
   }
   EXPECT_GT(backend.operations(), 100);
+  EXPECT_FALSE(backend.first_difference()) << ToString(*backend.first_difference());
+}
+
+TEST_P(EmulatedTest, NoOperationOfAnEncoderDiffers) {
+  HIPPODROME_TEST_BACKEND(actual);
+  const auto expected = MakeCpuBackend({.threads = 2});
+  CheckingBackend backend(*expected, *actual);
+  EncoderInputs inputs{.batch = 2, .length = 9, .ids = RandomIds(18, 40, 1)};
+  inputs.types = RandomIds(18, 2, 2);
+  inputs.mask.assign(18, 1);
+  inputs.mask.back() = 0;
+  BigsConfig config = TinyBigsConfig();
+  config.head = EncoderHead::kSequenceClassification;
+  config.num_attention_heads = 4;
+  for (const EncoderRouting routing : {EncoderRouting::kSsm, EncoderRouting::kAttention}) {
+    config.routing = routing;
+    const auto model = MakeTestBigs(backend, config, GetParam());
+    ASSERT_TRUE(EncoderForward(backend, *model, inputs, [](std::span<const float>) {}).ok());
+  }
+  EXPECT_GT(backend.operations(), 30);
   EXPECT_FALSE(backend.first_difference()) << ToString(*backend.first_difference());
 }
 

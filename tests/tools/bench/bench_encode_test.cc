@@ -1,0 +1,67 @@
+#include "tools/bench/bench_encode.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/make_backend.h"
+#include "tests/testing/random_model.h"
+
+namespace hippodrome {
+namespace {
+
+using testing::ElementsAre;
+
+Machine TestMachine() {
+  return {.backend = MakeCpuBackend({.threads = 1}), .name = "test", .measure_ceilings = [] {
+            return Ceilings{1, 1e15, 1e18, 1e18};
+          }};
+}
+
+TEST(BenchEncodeTest, ShortModelsAreMeasuredInBatchesAndLongOnesAtTwoLengths) {
+  BigsConfig config = TinyBigsConfig();
+  config.max_position_embeddings = 128;
+  EXPECT_THAT(DefaultEncodeBenchmark(config).lengths, ElementsAre(128));
+  EXPECT_THAT(DefaultEncodeBenchmark(config).batches, ElementsAre(1, 8));
+  config.max_position_embeddings = 4096;
+  EXPECT_THAT(DefaultEncodeBenchmark(config).lengths, ElementsAre(512, 4096));
+  EXPECT_THAT(DefaultEncodeBenchmark(config).batches, ElementsAre(1));
+}
+
+TEST(BenchEncodeTest, EveryHeadGivesARateAndItsShares) {
+  for (const EncoderHead head :
+       {EncoderHead::kNone, EncoderHead::kMaskedLm, EncoderHead::kSequenceClassification,
+        EncoderHead::kQuestionAnswering}) {
+    EncodeBenchmark benchmark{.config = TinyBigsConfig(),
+                              .weights = DType::kF32,
+                              .lengths = {7, 20},
+                              .batches = {1, 3},
+                              .repeats = 1};
+    benchmark.config.head = head;
+    Machine machine = TestMachine();
+    const auto figures = BenchEncode(machine, benchmark);
+    ASSERT_TRUE(figures.ok()) << figures.status();
+    ASSERT_EQ(figures->results.size(), 4u);
+    const BenchResult& last = figures->results.back();
+    EXPECT_EQ(last.name, "encode");
+    EXPECT_EQ(last.length, 20);
+    EXPECT_EQ(last.batch, 3);
+    EXPECT_GT(last.value, 0);
+    EXPECT_LT(last.fraction, 1);
+    EXPECT_NEAR(last.value / last.limit, last.fraction, 1e-9);
+    ASSERT_EQ(figures->shares.size(), 4u);
+    double whole = 0;
+    for (const auto& [operation, share] : figures->shares.at("encode 3 x 20")) whole += share;
+    EXPECT_NEAR(whole, 1, 1e-6);
+    EXPECT_TRUE(figures->shares.at("encode 3 x 20").contains("long_conv"));
+  }
+}
+
+TEST(BenchEncodeTest, InputsThatTheModelDoesNotTakeAreRefused) {
+  Machine machine = TestMachine();
+  const auto figures =
+      BenchEncode(machine, {.config = TinyBigsConfig(), .lengths = {301}, .batches = {1}});
+  EXPECT_EQ(figures.status().code(), absl::StatusCode::kOutOfRange);
+}
+
+}  // namespace
+}  // namespace hippodrome

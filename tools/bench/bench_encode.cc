@@ -1,0 +1,130 @@
+#include "tools/bench/bench_encode.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/checkpoint/weights_source.h"
+#include "engine/encoder.h"
+#include "engine/models/bigs.h"
+#include "engine/status.h"
+#include "tools/bench/best_time.h"
+#include "tools/bench/model_cost.h"
+#include "tools/bench/timing_backend.h"
+
+namespace hippodrome {
+namespace {
+
+// What is asked of each input: one token where the head answers for tokens.
+EncoderRequest RandomRequest(const BigsConfig& config, int64_t tokens, int64_t seed) {
+  EncoderRequest request;
+  for (int64_t i = 0; i < tokens; ++i) {
+    request.ids.push_back(static_cast<int32_t>((i * 7919 + seed * 104729) % config.vocab_size));
+  }
+  if (config.head == EncoderHead::kNone) request.task = EncoderTask::kEmbedding;
+  if (AnswersForTokens(config.head)) request.rows = {static_cast<int32_t>(tokens / 2)};
+  return request;
+}
+
+// Inputs of one length that run together.
+class Runner {
+ public:
+  static absl::StatusOr<Runner> Make(Backend& backend, const Bigs& model, int64_t length,
+                                     int64_t batch) {
+    Runner runner;
+    HIPPODROME_ASSIGN_OR_RETURN(
+        runner.encoder_,
+        Encoder::Create(backend, model, {.pad_to = 0, .max_batch_tokens = batch * length}));
+    for (int64_t i = 0; i < batch; ++i) {
+      runner.requests_.push_back(RandomRequest(model.config(), length, i));
+    }
+    HIPPODROME_RETURN_IF_ERROR(runner.encoder_->Validate(runner.requests_[0]));
+    return runner;
+  }
+
+  void Run() {
+    std::vector<const EncoderRequest*> requests;
+    for (const EncoderRequest& request : requests_) requests.push_back(&request);
+    encoder_->Run(requests);
+  }
+
+  int64_t batch() const { return static_cast<int64_t>(requests_.size()); }
+  int64_t length() const { return static_cast<int64_t>(requests_[0].ids.size()); }
+
+ private:
+  Runner() = default;
+
+  std::unique_ptr<Encoder> encoder_;
+  std::vector<EncoderRequest> requests_;
+};
+
+absl::StatusOr<std::vector<Runner>> MakeRunners(Backend& backend, const Bigs& model,
+                                                const EncodeBenchmark& benchmark) {
+  std::vector<Runner> runners;
+  for (const int64_t length : benchmark.lengths) {
+    for (const int64_t batch : benchmark.batches) {
+      HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(backend, model, length, batch));
+      runner.Run();  // what is made at the first use of a length
+      runners.push_back(std::move(runner));
+    }
+  }
+  return runners;
+}
+
+BenchResult Result(const Runner& runner, double seconds, const EncodeBenchmark& benchmark,
+                   const Ceilings& ceilings) {
+  const int64_t tokens = runner.batch() * runner.length();
+  return Rate({.name = "encode",
+               .length = runner.length(),
+               .batch = runner.batch(),
+               .tokens = static_cast<double>(tokens),
+               .seconds = seconds},
+              EncodeCost(benchmark.config, runner.batch(), runner.length(), benchmark.weights),
+              benchmark.weights, ceilings);
+}
+
+// Rounds of their own, because to time single operations is to wait for each.
+absl::StatusOr<std::map<std::string, Shares>> MeasureShares(Backend& backend, const Bigs& model,
+                                                            const EncodeBenchmark& benchmark) {
+  TimingBackend timing(backend);
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<Runner> runners, MakeRunners(timing, model, benchmark));
+  std::map<std::string, Shares> shares;
+  for (Runner& runner : runners) {
+    timing.Clear();
+    BestTime time;
+    time.Run([&] { runner.Run(); });
+    shares["encode " + std::to_string(runner.batch()) + " x " + std::to_string(runner.length())] =
+        SharesOf(timing, time.seconds());
+  }
+  return shares;
+}
+
+}  // namespace
+
+EncodeBenchmark DefaultEncodeBenchmark(const BigsConfig& config) {
+  const int64_t positions = config.max_position_embeddings;
+  if (positions <= 512) return {.config = config, .lengths = {positions}, .batches = {1, 8}};
+  return {.config = config, .lengths = {512, positions}, .batches = {1}};
+}
+
+absl::StatusOr<Figures> BenchEncode(Machine& machine, const EncodeBenchmark& benchmark) {
+  Backend& backend = *machine.backend;
+  RandomWeights source;
+  HIPPODROME_ASSIGN_OR_RETURN(const auto model,
+                              Bigs::Load(backend, benchmark.config, source, benchmark.weights));
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<Runner> runners, MakeRunners(backend, *model, benchmark));
+  Figures figures;
+  std::vector<BestTime> best(runners.size());
+  for (int round = 0; round < benchmark.repeats; ++round) {
+    figures.ceilings = BetterOf(figures.ceilings, machine.measure_ceilings());
+    for (size_t i = 0; i < runners.size(); ++i) best[i].Run([&] { runners[i].Run(); });
+  }
+  for (size_t i = 0; i < runners.size(); ++i) {
+    figures.results.push_back(Result(runners[i], best[i].seconds(), benchmark, figures.ceilings));
+  }
+  runners.clear();
+  HIPPODROME_ASSIGN_OR_RETURN(figures.shares, MeasureShares(backend, *model, benchmark));
+  return figures;
+}
+
+}  // namespace hippodrome
