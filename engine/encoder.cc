@@ -100,15 +100,22 @@ void Encoder::Answer(std::span<const EncoderRequest* const> requests, int64_t le
     }
     return;
   }
+  // All rows together, since each product reads the whole head.
+  std::vector<int32_t> rows;
   for (size_t b = 0; b < requests.size(); ++b) {
     if (requests[b]->task != EncoderTask::kHead) continue;
-    std::vector<int32_t> rows = requests[b]->rows;
-    for (int32_t& row : rows) row += static_cast<int32_t>(static_cast<int64_t>(b) * length);
-    EncoderOutput& output = outputs[b];
-    output.rows = static_cast<int64_t>(rows.size());
-    output.cols = columns;
-    output.values.resize(output.rows * columns);
-    pass_.TokenLogits(rows, output.values);
+    for (const int32_t row : requests[b]->rows) {
+      rows.push_back(static_cast<int32_t>(static_cast<int64_t>(b) * length + row));
+    }
+  }
+  std::vector<float> logits(rows.size() * columns);
+  pass_.TokenLogits(rows, logits);
+  auto next = logits.begin();
+  for (size_t b = 0; b < requests.size(); ++b) {
+    if (requests[b]->task != EncoderTask::kHead) continue;
+    const auto count = static_cast<int64_t>(requests[b]->rows.size());
+    outputs[b] = {.rows = count, .cols = columns, .values = {next, next + count * columns}};
+    next += count * columns;
   }
 }
 

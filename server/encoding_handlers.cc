@@ -75,12 +75,12 @@ v1::EmbedResponse Embeddings(const std::vector<EncoderOutput>& outputs, bool nor
 
 Answer<v1::ClassifyResponse> EncodingHandlers::Classify(const v1::ClassifyRequest& request,
                                                         Api api) {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedEncoder * model, models_.FindEncoder(request.model()));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      ServedEncoder * model,
+      models_.FindEncoder(request.model(),
+                          {EncoderHead::kSequenceClassification, EncoderHead::kMultipleChoice}));
   const BigsConfig& config = model->engine().config();
   const bool choices = config.head == EncoderHead::kMultipleChoice;
-  if (!choices) {
-    HIPPODROME_RETURN_IF_ERROR(CheckHead(*model, EncoderHead::kSequenceClassification));
-  }
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<EncodedText> texts,
                               LayOutInputs(request.inputs(), request.truncate(), *model, limits_));
   const bool raw = request.raw_scores();
@@ -106,11 +106,6 @@ Answer<v1::EmbedResponse> EncodingHandlers::Embed(const v1::EmbedRequest& reques
 absl::StatusOr<v1::Model> EncodingHandlers::GetModel(const std::string& name) const {
   HIPPODROME_ASSIGN_OR_RETURN(const ServedEncoder* model, models_.FindEncoder(name));
   return model->info();
-}
-
-std::string EncodingHandlers::ModelName(const std::string& name) const {
-  const absl::StatusOr<ServedEncoder*> model = models_.FindEncoder(name);
-  return model.ok() ? (*model)->info().name() : "";
 }
 
 }  // namespace hippodrome

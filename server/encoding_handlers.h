@@ -19,8 +19,8 @@ namespace hippodrome {
 template <typename Response>
 using Answer = absl::StatusOr<std::unique_ptr<PendingAnswer<Response>>>;
 
-// Errors are those of encoding.proto: before the call runs, or from PendingAnswer::Take().
-// Thread-safe.
+// An empty model name means the first encoder with the right head. Errors are those of
+// encoding.proto: before the call runs, or from PendingAnswer::Take(). Thread-safe.
 class EncodingHandlers {
  public:
   // `models` must outlive the handlers.
@@ -34,10 +34,8 @@ class EncodingHandlers {
                                                     Api api);
   Answer<v1::EmbedResponse> Embed(const v1::EmbedRequest& request, Api api);
 
-  // Of the encoder that a request means; empty: the first one.
+  // Of that encoder; an empty name means the first one.
   absl::StatusOr<v1::Model> GetModel(const std::string& name) const;
-  // The full name of that encoder, or "" if there is none.
-  std::string ModelName(const std::string& name) const;
 
  private:
   const ModelList& models_;

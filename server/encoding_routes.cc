@@ -18,16 +18,15 @@ HttpReply Run(const HttpRequest& http, absl::StatusOr<Call> call, EncodingHandle
               Answer<Response> (EncodingHandlers::*handle)(const Request&, Api), Body body,
               Metrics& metrics) {
   if (!call.ok()) return Failed(call.status(), metrics);
-  const absl::StatusOr<v1::Model> model = handlers.GetModel(call->request.model());
-  if (!model.ok()) return Failed(model.status(), metrics);
-  call->request.set_model(model->name());
   Answer<Response> answer = (handlers.*handle)(call->request, Api::kHttp);
   if (!answer.ok()) return Failed(answer.status(), metrics);
+  const std::string model = (*answer)->model();
+  call->request.set_model(model);
   HttpReply reply;
   reply.work = std::make_unique<AnswerWork<Response>>(
       *std::move(answer),
       [body, call = *std::move(call)](const Response& response) { return body(call, response); },
-      http.path, model->name(), metrics);
+      http.path, model, metrics);
   return reply;
 }
 

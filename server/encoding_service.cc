@@ -67,11 +67,19 @@ class EncodingService : public v1::Encoding::CallbackService {
   template <typename Request, typename Response>
   using Handler = Answer<Response> (EncodingHandlers::*)(const Request& request, Api api);
 
+  // For the metrics: the model that answers, or "" where the call was refused.
+  template <typename Response>
+  static std::string ModelOf(const Answer<Response>& answer) {
+    return answer.ok() ? (*answer)->model() : "";
+  }
+
   template <typename Request, typename Response>
   ServerUnaryReactor* Unary(const char* route, Handler<Request, Response> handle,
                             const Request& request, Response* response) {
-    return UnaryReactor<Response>::Start((handlers_.*handle)(request, Api::kGrpc), response, route,
-                                         handlers_.ModelName(request.model()), metrics_, courier_);
+    Answer<Response> answer = (handlers_.*handle)(request, Api::kGrpc);
+    std::string model = ModelOf(answer);
+    return UnaryReactor<Response>::Start(std::move(answer), response, route, std::move(model),
+                                         metrics_, courier_);
   }
 
   template <typename Request, typename Response>
@@ -79,8 +87,9 @@ class EncodingService : public v1::Encoding::CallbackService {
                                                Handler<Request, Response> handle) {
     using Reactor = StreamReactor<Request, Response>;
     const auto begin = [this, handle](const Request& request) {
-      return typename Reactor::Call{handlers_.ModelName(request.model()),
-                                    (handlers_.*handle)(request, Api::kGrpc)};
+      Answer<Response> answer = (handlers_.*handle)(request, Api::kGrpc);
+      std::string model = ModelOf(answer);
+      return typename Reactor::Call{std::move(model), std::move(answer)};
     };
     return Reactor::Start(begin, route, metrics_, courier_);
   }

@@ -4,16 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "server/encoder_info.h"
-
 namespace hippodrome {
-
-absl::Status CheckHead(const ServedEncoder& model, EncoderHead needed) {
-  const EncoderHead head = model.engine().config().head;
-  if (head == needed) return absl::OkStatus();
-  return FailedPrecondition("model '" + model.info().name() + "' has the head " + HeadName(head) +
-                            ", but this call needs " + HeadName(needed));
-}
 
 std::vector<int32_t> AllRows(const EncodedText& text) {
   std::vector<int32_t> rows(text.ids.size());

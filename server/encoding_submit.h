@@ -18,9 +18,6 @@
 
 namespace hippodrome {
 
-// kFailedPrecondition with both heads unless the model has the one that a call needs.
-absl::Status CheckHead(const ServedEncoder& model, EncoderHead needed);
-
 // Every token of a text, as EncoderRequest::rows.
 std::vector<int32_t> AllRows(const EncodedText& text);
 
@@ -55,7 +52,8 @@ Answer<Response> SubmitEncoding(
     response.mutable_usage()->set_tokens(tokens);
     return response;
   };
-  return std::make_unique<PendingAnswer<Response>>(std::move(encoding), std::move(take));
+  return std::make_unique<PendingAnswer<Response>>(model.info().name(), std::move(encoding),
+                                                   std::move(take));
 }
 
 }  // namespace hippodrome

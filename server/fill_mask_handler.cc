@@ -105,8 +105,8 @@ absl::Status CheckMasks(int64_t masks, int64_t top_k, const RequestLimits& limit
 
 Answer<v1::FillMaskResponse> EncodingHandlers::FillMask(const v1::FillMaskRequest& request,
                                                         Api api) {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedEncoder * model, models_.FindEncoder(request.model()));
-  HIPPODROME_RETURN_IF_ERROR(CheckHead(*model, EncoderHead::kMaskedLm));
+  HIPPODROME_ASSIGN_OR_RETURN(ServedEncoder * model,
+                              models_.FindEncoder(request.model(), {EncoderHead::kMaskedLm}));
   HIPPODROME_ASSIGN_OR_RETURN(const WordPieceTokenizer* tokenizer, model->Tokenizer());
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<EncodedText> texts,
                               LayOutInputs(request.inputs(), request.truncate(), *model, limits_));

@@ -14,7 +14,6 @@
 #include "server/version.h"
 
 namespace hippodrome {
-
 namespace {
 
 CompletionHead NewHead(std::string model) {

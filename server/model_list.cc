@@ -1,6 +1,9 @@
 #include "server/model_list.h"
 
+#include <algorithm>
+
 #include "engine/status.h"
+#include "server/encoder_info.h"
 
 namespace hippodrome {
 
@@ -34,6 +37,25 @@ absl::StatusOr<ServedEncoder*> ModelList::FindEncoder(const std::string& name) c
   HIPPODROME_ASSIGN_OR_RETURN(ServedModel * model, Find(name));
   if (model->encoder() != nullptr) return model->encoder();
   return FailedPrecondition("model '" + name + "' is a decoder: only encoders can do this");
+}
+
+absl::StatusOr<ServedEncoder*> ModelList::FindEncoder(
+    const std::string& name, std::initializer_list<EncoderHead> heads) const {
+  const auto fits = [heads](const ServedEncoder& encoder) {
+    return std::find(heads.begin(), heads.end(), encoder.engine().config().head) != heads.end();
+  };
+  if (name.empty()) {
+    for (const auto& model : models_) {
+      if (model->encoder() != nullptr && fits(*model->encoder())) return model->encoder();
+    }
+    return FailedPrecondition(std::string("no model of this server has the head ") +
+                              HeadName(*heads.begin()));
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(ServedEncoder * encoder, FindEncoder(name));
+  if (fits(*encoder)) return encoder;
+  return FailedPrecondition("model '" + name + "' has the head " +
+                            HeadName(encoder->engine().config().head) + ", but this call needs " +
+                            HeadName(*heads.begin()));
 }
 
 }  // namespace hippodrome

@@ -2,6 +2,7 @@
 #ifndef HIPPODROME_SERVER_MODEL_LIST_H_
 #define HIPPODROME_SERVER_MODEL_LIST_H_
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,8 +12,8 @@
 
 namespace hippodrome {
 
-// Immutable. Errors of the Find functions: kNotFound, and kFailedPrecondition for a model of the
-// other kind, or where an empty name means the first of a kind and there is none.
+// Immutable. Errors of the Find functions: kNotFound, and kFailedPrecondition for a model of
+// another kind or head, or where an empty name means the first that fits and there is none.
 class ModelList {
  public:
   // REQUIRES: at least one model; names differ.
@@ -21,9 +22,11 @@ class ModelList {
 
   // An empty name means the first model, ...
   absl::StatusOr<ServedModel*> Find(const std::string& name) const;
-  // ... the first decoder, or the first encoder.
+  // ... the first decoder, the first encoder, or the first encoder with one of `heads`.
   absl::StatusOr<ServedDecoder*> FindDecoder(const std::string& name) const;
   absl::StatusOr<ServedEncoder*> FindEncoder(const std::string& name) const;
+  absl::StatusOr<ServedEncoder*> FindEncoder(const std::string& name,
+                                             std::initializer_list<EncoderHead> heads) const;
 
   const std::vector<std::unique_ptr<ServedModel>>& all() const { return models_; }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,11 @@ class PendingAnswer {
   // What follows the model: softmax, spans, text. One output for each request of `encoding`.
   using Finish = std::function<absl::StatusOr<Response>(const std::vector<EncoderOutput>&)>;
 
-  PendingAnswer(std::unique_ptr<Encoding> encoding, Finish finish)
-      : encoding_(std::move(encoding)), finish_(std::move(finish)) {}
+  // `model`: the name of the model that answers.
+  PendingAnswer(std::string model, std::unique_ptr<Encoding> encoding, Finish finish)
+      : model_(std::move(model)), encoding_(std::move(encoding)), finish_(std::move(finish)) {}
+
+  const std::string& model() const { return model_; }
 
   // `wake` is called once, on any thread, when the answer is ready; at once if it is ready now. It
   // must be cheap and must not call OnReady(). It is not called after OnReady(nullptr) or the
@@ -40,6 +44,7 @@ class PendingAnswer {
   }
 
  private:
+  const std::string model_;
   std::unique_ptr<Encoding> encoding_;
   Finish finish_;
 };

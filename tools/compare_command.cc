@@ -14,7 +14,6 @@
 #include "tools/compare/checking_backend.h"
 #include "tools/encoder_input.h"
 #include "tools/forward_input.h"
-#include "tools/load_encoder.h"
 #include "tools/token_ids.h"
 
 namespace hippodrome {
@@ -73,8 +72,9 @@ absl::Status RunEncoder(const CommandLine& line, const std::string& directory, B
   HIPPODROME_RETURN_IF_ERROR(RefuseForwardMode(line));
   HIPPODROME_ASSIGN_OR_RETURN(const EncoderInputs inputs, ReadEncoderIds(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto model, LoadEncoder(backend, directory, weights));
-  return EncoderForward(backend, *model, inputs, [](std::span<const float>) {});
+  HIPPODROME_ASSIGN_OR_RETURN(const LoadedEncoder loaded,
+                              LoadEncoderDirectory(backend, directory, weights));
+  return EncoderForward(backend, *loaded.model, inputs, [](std::span<const float>) {});
 }
 
 absl::Status Compare(const CommandLine& line) {

@@ -14,7 +14,6 @@
 #include "tools/encoder_input.h"
 #include "tools/encoder_logits.h"
 #include "tools/forward_input.h"
-#include "tools/load_encoder.h"
 
 namespace hippodrome {
 namespace {
@@ -75,8 +74,9 @@ absl::Status ForwardEncoder(const CommandLine& line, const Files& files) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(const EncoderInputs inputs, ReadEncoderInputs(files.input));
   HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(line));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto model, LoadEncoder(*backend, files.directory, weights));
-  return WriteEncoderLogits(*backend, *model, inputs, files.output);
+  HIPPODROME_ASSIGN_OR_RETURN(const LoadedEncoder loaded,
+                              LoadEncoderDirectory(*backend, files.directory, weights));
+  return WriteEncoderLogits(*backend, *loaded.model, inputs, files.output);
 }
 
 absl::Status RunForward(const CommandLine& line) {

@@ -1,6 +1,7 @@
 #include "kernels/cpu/linear.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cpu/linear_epilogue.h"
 #include "kernels/cpu/linear_tile.h"
@@ -16,6 +17,9 @@ namespace {
 // when weights stream from memory, it fits the first level, so that fetching keeps ahead evenly.
 constexpr int64_t kSliceDepth = 1024;
 constexpr int64_t kStreamedDepth = 64;
+
+// Tiles from which on a block has many.
+constexpr int64_t kManyTiles = 4;
 
 // Rows whose partial sums one thread keeps, and the least that share the fetching of a panel.
 constexpr int64_t kMaxBlockRows = 32 * kTileRows;
@@ -71,46 +75,101 @@ struct SlicePlan {
 
 SlicePlan PlanSlices(int64_t tiles) {
   if (tiles == 1) return {kStreamedDepth, 1, 4};
-  if (tiles < 4) return {kStreamedDepth, 2, 2};
+  if (tiles < kManyTiles) return {kStreamedDepth, 2, 2};
   return {kSliceDepth, 4, 1};
+}
+
+// One slice of the depth for the rows of a block.
+template <typename A, typename W>
+struct Slice {
+  void (*tile)(const TileArguments<A, W>&);
+  const A* a;
+  int64_t a_stride;
+  const W* panel;
+  int64_t depth;
+  bool accumulate;
+  const char* next;
+};
+
+// Calls done(first, height) after each tile.
+template <typename A, typename W, typename Done>
+void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows, float* sums,
+                   const Done& done) {
+  const int64_t tiles = DivideUp(rows, kTileRows);
+  for (int64_t t = 0; t < tiles; ++t) {
+    // Tiles of nearly equal height: a last tile of one row would cost as much as a full one.
+    const int64_t first = rows * t / tiles;
+    const int64_t height = rows * (t + 1) / tiles - first;
+    slice.tile({.a = slice.a + first * slice.a_stride,
+                .a_stride = slice.a_stride,
+                .panel = slice.panel,
+                .depth = slice.depth,
+                .rows = static_cast<int>(height),
+                .accumulate = slice.accumulate,
+                .sums = sums + first * kPanelColumns,
+                .next = slice.next + t * slice.depth * plan.lines * 64,
+                .next_lines = t < plan.fetching_tiles ? plan.lines : 0});
+    done(first, height);
+  }
+}
+
+// With many tiles, bf16 weights are expanded once for all of them. A tile then adds the same
+// products in the same order as one that expands for itself.
+template <typename Done>
+void MultiplyExpanded(const Slice<float, BF16>& slice, int64_t rows, float* sums,
+                      const Done& done) {
+  float* panel = ThreadScratch<float>(ScratchUse::kLinearPanel, 2 * slice.depth * kPanelColumns);
+  ExpandPairs(slice.panel, slice.depth, panel);
+  const Slice<float, float> expanded = {.tile = TileF32,
+                                        .a = slice.a,
+                                        .a_stride = slice.a_stride,
+                                        .panel = panel,
+                                        .depth = 2 * slice.depth,
+                                        .accumulate = slice.accumulate,
+                                        .next = slice.next};
+  MultiplySlice(expanded, {.depth = slice.depth, .fetching_tiles = 2, .lines = 1}, rows, sums,
+                done);
 }
 
 // Rows [begin, end) of one panel's columns; `next_panel` will be wanted afterwards.
 template <typename A, typename W>
 void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_panel, int64_t begin,
                    int64_t end) {
+  constexpr bool kExpands = !std::is_same_v<A, W>;
   const int64_t rows = end - begin;
   const int64_t tiles = DivideUp(rows, kTileRows);
   const int64_t depth = product.w.depth();
-  const SlicePlan plan = PlanSlices(tiles);
+  SlicePlan plan = PlanSlices(tiles);
+  const bool expand = kExpands && tiles >= kManyTiles;
+  if (expand) plan.depth /= 2;
   const W* weights = reinterpret_cast<const W*>(product.w.panel(panel));
   float* sums = ThreadScratch<float>(ScratchUse::kLinearSums, rows * kPanelColumns);
   const int64_t slices = DivideUp(depth, plan.depth);
   for (int64_t i = 0; i < slices; ++i) {
     const int64_t k = depth * i / slices;
-    const int64_t slice = depth * (i + 1) / slices - k;
+    const int64_t slice_depth = depth * (i + 1) / slices - k;
     const bool last = i + 1 == slices;
-    const char* next = last ? product.w.panel(next_panel)
-                            : product.w.panel(panel) + (k + slice) * kPanelColumns * 4;
-    for (int64_t t = 0; t < tiles; ++t) {
-      // Tiles of nearly equal height: a last tile of one row would cost as much as a full one.
-      const int64_t first = rows * t / tiles;
-      const int64_t height = rows * (t + 1) / tiles - first;
-      float* tile_sums = sums + first * kPanelColumns;
-      product.tile({.a = product.a + (begin + first) * product.a_stride + k * product.per_depth,
-                    .a_stride = product.a_stride,
-                    .panel = weights + k * kPanelColumns * product.per_depth,
-                    .depth = slice,
-                    .rows = static_cast<int>(height),
-                    .accumulate = k > 0,
-                    .sums = tile_sums,
-                    .next = next + t * slice * plan.lines * 64,
-                    .next_lines = t < plan.fetching_tiles ? plan.lines : 0});
-      if (last) {
-        ApplyEpilogue(TileEpilogue(product.epilogue, product.y, tile_sums, begin + first, height,
-                                   panel * kPanelColumns));
+    const Slice<A, W> slice = {
+        .tile = product.tile,
+        .a = product.a + begin * product.a_stride + k * product.per_depth,
+        .a_stride = product.a_stride,
+        .panel = weights + k * kPanelColumns * product.per_depth,
+        .depth = slice_depth,
+        .accumulate = k > 0,
+        .next = last ? product.w.panel(next_panel)
+                     : product.w.panel(panel) + (k + slice_depth) * kPanelColumns * 4};
+    const auto done = [&](int64_t first, int64_t height) {
+      if (!last) return;
+      ApplyEpilogue(TileEpilogue(product.epilogue, product.y, sums + first * kPanelColumns,
+                                 begin + first, height, panel * kPanelColumns));
+    };
+    if constexpr (kExpands) {
+      if (expand) {
+        MultiplyExpanded(slice, rows, sums, done);
+        continue;
       }
     }
+    MultiplySlice(slice, plan, rows, sums, done);
   }
 }
 
@@ -162,7 +221,7 @@ void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& 
     return;
   }
   const int64_t stride = 2 * w.depth();
-  if (kernel == BF16Kernel::kBest && HaveBF16Dot()) {
+  if (kernel == BF16Kernel::kBest && FastBF16Dot()) {
     const BF16* a = RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
     Multiply<BF16, BF16>(pool, {TileBF16Dot, a, stride, 2, w, epilogue, y});
   } else {

@@ -117,6 +117,36 @@ HWY_INLINE void TileOfRows(const TileArguments<float, W>& tile) {
 void TileF32(const TileArguments<float, float>& tile) { TileOfRows(tile); }
 void TileBF16(const TileArguments<float, BF16>& tile) { TileOfRows(tile); }
 
+void ExpandPairs(const BF16* panel, int64_t depth, float* expanded) {
+  const D d;
+  const float* w = reinterpret_cast<const float*>(panel);
+  for (int64_t k = 0; k < depth; ++k, w += kPanelColumns, expanded += 2 * kPanelColumns) {
+    for (int64_t c = 0; c < kPanelColumns; c += kLanes) {
+      const V packed = hn::LoadU(d, w + c);
+      hn::StoreU(Expand<BF16>(packed, 0), d, expanded + c);
+      hn::StoreU(Expand<BF16>(packed, 1), d, expanded + kPanelColumns + c);
+    }
+  }
+}
+
+// As ToBF16() for each element: half of the last place that stays is added, a little less where
+// that place is even, and the lower half is cut off.
+void RoundToBF16(const float* x, int64_t n, float* rounded) {
+  const D d;
+  const Bits bits_of;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const V value = hn::LoadU(d, x + i);
+    const auto bits = hn::BitCast(bits_of, value);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(bits_of, 1));
+    const auto sum = hn::Add(bits, hn::Add(odd, hn::Set(bits_of, 0x7fff)));
+    const V near = hn::BitCast(d, hn::And(sum, hn::Set(bits_of, 0xffff0000u)));
+    hn::StoreU(hn::IfThenElse(hn::IsNaN(value), value, near), d, rounded + i);
+  }
+  for (; i < n; ++i) rounded[i] = ToFloat(ToBF16(x[i]));
+  if (n % 2 != 0) rounded[n] = 0;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace hippodrome::cpu
 HWY_AFTER_NAMESPACE();
@@ -126,13 +156,18 @@ namespace hippodrome::cpu {
 
 HWY_EXPORT(TileF32);
 HWY_EXPORT(TileBF16);
+HWY_EXPORT(ExpandPairs);
+HWY_EXPORT(RoundToBF16);
 
 void TileF32(const TileArguments<float, float>& tile) { HWY_DYNAMIC_DISPATCH(TileF32)(tile); }
 void TileBF16Plain(const TileArguments<float, BF16>& tile) { HWY_DYNAMIC_DISPATCH(TileBF16)(tile); }
 
+void ExpandPairs(const BF16* panel, int64_t depth, float* expanded) {
+  HWY_DYNAMIC_DISPATCH(ExpandPairs)(panel, depth, expanded);
+}
+
 void RoundToBF16Plain(const float* x, int64_t n, float* rounded) {
-  for (int64_t i = 0; i < n; ++i) rounded[i] = ToFloat(ToBF16(x[i]));
-  if (n % 2 != 0) rounded[n] = 0;
+  HWY_DYNAMIC_DISPATCH(RoundToBF16)(x, n, rounded);
 }
 
 }  // namespace hippodrome::cpu

@@ -69,6 +69,11 @@ bool HaveBF16Dot() {
   return have;
 }
 
+bool FastBF16Dot() {
+  static const bool fast = HaveBF16Dot() && __builtin_cpu_is("intel") == 0;
+  return fast;
+}
+
 void TileBF16Dot(const TileArguments<BF16, BF16>& tile) {
   switch (tile.rows) {
     case 1:
@@ -105,6 +110,7 @@ HIPPODROME_BF16 void RoundToBF16Dot(const float* x, int64_t n, BF16* rounded) {
 namespace hippodrome::cpu {
 
 bool HaveBF16Dot() { return false; }
+bool FastBF16Dot() { return false; }
 void TileBF16Dot(const TileArguments<BF16, BF16>&) { assert(false); }
 void RoundToBF16Dot(const float*, int64_t, BF16*) { assert(false); }
 

@@ -10,6 +10,7 @@ namespace hippodrome {
 // Who holds the memory: a function asks under its own name, so that callers keep theirs.
 enum class ScratchUse : uint8_t {
   kLinearInput,
+  kLinearPanel,
   kLinearSums,
   kAttentionRotation,
   kAttentionTile,
@@ -17,7 +18,7 @@ enum class ScratchUse : uint8_t {
   kConvolution,
   kH3Tile,
 };
-inline constexpr int kScratchUses = 7;
+inline constexpr int kScratchUses = 8;
 
 // At least `bytes` bytes, aligned to 64, with unspecified contents. They belong to the calling
 // thread until it asks for the same use again or ends.

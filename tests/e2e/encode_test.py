@@ -162,8 +162,8 @@ class EncodeTest(unittest.TestCase):
         request["encoding_format"] = "float"
         answer = self.call("/v1/embeddings", request, OPENAI)
         self.assertEqual([item["embedding"] for item in answer["data"]], normal)
-        self.assertEqual(self.refused("/v1/embeddings", {"input": "a", "dimensions": 7})[1]["param"],
-                         "dimensions")
+        error = self.refused("/v1/embeddings", {"input": "a", "dimensions": 7})[1]
+        self.assertEqual(error["param"], "dimensions")
 
     # ---- Masks, tags, answers
 
@@ -248,7 +248,8 @@ class EncodeTest(unittest.TestCase):
     def test_errors(self):
         self.assertEqual(self.refused("/predict", {"inputs": [1]})[1]["param"], "inputs")
         self.assertEqual(self.refused("/predict", {"inputs": "a", "model": "none"})[0], 404)
-        self.assertEqual(self.refused("/fill_mask", {"inputs": "[MASK]"})[0], 400)
+        wrong_head = {"inputs": "[MASK]", "model": "classifier"}
+        self.assertEqual(self.refused("/fill_mask", wrong_head)[0], 400)
         self.assertEqual(self.refused("/v1/completions", {"prompt": "a"})[0], 400)
 
 

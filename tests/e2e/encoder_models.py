@@ -1,4 +1,4 @@
-"""Small encoders for encode_test.py: one for each head, and what the model itself says of an input."""
+"""Small encoders, one for each head, and what a model itself says of an input."""
 
 import array
 import json
@@ -41,7 +41,7 @@ def write_tensors(path, dtype, tensors):
 
 
 def with_head(source, directory, architecture, tensor, outputs, **config):
-    """A copy of the model directory `source` with a random linear head: `tensor`, `outputs` wide."""
+    """A copy of the model directory `source` with a random linear head, `outputs` wide."""
     shutil.copytree(source, directory)
     path = os.path.join(directory, "config.json")
     with open(path) as file:

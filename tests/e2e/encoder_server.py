@@ -8,7 +8,8 @@ import time
 import urllib.request
 
 # The headers of huggingface_hub and of openai-python.
-HUB = {"user-agent": "unknown/None; hf_hub/1.1.7; python/3.11.2", "content-type": "application/json"}
+HUB = {"user-agent": "unknown/None; hf_hub/1.1.7; python/3.11.2",
+       "content-type": "application/json"}
 OPENAI = {"Accept": "application/json", "Content-Type": "application/json",
           "User-Agent": "OpenAI/Python 1.109.1", "Authorization": "Bearer none",
           "X-Stainless-Lang": "python", "X-Stainless-Retry-Count": "0"}

@@ -99,13 +99,13 @@ v1::ClassifyRequest ClassifyText(const std::string& text) {
   return request;
 }
 
-TEST_F(EncodingHandlersTest, NoNameMeansTheFirstEncoder) {
+TEST_F(EncodingHandlersTest, NoNameMeansTheFirstEncoderThatFits) {
   EXPECT_EQ(encoding().GetModel("")->name(), "classes");
-  EXPECT_EQ(encoding().ModelName(""), "classes");
-  EXPECT_EQ(encoding().ModelName("words"), "words");
-  EXPECT_EQ(encoding().ModelName("decoder"), "");
   EXPECT_TRUE(absl::IsNotFound(encoding().GetModel("no").status()));
   EXPECT_TRUE(Classify(ClassifyText("paris")).ok());
+  v1::FillMaskRequest fill;
+  fill.add_inputs()->set_text("[MASK]");
+  EXPECT_TRUE(FillMask(fill).ok());
 }
 
 TEST_F(EncodingHandlersTest, ModelsOfAnotherKindAreRefused) {
@@ -118,6 +118,7 @@ TEST_F(EncodingHandlersTest, ModelsOfAnotherKindAreRefused) {
   EXPECT_THAT(Message(status), HasSubstr("masked_lm"));
   EXPECT_THAT(Message(status), HasSubstr("sequence_classification"));
   v1::FillMaskRequest fill;
+  fill.set_model("classes");
   fill.add_inputs()->set_text("[MASK]");
   EXPECT_TRUE(absl::IsFailedPrecondition(FillMask(fill).status()));
 }

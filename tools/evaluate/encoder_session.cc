@@ -2,10 +2,10 @@
 
 #include <vector>
 
+#include "engine/model_directory.h"
 #include "engine/open_backend.h"
 #include "engine/status.h"
 #include "tools/evaluate/batch_order.h"
-#include "tools/load_encoder.h"
 #include "tools/progress.h"
 
 namespace hippodrome {
@@ -40,16 +40,16 @@ absl::StatusOr<std::unique_ptr<EncoderSession>> EncoderSession::Open(const Comma
   HIPPODROME_ASSIGN_OR_RETURN(const EncoderOptions options, ReadOptions(line));
   HIPPODROME_RETURN_IF_ERROR(CheckModel(directory, head));
   std::unique_ptr<EncoderSession> session(new EncoderSession);
-  HIPPODROME_ASSIGN_OR_RETURN(session->tokenizer_, WordPieceTokenizer::Read(directory));
   HIPPODROME_ASSIGN_OR_RETURN(session->backend_, OpenBackend(device, threads));
-  HIPPODROME_ASSIGN_OR_RETURN(session->model_, LoadEncoder(*session->backend_, directory, weights));
+  HIPPODROME_ASSIGN_OR_RETURN(LoadedEncoder loaded,
+                              LoadEncoderDirectory(*session->backend_, directory, weights));
+  if (loaded.tokenizer == nullptr) {
+    return FailedPrecondition(directory + " has no vocab.txt, which text needs");
+  }
+  session->tokenizer_ = std::move(loaded.tokenizer);
+  session->model_ = std::move(loaded.model);
   HIPPODROME_ASSIGN_OR_RETURN(session->encoder_,
                               Encoder::Create(*session->backend_, *session->model_, options));
-  if (session->tokenizer_->vocab_size() > session->config().vocab_size) {
-    return InvalidArgument(
-        directory + "/vocab.txt has " + std::to_string(session->tokenizer_->vocab_size()) +
-        " tokens, but config.json says vocab_size " + std::to_string(session->config().vocab_size));
-  }
   return session;
 }
 
