@@ -141,8 +141,9 @@ absl::StatusOr<std::vector<TokenizedQuestion>> TokenizeQuestions(
 
 Answer<v1::AnswerQuestionResponse> EncodingHandlers::AnswerQuestion(
     const v1::AnswerQuestionRequest& request, Api api) {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedEncoder * model,
-                              models_.FindEncoder(request.model(), {EncoderHead::kQuestionAnswering}));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      ServedEncoder * model,
+      models_.FindEncoder(request.model(), {EncoderHead::kQuestionAnswering}));
   HIPPODROME_RETURN_IF_ERROR(CheckCount("questions", request.questions_size(), limits_));
   HIPPODROME_ASSIGN_OR_RETURN(const QuestionOptions options, ReadOptions(request, limits_));
   HIPPODROME_ASSIGN_OR_RETURN(const std::vector<TokenizedQuestion> questions,

@@ -82,8 +82,9 @@ absl::Status CheckContents(const EncodingInputs& inputs, Aggregation aggregation
 
 Answer<v1::TagTokensResponse> EncodingHandlers::TagTokens(const v1::TagTokensRequest& request,
                                                           Api api) {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedEncoder * model,
-                              models_.FindEncoder(request.model(), {EncoderHead::kTokenClassification}));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      ServedEncoder * model,
+      models_.FindEncoder(request.model(), {EncoderHead::kTokenClassification}));
   HIPPODROME_ASSIGN_OR_RETURN(const Aggregation aggregation,
                               ReadAggregation(request.aggregation()));
   HIPPODROME_RETURN_IF_ERROR(CheckContents(request.inputs(), aggregation));

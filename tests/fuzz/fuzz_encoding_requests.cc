@@ -9,7 +9,7 @@ namespace {
 
 // An answer that is no list is made from one result.
 template <typename Call>
-void Check(const absl::StatusOr<Call>& call, bool Call::*list) {
+void Check(const absl::StatusOr<Call>& call, bool Call::* list) {
   if (call.ok() && !((*call).*list) && call->request.inputs_size() > 1) std::abort();
 }
 
