@@ -33,6 +33,7 @@ void DescribeEncoder(const EncoderEngine& engine, v1::Model& info) {
   info.set_embedding_size(config.hidden_size);
   const bool pads = engine.PaddedLength(1) == engine.max_tokens();
   info.set_pad_to(pads ? engine.max_tokens() : 0);
+  info.set_max_batch_tokens(engine.max_batch_tokens());
 }
 
 }  // namespace hippodrome

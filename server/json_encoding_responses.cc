@@ -168,7 +168,7 @@ std::string InfoBody(const v1::Model& model, const RequestLimits& limits, const 
                {"model_type", ModelType(model)},
                {"max_concurrent_requests", http.max_connections},
                {"max_input_length", model.max_positions()},
-               {"max_batch_tokens", model.max_positions()},
+               {"max_batch_tokens", model.max_batch_tokens()},
                {"max_batch_requests", nullptr},
                {"max_client_batch_size", limits.max_inputs},
                {"auto_truncate", false},

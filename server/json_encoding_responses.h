@@ -33,8 +33,7 @@ std::string TokenClassificationBody(const TokenClassificationCall& call,
 std::string QuestionAnsweringBody(const QuestionAnsweringCall& call,
                                   const v1::AnswerQuestionResponse& response);
 
-// What TEI says in /info. "model_type" is null for a model that neither classifies nor embeds;
-// "max_batch_tokens" is what is sure to run at once: the longest input.
+// What TEI says in /info. "model_type" is null for a model that neither classifies nor embeds.
 std::string InfoBody(const v1::Model& model, const RequestLimits& limits, const HttpOptions& http);
 
 }  // namespace hippodrome

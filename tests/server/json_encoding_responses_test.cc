@@ -172,6 +172,7 @@ v1::Model Encoder(const std::string& head, const std::vector<std::string>& label
   model.set_name("m");
   model.set_weights("bf16");
   model.set_max_positions(128);
+  model.set_max_batch_tokens(4096);
   model.set_embedding_size(8);
   model.set_head(head);
   for (const std::string& label : labels) model.add_labels(label);
@@ -186,6 +187,7 @@ TEST(InfoBodyTest, TellsTheTypeOfModel) {
   EXPECT_EQ(classifier["model_id"], "m");
   EXPECT_EQ(classifier["model_dtype"], "bfloat16");
   EXPECT_EQ(classifier["max_input_length"], 128);
+  EXPECT_EQ(classifier["max_batch_tokens"], 4096);
   EXPECT_EQ(classifier["max_client_batch_size"], limits.max_inputs);
   EXPECT_EQ(classifier["max_concurrent_requests"], http.max_connections);
   EXPECT_EQ(classifier["tokenization_workers"], http.threads);
