@@ -86,8 +86,8 @@ class EncodingService : public v1::Encoding::CallbackService {
   ServerBidiReactor<Request, Response>* Stream(const char* route,
                                                Handler<Request, Response> handle) {
     using Reactor = StreamReactor<Request, Response>;
-    const auto begin = [this, handle](const Request& request) {
-      Answer<Response> answer = (handlers_.*handle)(request, Api::kGrpc);
+    const auto begin = [&handlers = handlers_, handle](const Request& request) {
+      Answer<Response> answer = (handlers.*handle)(request, Api::kGrpc);
       std::string model = ModelOf(answer);
       return typename Reactor::Call{std::move(model), std::move(answer)};
     };
