@@ -76,8 +76,9 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
     if (outcome_ || answer_ == nullptr) return;
     std::optional<absl::StatusOr<Response>> answer = answer_->Take();
     if (!answer) return;
-    if (answer->ok()) *response_ = **std::move(answer);
-    End(answer->status());
+    const absl::Status status = answer->status();
+    if (status.ok()) *response_ = *std::move(*answer);
+    End(status);
   }
 
   // REQUIRES: mutex_ is held.

@@ -1,6 +1,7 @@
 // Figure 3 of BiGS: the kernels of all layers near the token itself.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 #include "tools/encoder_kernel_plot.h"
@@ -25,7 +26,7 @@ std::string Color(double scaled) {
   constexpr std::array kHigh = {8, 48, 107};
   std::array<int, 3> mixed{};
   for (size_t i = 0; i < mixed.size(); ++i) {
-    mixed[i] = static_cast<int>(kLow[i] + scaled * (kHigh[i] - kLow[i]) + 0.5);
+    mixed[i] = static_cast<int>(std::lround(kLow[i] + scaled * (kHigh[i] - kLow[i])));
   }
   char text[8];
   std::snprintf(text, sizeof(text), "#%02x%02x%02x", mixed[0], mixed[1], mixed[2]);
