@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/bigs_config_words.h"
+#include "engine/config_limits.h"
 #include "engine/json_object.h"
 #include "engine/read_file.h"
 #include "engine/status.h"
@@ -15,12 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Small enough that no product of a few of them overflows 64 bits.
-constexpr int64_t kMostChannels = 65536;
-constexpr int64_t kMostLayers = 1024;
-constexpr int64_t kMostInner = int64_t{1} << 20;
-constexpr int64_t kMostRows = int64_t{1} << 24;
-constexpr int64_t kMostStates = 4096;
 constexpr int64_t kMostPositions = int64_t{1} << 20;
 constexpr int64_t kMostTypes = 65536;
 constexpr int64_t kMostLabels = 65536;

@@ -23,8 +23,8 @@ absl::Status CheckVocabSize(const std::string& file, int64_t tokens, int64_t voc
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BpeTokenizer>> LoadTokenizer(const std::string& directory,
-                                                            int64_t vocab_size) {
+absl::StatusOr<std::unique_ptr<BpeTokenizer>> LoadBpe(const std::string& directory,
+                                                      int64_t vocab_size) {
   auto tokenizer = BpeTokenizer::Read(directory);
   if (absl::IsNotFound(tokenizer.status())) return nullptr;
   if (!tokenizer.ok()) return tokenizer;
@@ -33,14 +33,14 @@ absl::StatusOr<std::unique_ptr<BpeTokenizer>> LoadTokenizer(const std::string& d
   return tokenizer;
 }
 
-absl::StatusOr<LoadedModel> LoadModelDirectory(Backend& backend, const std::string& directory,
-                                               std::optional<DType> weights,
-                                               const HybridH3::Progress& progress) {
+absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::string& directory,
+                                                   std::optional<DType> weights,
+                                                   const HybridH3::Progress& progress) {
   HIPPODROME_ASSIGN_OR_RETURN(H3Config config, ReadH3Config(directory));
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsFile> file,
                               SafetensorsFile::Open(directory + "/model.safetensors"));
-  LoadedModel loaded;
-  HIPPODROME_ASSIGN_OR_RETURN(loaded.tokenizer, LoadTokenizer(directory, config.vocab_size));
+  LoadedDecoder loaded;
+  HIPPODROME_ASSIGN_OR_RETURN(loaded.tokenizer, LoadBpe(directory, config.vocab_size));
   HIPPODROME_ASSIGN_OR_RETURN(const DType stored,
                               StoredDtype(*file, "backbone.embeddings.word_embeddings.weight"));
   loaded.weights = weights.value_or(stored);

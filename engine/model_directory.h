@@ -17,7 +17,7 @@
 
 namespace hippodrome {
 
-struct LoadedModel {
+struct LoadedDecoder {
   std::unique_ptr<HybridH3> model;
   std::unique_ptr<BpeTokenizer> tokenizer;  // null without tokenizer files
   DType weights = DType::kF32;              // of the packed matrices
@@ -26,14 +26,14 @@ struct LoadedModel {
 // Loads the model in `directory` into `backend`, which must outlive it. `weights` asks for kF32 or
 // kBF16 matrices; by default they keep the dtype of the stored embedding. Errors name the file, and
 // the field or tensor, with what was expected.
-absl::StatusOr<LoadedModel> LoadModelDirectory(Backend& backend, const std::string& directory,
-                                               std::optional<DType> weights = std::nullopt,
-                                               const HybridH3::Progress& progress = {});
+absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::string& directory,
+                                                   std::optional<DType> weights = std::nullopt,
+                                                   const HybridH3::Progress& progress = {});
 
 // The tokenizer of `directory`, or null where it has no tokenizer files. Errors: files that are not
 // a tokenizer of at most `vocab_size` ids.
-absl::StatusOr<std::unique_ptr<BpeTokenizer>> LoadTokenizer(const std::string& directory,
-                                                            int64_t vocab_size);
+absl::StatusOr<std::unique_ptr<BpeTokenizer>> LoadBpe(const std::string& directory,
+                                                      int64_t vocab_size);
 
 struct LoadedEncoder {
   std::unique_ptr<Bigs> model;

@@ -45,8 +45,8 @@ struct Source {
 absl::StatusOr<ModelParts> LoadDecoder(const Source& source, std::unique_ptr<Backend> backend) {
   const GeneratorOptions& options = source.options.generator;
   HIPPODROME_ASSIGN_OR_RETURN(
-      LoadedModel loaded,
-      LoadModelDirectory(*backend, source.directory, source.options.weights, source.progress));
+      LoadedDecoder loaded,
+      LoadDecoderDirectory(*backend, source.directory, source.options.weights, source.progress));
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator,
                               Generator::Create(*backend, *loaded.model, options));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t parameters, CountParameters(source.directory));

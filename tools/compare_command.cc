@@ -58,8 +58,8 @@ absl::Status RunLanguageModel(const CommandLine& line, const std::string& direct
   HIPPODROME_ASSIGN_OR_RETURN(const InputIds input, ReadIds(line));
   HIPPODROME_ASSIGN_OR_RETURN(const ForwardMode mode, ReadForwardMode(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,
-                              LoadModelDirectory(backend, directory, weights));
+  HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
+                              LoadDecoderDirectory(backend, directory, weights));
   for (int64_t row = 0; row < input.batch; ++row) {
     const auto ids = std::span(input.ids).subspan(row * input.length, input.length);
     HIPPODROME_RETURN_IF_ERROR(

@@ -64,8 +64,8 @@ absl::Status ForwardLanguageModel(const CommandLine& line, const Files& files) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(const InputIds input, ReadInputIds(files.input));
   HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(line));
-  HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,
-                              LoadModelDirectory(*backend, files.directory, weights));
+  HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
+                              LoadDecoderDirectory(*backend, files.directory, weights));
   return WriteLogits(*backend, *loaded.model, input, mode, files.output);
 }
 

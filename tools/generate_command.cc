@@ -46,7 +46,7 @@ absl::StatusOr<SamplingParameters> ReadSampling(const CommandLine& line) {
 }
 
 absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
-                                                const LoadedModel& loaded) {
+                                                const LoadedDecoder& loaded) {
   if (line.Has("prompt") == line.Has("prompt-ids")) {
     return Usage("give either --prompt or --prompt-ids");
   }
@@ -70,7 +70,7 @@ struct Output {
 };
 
 // Runs the request alone; `stream` prints text as it comes.
-absl::StatusOr<Output> Run(Backend& backend, const LoadedModel& loaded, GenerationRequest request,
+absl::StatusOr<Output> Run(Backend& backend, const LoadedDecoder& loaded, GenerationRequest request,
                            bool stream) {
   // One sequence needs one slot and the pages of that request, no more.
   const int64_t rows = static_cast<int64_t>(request.prompt.size()) + request.max_tokens + 64;
@@ -127,8 +127,8 @@ absl::Status Generate(const CommandLine& line) {
   request.ignore_eos = line.Has("ignore-eos");
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, threads));
-  HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,
-                              LoadModelDirectory(*backend, directory, weights));
+  HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
+                              LoadDecoderDirectory(*backend, directory, weights));
   HIPPODROME_ASSIGN_OR_RETURN(request.prompt, ReadPrompt(line, loaded));
   const bool json = line.Has("json");
   const bool ids_only = loaded.tokenizer == nullptr;

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/long_conv.h"
+#include "kernels/cuda/with_transform.h"
 
 namespace hippodrome::cuda {
 namespace {
@@ -63,22 +64,16 @@ void Start(Device& device, const LongConvCall& call) {
                           .turns = twiddles + FftTwiddleCount(kPoints)});
 }
 
-// The shortest transform that holds the tokens.
-template <typename T, int kPoints = kShortestTransform>
+template <typename T>
 void StartShortest(Device& device, const LongConvCall& call) {
-  if constexpr (kPoints < kLongestBlockTransform) {
-    if (call.tokens() > kPoints) return StartShortest<T, 2 * kPoints>(device, call);
-  }
-  Start<T, kPoints>(device, call);
+  WithTransform<kShortestTransform>(
+      call.tokens(), [&](auto points) { Start<T, decltype(points)::value>(device, call); });
 }
 
-// Of the block of that transform.
-template <int kPoints = kShortestTransform>
+// Of the block of the shortest transform that holds the tokens.
 size_t SharedBytes(int64_t tokens) {
-  if constexpr (kPoints < kLongestBlockTransform) {
-    if (tokens > kPoints) return SharedBytes<2 * kPoints>(tokens);
-  }
-  return LongConvFftBlock<kPoints>::kSharedBytes;
+  return WithTransform<kShortestTransform>(
+      tokens, [](auto points) { return LongConvFftBlock<decltype(points)::value>::kSharedBytes; });
 }
 
 }  // namespace

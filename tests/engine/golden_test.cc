@@ -68,7 +68,7 @@ class GoldenTest : public testing::Test {
 
 TEST_F(GoldenTest, TheReferenceIsThePublishedModel) {
   const auto backend = MakeReferenceBackend();
-  const auto loaded = LoadModelDirectory(*backend, kDirectory);
+  const auto loaded = LoadDecoderDirectory(*backend, kDirectory);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   for (const int64_t length : {1, 7, 64, 257}) {
     // The vectors are stored in f32: logits of up to 9 are rounded by up to 5e-7.
@@ -78,7 +78,7 @@ TEST_F(GoldenTest, TheReferenceIsThePublishedModel) {
 
 TEST_F(GoldenTest, LogitsAgreeInEveryMode) {
   HIPPODROME_TEST_BACKEND(backend);
-  const auto loaded = LoadModelDirectory(*backend, kDirectory);
+  const auto loaded = LoadDecoderDirectory(*backend, kDirectory);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   for (const int64_t length : {1, 7, 64, 257}) {
     // The published tolerances, which leave room for about five times the published f32 error.
@@ -94,7 +94,7 @@ TEST_F(GoldenTest, LogitsAgreeInEveryMode) {
 
 TEST_F(GoldenTest, GreedyTokensAreThePublishedOnes) {
   HIPPODROME_TEST_BACKEND(backend);
-  const auto loaded = LoadModelDirectory(*backend, kDirectory);
+  const auto loaded = LoadDecoderDirectory(*backend, kDirectory);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   std::ifstream in(kDirectory + "/greedy.txt");
   std::string line;
@@ -135,7 +135,7 @@ double StateError(const std::vector<float>& actual, const std::vector<float>& go
 
 TEST_F(GoldenTest, StatesAreThePublishedOnes) {
   HIPPODROME_TEST_BACKEND(backend);
-  const auto loaded = LoadModelDirectory(*backend, kDirectory);
+  const auto loaded = LoadDecoderDirectory(*backend, kDirectory);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   const HybridH3& model = *loaded->model;
   for (int64_t row = 0; row < 2; ++row) {

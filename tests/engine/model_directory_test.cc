@@ -52,7 +52,7 @@ class ModelDirectoryTest : public testing::Test {
   std::string Error(const std::function<void(Tensors&)>& change) {
     const TemporaryDirectory directory;
     WriteModel(directory.path(), change);
-    const auto loaded = LoadModelDirectory(*backend_, directory.path());
+    const auto loaded = LoadDecoderDirectory(*backend_, directory.path());
     return loaded.ok() ? "loaded" : Message(loaded.status());
   }
 
@@ -60,7 +60,7 @@ class ModelDirectoryTest : public testing::Test {
 };
 
 TEST_F(ModelDirectoryTest, LoadsAModelWithoutTokenizer) {
-  const auto loaded = LoadModelDirectory(*backend_, kGolden);
+  const auto loaded = LoadDecoderDirectory(*backend_, kGolden);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->tokenizer, nullptr);
   EXPECT_EQ(loaded->weights, DType::kF32);
@@ -68,14 +68,14 @@ TEST_F(ModelDirectoryTest, LoadsAModelWithoutTokenizer) {
 }
 
 TEST_F(ModelDirectoryTest, TakesTheWeightsDtypeAskedFor) {
-  const auto loaded = LoadModelDirectory(*backend_, kGolden, DType::kBF16);
+  const auto loaded = LoadDecoderDirectory(*backend_, kGolden, DType::kBF16);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->weights, DType::kBF16);
 }
 
 TEST_F(ModelDirectoryTest, ReportsProgressByLayer) {
   std::vector<int64_t> done;
-  ASSERT_TRUE(LoadModelDirectory(*backend_, kGolden, std::nullopt, [&](int64_t n, int64_t total) {
+  ASSERT_TRUE(LoadDecoderDirectory(*backend_, kGolden, std::nullopt, [&](int64_t n, int64_t total) {
                 EXPECT_EQ(total, 3);
                 done.push_back(n);
               }).ok());
@@ -84,10 +84,10 @@ TEST_F(ModelDirectoryTest, ReportsProgressByLayer) {
 
 TEST_F(ModelDirectoryTest, NamesTheMissingFile) {
   const TemporaryDirectory directory;
-  EXPECT_THAT(Message(LoadModelDirectory(*backend_, directory.path()).status()),
+  EXPECT_THAT(Message(LoadDecoderDirectory(*backend_, directory.path()).status()),
               HasSubstr("config.json"));
   std::filesystem::copy_file(kGolden + "/config.json", directory.path() + "/config.json");
-  EXPECT_THAT(Message(LoadModelDirectory(*backend_, directory.path()).status()),
+  EXPECT_THAT(Message(LoadDecoderDirectory(*backend_, directory.path()).status()),
               HasSubstr("model.safetensors"));
 }
 
@@ -116,7 +116,7 @@ TEST_F(ModelDirectoryTest, RefusesATokenizerThatIsLargerThanTheModel) {
   for (const char* file : {"/vocab.json", "/merges.txt"}) {
     std::filesystem::copy_file(tokenizer + file, directory.path() + file);
   }
-  EXPECT_THAT(Message(LoadModelDirectory(*backend_, directory.path()).status()),
+  EXPECT_THAT(Message(LoadDecoderDirectory(*backend_, directory.path()).status()),
               testing::AllOf(HasSubstr("2048"), HasSubstr("60")));
 }
 

@@ -33,8 +33,8 @@ absl::Status Evaluate(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(data));
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, threads));
-  HIPPODROME_ASSIGN_OR_RETURN(const LoadedModel loaded,
-                              LoadModelDirectory(*backend, directory, weights));
+  HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
+                              LoadDecoderDirectory(*backend, directory, weights));
   if (loaded.tokenizer == nullptr) {
     return FailedPrecondition(directory + " has no tokenizer files, which text needs");
   }

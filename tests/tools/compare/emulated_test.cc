@@ -24,7 +24,7 @@ TEST_P(EmulatedTest, NoOperationDiffers) {
   HIPPODROME_TEST_BACKEND(actual);
   const auto expected = MakeCpuBackend({.threads = 2});
   CheckingBackend backend(*expected, *actual);
-  const auto loaded = LoadModelDirectory(backend, kDirectory, GetParam());
+  const auto loaded = LoadDecoderDirectory(backend, kDirectory, GetParam());
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   const std::vector<int32_t> ids = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
   for (const ForwardMode mode : {ForwardMode{}, ForwardMode{.step = true}}) {

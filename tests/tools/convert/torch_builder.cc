@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
-#include <fstream>
 
 #include "engine/status.h"
+#include "tests/testing/temporary_directory.h"
 #include "tests/tools/convert/zip_builder.h"
 
 namespace hippodrome {
@@ -81,14 +82,12 @@ std::string LegacyFile(const std::string& pickle, const std::vector<StorageBytes
 }
 
 std::string WriteTemporary(const std::string& name, const std::string& bytes) {
+  // One for the program, so that programs beside each other do not meet.
+  static const TemporaryDirectory directory;
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  std::string folder = std::string(test->test_suite_name()) + "_" + test->name() + "_";
-  for (char& c : folder) {
-    if (c == '/') c = '_';
-  }
-  const std::string path = testing::TempDir() + folder + name;
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<long>(bytes.size()));
-  return path;
+  std::string prefix = std::string(test->test_suite_name()) + "_" + test->name() + "_";
+  std::replace(prefix.begin(), prefix.end(), '/', '_');
+  return directory.Write(prefix + name, bytes);
 }
 
 absl::StatusOr<std::unique_ptr<CheckpointSource>> OpenBytes(const std::string& bytes) {
