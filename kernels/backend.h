@@ -30,6 +30,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "kernels/tensor.h"
@@ -75,20 +76,49 @@ struct H3Parameters {
   std::span<const float> c;           // [H, M, 2]
 };
 
-// The trained parameters of one SSM of a BiGS layer, as stored in a checkpoint (f32). d channels,
-// H = num_ssm_heads kernels (1 in the published models), of which channel c uses c / (d / H);
-// N = num_ssm complex modes, all of them, without conjugate halves. Complex numbers are (re, im)
-// pairs.
+// How the stored numbers of a diagonal SSM give its state matrix A.
+enum class StateMatrixForm : uint8_t {
+  kClamped,  // A = min(a_real, -1e-4) + i a_imag        BiGS
+  kExpReal,  // A = -exp(a_real) + i a_imag              S4D
+  kExpBoth,  // A = -exp(a_real) + i exp(a_imag)         GSS
+};
+
+// The trained parameters of a diagonal SSM whose convolution LongConv() computes, as stored in a
+// checkpoint (f32). d channels, H kernels, of which channel c uses c / (d / H): one in the
+// published BiGS models, one for each channel in S4D and GSS. N complex modes. Head h uses row h
+// mod S of A. Complex numbers are (re, im) pairs.
 struct SharedSsmParameters {
-  int64_t channels = 0;             // d, a multiple of H
-  int64_t heads = 1;                // H
-  int64_t modes = 0;                // N
-  std::span<const float> a_real;    // [H, N]; above -1e-4 counts as -1e-4
-  std::span<const float> a_imag;    // [H, N]
+  int64_t channels = 0;  // d, a multiple of H
+  int64_t heads = 1;     // H
+  int64_t modes = 0;     // N
+  int64_t n_ssm = 0;     // S, rows of A, which divides H; 0: H
+  StateMatrixForm form = StateMatrixForm::kClamped;
+  double scale = 1;  // of the sum over modes: 2 where each stands for a conjugate pair, else 1
+  std::span<const float> a_real;    // [S, N]
+  std::span<const float> a_imag;    // [S, N]
   std::span<const float> c;         // [H, N, 2]
-  std::span<const float> log_step;  // [H]
+  std::span<const float> log_step;  // [H], or empty: dt = 1
   std::span<const float> d;         // [H]
 };
+
+// The trained parameters of an S4 layer (Gu et al., 2022), whose state matrix is normal plus low
+// rank, A = diag(Lambda) - P P*, as stored in a checkpoint (f32). d channels, a kernel for each; M
+// complex modes, halves of conjugate pairs; channel c uses row c mod S of Lambda, B and P.
+struct NplrParameters {
+  int64_t channels = 0;             // d
+  int64_t modes = 0;                // M
+  int64_t n_ssm = 0;                // S, rows of Lambda, B and P, which divides d; 0: d
+  int64_t c_length = 0;             // l_kernel: c holds C (I - dA^length); 0: c holds C
+  std::span<const float> a_real;    // [S, M], Re Lambda = -exp(a_real)
+  std::span<const float> a_imag;    // [S, M], Im Lambda = -a_imag
+  std::span<const float> b;         // [S, M, 2]
+  std::span<const float> p;         // [S, M, 2]
+  std::span<const float> c;         // [d, M, 2]
+  std::span<const float> log_step;  // [d]
+  std::span<const float> d;         // [d]
+};
+
+using LongConvParameters = std::variant<SharedSsmParameters, NplrParameters>;
 
 // Which way an SSM of an encoder runs through time.
 enum class Direction : uint8_t { kForward, kBackward };
@@ -149,7 +179,7 @@ class H3Weights {
   virtual int64_t bytes() const = 0;
 };
 
-// The kernels of one SharedSsmParameters in the form in which LongConv() uses them.
+// The kernels of one LongConvParameters in the form in which LongConv() uses them.
 class LongConvWeights {
  public:
   virtual ~LongConvWeights() = default;
@@ -189,12 +219,15 @@ struct PrefillShape {
 // What a linear operation does to W x before it stores it, in this order. Tensors are of the
 // output's type, and empty (data null) for none.
 struct Epilogue {
-  enum class Activation : uint8_t { kNone, kGeluTanh, kGeluErf, kTanh, kRelu, kSilu };
+  enum class Activation : uint8_t { kNone, kGeluTanh, kGeluErf, kTanh, kRelu, kSilu, kSigmoid };
   Tensor bias;  // [1, out]
   Activation activation = Activation::kNone;
   Tensor gate;      // [rows, out], multiplied; may be the output itself
   Tensor residual;  // [rows, out], added last; may be the output itself
 };
+
+// Where training drops activations at random.
+enum class DropoutSite : uint8_t { kEmbedding, kHead };
 
 // A learned row that is added to the embedding of each token.
 struct AddedRows {
@@ -247,13 +280,15 @@ class Backend {
   //   zoh:      dA = exp(z),                dB = B (exp(z) - 1) / A           (diagonal SSM)
   // `weights`: as for the NewActivations() that made the layer's qkv and o.
   virtual std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) = 0;
-  // The kernels of an encoder's SSM, computed in double (BiGS, Pretraining Without Attention,
-  // section 3; zero-order hold with B = 1):
-  //   dt = exp(log_step), A = min(a_real, -1e-4) + i a_imag
-  //   K[l] = Re sum_n C_n (exp(dt A_n) - 1) / A_n exp(l dt A_n),  l < longest
+  // The kernels of a layer's SSM, computed in double. A diagonal one (BiGS section 3, S4D, GSS;
+  // zero-order hold with B = 1):
+  //   dt = exp(log_step), A as its form says
+  //   K[l] = scale Re sum_n C_n (exp(dt A_n) - 1) / A_n exp(l dt A_n),  l < longest
+  // An NPLR one (S4 section 3; bilinear): dA = (I - dt/2 A)^-1 (I + dt/2 A), dB = (I - dt/2 A)^-1
+  // dt B, K[l] = 2 Re C dA^l dB.
   // `longest`: the longest sequence, in tokens; `weights`: as for the NewActivations() that made
   // the layer's u and y.
-  virtual std::unique_ptr<LongConvWeights> PrepareLongConv(const SharedSsmParameters& parameters,
+  virtual std::unique_ptr<LongConvWeights> PrepareLongConv(const LongConvParameters& parameters,
                                                            int64_t longest, DType weights) = 0;
 
   // ---- State ---------------------------------------------------------------------------------
@@ -292,6 +327,11 @@ class Backend {
   // to bf16 first, products are exact and sums f32. Row independence holds bit for bit for every
   // number of rows.
   virtual void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) = 0;
+
+  // What follows the product of Linear() without a product, y = epilogue(x): x, y, gate and
+  // residual are matrices [rows, cols] of one type. y may be x. REQUIRES: no bias. Error: that of
+  // Linear()'s epilogue.
+  virtual void Activate(Tensor x, const Epilogue& epilogue, Tensor y) = 0;
 
   // One H3 layer between its projections, over T consecutive tokens of each of B sequences (H3
   // section 3.1, Algorithm 1; state passing as in section 4.2, Algorithm 2):
@@ -362,6 +402,12 @@ class Backend {
   // y_i = x[rows_i], or zero for rows_i = -1.  x: [n, d] of the residual stream's type; rows: kI32
   // [1, m]; y: [m, d], activations or of the residual stream's type. Exact but for y's rounding.
   virtual void GatherRows(Tensor x, Tensor rows, Tensor y) = 0;
+
+  // What training drops from x, in place, at one of its sites; serving drops nothing.
+  virtual void Dropout(DropoutSite site, Tensor x) {
+    (void)site;
+    (void)x;
+  }
 
   // Chooses one token per row among the first `vocab` columns (padded ids are never chosen).
   // Greedy (temperature 0): the largest logit, the smallest id among equals. Otherwise: logits /

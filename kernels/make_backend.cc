@@ -56,14 +56,14 @@ std::unique_ptr<Made> Make(const char* name, std::string& obstacle) {
 
 }  // namespace
 
-std::unique_ptr<Backend> MakeCpuBackend(const CpuOptions& options) {
+std::unique_ptr<TrainingBackend> MakeCpuBackend(const CpuOptions& options) {
   return std::make_unique<CpuBackend>(options.threads);
 }
 
 ChosenBackend MakeBackend(DeviceChoice device, const CpuOptions& cpu) {
   ChosenBackend chosen;
   if (device != DeviceChoice::kCpu) {
-    chosen.backend = Make<Backend>(kMakeCudaBackend, chosen.obstacle);
+    chosen.backend = Make<TrainingBackend>(kMakeCudaBackend, chosen.obstacle);
   }
   if (chosen.backend == nullptr && device != DeviceChoice::kCuda) {
     chosen.backend = MakeCpuBackend(cpu);

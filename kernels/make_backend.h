@@ -8,6 +8,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/device_yardsticks.h"
+#include "kernels/training_backend.h"
 
 namespace hippodrome {
 
@@ -17,7 +18,7 @@ struct CpuOptions {
 };
 
 // Never fails. The caller owns the backend, which must outlive everything made by it.
-std::unique_ptr<Backend> MakeCpuBackend(const CpuOptions& options = {});
+std::unique_ptr<TrainingBackend> MakeCpuBackend(const CpuOptions& options = {});
 
 enum class DeviceChoice : uint8_t {
   kAuto,  // CUDA where it works, else the CPU
@@ -26,7 +27,7 @@ enum class DeviceChoice : uint8_t {
 };
 
 struct ChosenBackend {
-  std::unique_ptr<Backend> backend;  // null if the choice cannot be had
+  std::unique_ptr<TrainingBackend> backend;  // null if the choice cannot be had
   std::string obstacle;  // why CUDA is not used, in one line; empty if it is or was not asked
 };
 

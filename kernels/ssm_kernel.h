@@ -1,5 +1,5 @@
-// The state-space models of an H3 layer and of an encoder on the host, in double precision: what
-// every backend prepares its constants from. Formulas at Backend::PrepareH3 and PrepareLongConv.
+// The state-space models of layers on the host, in double precision: what every backend prepares
+// its constants from. Formulas at Backend::PrepareH3 and PrepareLongConv.
 #ifndef HIPPODROME_KERNELS_SSM_KERNEL_H_
 #define HIPPODROME_KERNELS_SSM_KERNEL_H_
 
@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/diagonal_kernel.h"
+#include "kernels/head_loop.h"
 
 namespace hippodrome {
 
@@ -30,9 +32,17 @@ std::vector<double> DiagonalKernel(const H3Parameters& parameters, int64_t lengt
 // The first kernel.size() points of the kernel of one head.
 void HeadKernel(const DiagonalModes& modes, int64_t head, std::span<double> kernel);
 
-// The kernels of an encoder's SSM, [H, length]. Relative error to sum_n |C_n B_n| below 1e-15
-// length, where B_n = (exp(dt A_n) - 1) / A_n.
-std::vector<double> SharedKernel(const SharedSsmParameters& parameters, int64_t length);
+// What all LongConvParameters have.
+struct LongConvShape {
+  int64_t channels;
+  int64_t heads;             // H; an NPLR kernel is that of one channel
+  std::span<const float> d;  // [H]
+};
+LongConvShape ShapeOf(const LongConvParameters& parameters);
+
+// The kernels of a layer's SSM, [H, length]; for their errors see SharedKernel() and NplrKernel().
+std::vector<double> ConvolutionKernel(const LongConvParameters& parameters, int64_t length,
+                                      const HeadLoop& loop = OneAfterAnother);
 
 // taps[j] = sum_n B[n] C[n + j], [d, N]: the kernel of the shift SSM without its skip, zero for
 // j >= N.

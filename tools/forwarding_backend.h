@@ -45,7 +45,7 @@ class ForwardingBackend : public Backend {
   std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override {
     return inner_.PrepareH3(parameters, weights);
   }
-  std::unique_ptr<LongConvWeights> PrepareLongConv(const SharedSsmParameters& parameters,
+  std::unique_ptr<LongConvWeights> PrepareLongConv(const LongConvParameters& parameters,
                                                    int64_t longest, DType weights) override {
     return inner_.PrepareLongConv(parameters, longest, weights);
   }
@@ -74,6 +74,9 @@ class ForwardingBackend : public Backend {
   }
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override {
     inner_.Linear(x, w, epilogue, y);
+  }
+  void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override {
+    inner_.Activate(x, epilogue, y);
   }
   void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
                   Tensor o) override {

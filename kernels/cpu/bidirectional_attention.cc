@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/head_attention.h"
 #include "kernels/cpu/parallel_rows.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/softmax_block.h"
@@ -66,6 +67,24 @@ void BidirectionalAttention(ThreadPool& pool, const AttentionShape& shape, Tenso
       Attend(shape, qkv.Rows(b * tokens, tokens), I32Row(mask, b), head, row % tokens,
              F32Row(o, row) + head * shape.head_dim);
     }
+  });
+}
+
+void BidirectionalAttentionBackward(ThreadPool& pool, const AttentionShape& shape, Tensor qkv,
+                                    Tensor mask, Tensor d_o, Gradient dqkv) {
+  if (dqkv.tensor.data == nullptr) return;
+  const int64_t tokens = mask.cols;
+  assert(qkv.rows == mask.rows * tokens && d_o.rows == qkv.rows);
+  assert(qkv.cols == 3 * shape.heads * shape.head_dim && 3 * d_o.cols == qkv.cols);
+  assert(dqkv.tensor.rows == qkv.rows && dqkv.tensor.cols == qkv.cols);
+  pool.Run(mask.rows * shape.heads, [&](int64_t index, int) {
+    const int64_t b = index / shape.heads;
+    AttendHeadBackward({.shape = {.heads = shape.heads, .head_dim = shape.head_dim},
+                        .qkv = qkv.Rows(b * tokens, tokens),
+                        .mask = I32Row(mask, b),
+                        .head = index % shape.heads},
+                       d_o.Rows(b * tokens, tokens),
+                       {dqkv.tensor.Rows(b * tokens, tokens), dqkv.add});
   });
 }
 

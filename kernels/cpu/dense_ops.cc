@@ -1,6 +1,7 @@
 // The operations of CpuBackend on plain matrices; each forwards to the file of its name.
 #include <cassert>
 
+#include "kernels/cpu/activate.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/embedding.h"
@@ -69,6 +70,10 @@ void CpuBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, 
 
 void CpuBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
   cpu::Linear(pool_, x, Packed(w), epilogue, y);
+}
+
+void CpuBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
+  cpu::Activate(pool_, x, epilogue, y);
 }
 
 void CpuBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,

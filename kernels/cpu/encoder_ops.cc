@@ -8,9 +8,9 @@
 
 namespace hippodrome {
 
-std::unique_ptr<LongConvWeights> CpuBackend::PrepareLongConv(const SharedSsmParameters& parameters,
+std::unique_ptr<LongConvWeights> CpuBackend::PrepareLongConv(const LongConvParameters& parameters,
                                                              int64_t longest, DType /*weights*/) {
-  return std::make_unique<cpu::SharedKernels>(parameters, longest);
+  return std::make_unique<cpu::SharedKernels>(parameters, longest, cpu::LoopOn(pool_));
 }
 
 void CpuBackend::LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences,

@@ -118,6 +118,14 @@ HWY_INLINE void InverseStage(const FftStage& stage, float* data) {
   }
 }
 
+HWY_INLINE void Forward(const FftStage& stage, float* data) {
+  stage.radix == 8 ? ForwardStage<8>(stage, data) : ForwardStage<4>(stage, data);
+}
+
+HWY_INLINE void Inverse(const FftStage& stage, float* data) {
+  stage.radix == 8 ? InverseStage<8>(stage, data) : InverseStage<4>(stage, data);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace hippodrome::cpu
 HWY_AFTER_NAMESPACE();

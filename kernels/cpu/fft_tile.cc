@@ -52,14 +52,6 @@ HWY_INLINE void LastForward8(const float* data, float* spectrum) {
   }
 }
 
-HWY_INLINE void Forward(const FftStage& stage, float* data) {
-  stage.radix == 8 ? ForwardStage<8>(stage, data) : ForwardStage<4>(stage, data);
-}
-
-HWY_INLINE void Inverse(const FftStage& stage, float* data) {
-  stage.radix == 8 ? InverseStage<8>(stage, data) : InverseStage<4>(stage, data);
-}
-
 // Stages `stage` and below of one block, forward.
 void TransformBlock(const FftStage* stage, float* data, float* spectrum) {
   if (stage->length == 8) return LastForward8(data, spectrum);

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+
+#include "kernels/cpu/h3_copy_rows.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -29,15 +30,9 @@ struct RowOffsets {
 }  // namespace
 
 void LoadBlock(TileRows from, int64_t width, int64_t steps, float* block) {
-  constexpr size_t kRow = kLanes * sizeof(float);
-  if (width == kLanes) {
-    for (int64_t t = 0; t < steps; ++t) {
-      std::memcpy(block + t * kLanes, from.data + t * from.stride, kRow);
-    }
-    return;
-  }
+  if (width == kLanes) return RowsToTiles(from, steps, {.first = block});
   for (int64_t t = 0; t < steps; ++t) {
-    std::memset(block + t * kLanes, 0, kRow);
+    std::fill_n(block + t * kLanes, kLanes, 0.0f);
     std::copy_n(from.data + t * from.stride, width, block + t * kLanes);
   }
 }

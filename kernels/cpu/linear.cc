@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cpu/linear_amx.h"
 #include "kernels/cpu/linear_epilogue.h"
 #include "kernels/cpu/linear_tile.h"
+#include "kernels/cpu/linear_tile_amx.h"
 #include "kernels/cpu/parallel_rows.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/tensor_memory.h"
@@ -46,24 +48,6 @@ struct Product {
   const Epilogue& epilogue;
   Tensor y;
 };
-
-EpilogueArguments TileEpilogue(const Epilogue& epilogue, const Tensor& y, const float* sums,
-                               int64_t row, int64_t rows, int64_t column) {
-  const bool has_bias = epilogue.bias.data != nullptr;
-  const bool has_gate = epilogue.gate.data != nullptr;
-  const bool has_residual = epilogue.residual.data != nullptr;
-  return {.sums = sums,
-          .rows = rows,
-          .cols = std::min(kPanelColumns, y.cols - column),
-          .bias = has_bias ? F32Row(epilogue.bias, 0) + column : nullptr,
-          .activation = epilogue.activation,
-          .gate = has_gate ? F32Row(epilogue.gate, row) + column : nullptr,
-          .gate_stride = epilogue.gate.stride,
-          .residual = has_residual ? F32Row(epilogue.residual, row) + column : nullptr,
-          .residual_stride = epilogue.residual.stride,
-          .y = F32Row(y, row) + column,
-          .y_stride = y.stride};
-}
 
 // How the depth is cut, and which tiles of a slice fetch how many lines of the next one per k: a
 // panel's row is four lines, so together they ask for all of it once.
@@ -160,8 +144,10 @@ void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_pan
                      : product.w.panel(panel) + (k + slice_depth) * kPanelColumns * 4};
     const auto done = [&](int64_t first, int64_t height) {
       if (!last) return;
-      ApplyEpilogue(TileEpilogue(product.epilogue, product.y, sums + first * kPanelColumns,
-                                 begin + first, height, panel * kPanelColumns));
+      const int64_t column = panel * kPanelColumns;
+      ApplyEpilogue(EpilogueOfTile(product.epilogue, product.y, sums + first * kPanelColumns,
+                                   begin + first, height, column,
+                                   std::min(kPanelColumns, product.y.cols - column)));
     };
     if constexpr (kExpands) {
       if (expand) {
@@ -213,6 +199,12 @@ const A* RoundRows(ThreadPool& pool, const Tensor& x, int64_t stride,
 
 }  // namespace
 
+BF16Kernel ChosenKernel(BF16Kernel kernel) {
+  if (kernel != BF16Kernel::kBest) return kernel;
+  if (HaveAmx()) return BF16Kernel::kAmx;
+  return FastBF16Dot() ? BF16Kernel::kDot : BF16Kernel::kPlain;
+}
+
 void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue, Tensor y,
             BF16Kernel kernel) {
   assert(x.cols == w.in() && y.cols == w.out() && x.rows == y.rows);
@@ -221,12 +213,17 @@ void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& 
     return;
   }
   const int64_t stride = 2 * w.depth();
-  if (kernel == BF16Kernel::kBest && FastBF16Dot()) {
-    const BF16* a = RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
-    Multiply<BF16, BF16>(pool, {TileBF16Dot, a, stride, 2, w, epilogue, y});
-  } else {
-    const float* a = RoundRows<float>(pool, x, stride, RoundToBF16Plain);
-    Multiply<float, BF16>(pool, {TileBF16Plain, a, stride, 2, w, epilogue, y});
+  switch (ChosenKernel(kernel)) {
+    case BF16Kernel::kAmx:
+      return LinearAmx(pool, x, w, epilogue, y);
+    case BF16Kernel::kDot: {
+      const BF16* a = RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
+      return Multiply<BF16, BF16>(pool, {TileBF16Dot, a, stride, 2, w, epilogue, y});
+    }
+    default: {
+      const float* a = RoundRows<float>(pool, x, stride, RoundToBF16Plain);
+      return Multiply<float, BF16>(pool, {TileBF16Plain, a, stride, 2, w, epilogue, y});
+    }
   }
 }
 

@@ -14,8 +14,17 @@
 
 namespace hippodrome::cpu {
 
-// Which kernel multiplies bf16 weights: the processor's, or the one that expands them to f32.
-enum class BF16Kernel : uint8_t { kBest, kPlain };
+// Which kernel multiplies bf16 weights. One serves all numbers of rows, so that a row's bits do not
+// depend on it.
+enum class BF16Kernel : uint8_t {
+  kBest,   // of those below, the fastest that the processor has
+  kPlain,  // expands them to f32
+  kDot,    // the dot product of AVX-512; REQUIRES: HaveBF16Dot()
+  kAmx,    // the matrix registers of AMX; REQUIRES: HaveAmx()
+};
+
+// `kernel` itself unless it is kBest.
+BF16Kernel ChosenKernel(BF16Kernel kernel);
 
 // The contract of Backend::Linear.
 void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue, Tensor y,

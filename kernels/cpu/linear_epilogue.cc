@@ -1,6 +1,7 @@
 #include "kernels/cpu/linear_epilogue.h"
 
 #include "kernels/cpu/packed_weights.h"
+#include "kernels/cpu/tensor_memory.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/linear_epilogue.cc"
@@ -24,6 +25,7 @@ HWY_INLINE V Activate(DV d, V x) {
   if constexpr (kActivation == Activation::kTanh) return Tanh(d, x);
   if constexpr (kActivation == Activation::kRelu) return Relu(d, x);
   if constexpr (kActivation == Activation::kSilu) return Silu(d, x);
+  if constexpr (kActivation == Activation::kSigmoid) return Sigmoid(d, x);
   return x;
 }
 
@@ -36,14 +38,22 @@ struct Row {
   float* y;
 };
 
-template <Activation kActivation, class DV>
+// kVectors vectors from column c on: two, to ask half as often what there is.
+template <Activation kActivation, int kVectors, class DV>
 HWY_INLINE void Columns(DV d, const Row& row, int64_t c) {
-  auto x = hn::LoadU(d, row.sums + c);
-  if (row.bias != nullptr) x = hn::Add(x, hn::LoadU(d, row.bias + c));
-  x = Activate<kActivation>(d, x);
-  if (row.gate != nullptr) x = hn::Mul(x, hn::LoadU(d, row.gate + c));
-  if (row.residual != nullptr) x = hn::Add(x, hn::LoadU(d, row.residual + c));
-  hn::StoreU(x, d, row.y + c);
+  const int64_t lanes = hn::Lanes(d);
+  hn::Vec<DV> x[kVectors];
+  const auto combine = [&](const float* with, auto operation) {
+    if (with == nullptr) return;
+    for (int v = 0; v < kVectors; ++v) x[v] = operation(x[v], hn::LoadU(d, with + c + v * lanes));
+  };
+  const auto add = [](auto a, auto b) { return hn::Add(a, b); };
+  for (int v = 0; v < kVectors; ++v) x[v] = hn::LoadU(d, row.sums + c + v * lanes);
+  combine(row.bias, add);
+  for (int v = 0; v < kVectors; ++v) x[v] = Activate<kActivation>(d, x[v]);
+  combine(row.gate, [](auto a, auto b) { return hn::Mul(a, b); });
+  combine(row.residual, add);
+  for (int v = 0; v < kVectors; ++v) hn::StoreU(x[v], d, row.y + c + v * lanes);
 }
 
 const float* RowOf(const float* matrix, int64_t row, int64_t stride) {
@@ -59,8 +69,9 @@ void Rows(const EpilogueArguments& a) {
                      .residual = RowOf(a.residual, r, a.residual_stride),
                      .y = a.y + r * a.y_stride};
     int64_t c = 0;
-    for (; c + kLanes <= a.cols; c += kLanes) Columns<kActivation>(D(), row, c);
-    for (; c < a.cols; ++c) Columns<kActivation>(HWY_CAPPED(float, 1)(), row, c);
+    for (; c + 2 * kLanes <= a.cols; c += 2 * kLanes) Columns<kActivation, 2>(D(), row, c);
+    for (; c + kLanes <= a.cols; c += kLanes) Columns<kActivation, 1>(D(), row, c);
+    for (; c < a.cols; ++c) Columns<kActivation, 1>(HWY_CAPPED(float, 1)(), row, c);
   }
 }
 
@@ -78,6 +89,8 @@ void ApplyEpilogue(const EpilogueArguments& arguments) {
       return Rows<Activation::kRelu>(arguments);
     case Activation::kSilu:
       return Rows<Activation::kSilu>(arguments);
+    case Activation::kSigmoid:
+      return Rows<Activation::kSigmoid>(arguments);
   }
 }
 
@@ -89,6 +102,24 @@ HWY_AFTER_NAMESPACE();
 namespace hippodrome::cpu {
 
 HWY_EXPORT(ApplyEpilogue);
+
+EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, const float* sums,
+                                 int64_t row, int64_t rows, int64_t column, int64_t cols) {
+  const bool has_bias = epilogue.bias.data != nullptr;
+  const bool has_gate = epilogue.gate.data != nullptr;
+  const bool has_residual = epilogue.residual.data != nullptr;
+  return {.sums = sums,
+          .rows = rows,
+          .cols = cols,
+          .bias = has_bias ? F32Row(epilogue.bias, 0) + column : nullptr,
+          .activation = epilogue.activation,
+          .gate = has_gate ? F32Row(epilogue.gate, row) + column : nullptr,
+          .gate_stride = epilogue.gate.stride,
+          .residual = has_residual ? F32Row(epilogue.residual, row) + column : nullptr,
+          .residual_stride = epilogue.residual.stride,
+          .y = F32Row(y, row) + column,
+          .y_stride = y.stride};
+}
 
 void ApplyEpilogue(const EpilogueArguments& arguments) {
   HWY_DYNAMIC_DISPATCH(ApplyEpilogue)(arguments);

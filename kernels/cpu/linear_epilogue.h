@@ -12,7 +12,7 @@ namespace hippodrome::cpu {
 struct EpilogueArguments {
   const float* sums;  // [rows][kPanelColumns]
   int64_t rows;
-  int64_t cols;       // <= kPanelColumns
+  int64_t cols;       // <= kPanelColumns, or any number of a single row
   const float* bias;  // [cols], or null
   Epilogue::Activation activation;
   const float* gate;  // rows of gate_stride, or null; may be y
@@ -22,6 +22,10 @@ struct EpilogueArguments {
   float* y;  // rows of y_stride
   int64_t y_stride;
 };
+
+// What `epilogue` means for sums of the rows from `row` and the columns from `column` of y.
+EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, const float* sums,
+                                 int64_t row, int64_t rows, int64_t column, int64_t cols);
 
 // y = activation(sums + bias) * gate + residual. GELU errs by a few ulp of its value, and for x < 0
 // by about x^2 ulp more, where the value itself is as small as exp(-x^2 / 2).

@@ -3,12 +3,15 @@
 #define HIPPODROME_KERNELS_CPU_MEAN_POOL_H_
 
 #include "kernels/cpu/thread_pool.h"
-#include "kernels/tensor.h"
+#include "kernels/training_backend.h"
 
 namespace hippodrome::cpu {
 
 // The contract of Backend::MeanPool.
 void MeanPool(ThreadPool& pool, Tensor x, Tensor mask, Tensor y);
+
+// The contract of TrainingBackend::MeanPoolBackward.
+void MeanPoolBackward(ThreadPool& pool, Tensor mask, Tensor dy, Gradient dx);
 
 }  // namespace hippodrome::cpu
 

@@ -90,11 +90,20 @@ void PackPanel(std::span<const HostMatrix> parts, const PackedWeights& weights, 
 }  // namespace
 
 PackedWeights::PackedWeights(int64_t out, int64_t in, DType dtype)
-    : out_(out), in_(in), dtype_(dtype) {
+    : PackedWeights(out, in, dtype, nullptr) {
+  memory_ = AllocateZeroed(static_cast<size_t>(bytes()));
+}
+
+PackedWeights::PackedWeights(int64_t out, int64_t in, DType dtype, void* memory)
+    : out_(out), in_(in), dtype_(dtype), memory_(std::shared_ptr<void>(), memory) {
   assert(out > 0 && in > 0);
   assert(dtype == DType::kF32 || dtype == DType::kBF16);
-  panel_bytes_ = depth() * kPanelColumns * 4;
-  memory_ = AllocateZeroed(static_cast<size_t>(bytes()));
+}
+
+int64_t PackedWeights::PanelBytes(int64_t in, DType dtype) {
+  if (dtype == DType::kF32) return in * kPanelColumns * 4;
+  const int64_t pairs = (in + 1) / 2;
+  return (pairs + kPairBlock - 1) / kPairBlock * kPairBlock * kPanelColumns * 4;
 }
 
 std::unique_ptr<PackedWeights> PackLinear(ThreadPool& pool, std::span<const HostMatrix> parts,

@@ -14,6 +14,9 @@ void RotaryTurns(int64_t position, const float* inv_freq, int64_t half, float* t
 // out[j] = x[j] cos_j - x[half + j] sin_j, out[half + j] = x[j] sin_j + x[half + j] cos_j.
 void Rotate(const float* x, const float* turns, int64_t half, int64_t head_dim, float* out);
 
+// The transposed rotation, which is the gradient's and the inverse.
+void RotateBack(const float* x, const float* turns, int64_t half, int64_t head_dim, float* out);
+
 }  // namespace hippodrome::cpu
 
 #endif  // HIPPODROME_KERNELS_CPU_ROTARY_H_

@@ -12,13 +12,20 @@ enum class ScratchUse : uint8_t {
   kLinearInput,
   kLinearPanel,
   kLinearSums,
+  kLinearGradient,
+  kLinearTransposed,
+  kLinearColumns,
+  kLinearPartialSums,
+  kLogits,
   kAttentionRotation,
   kAttentionTile,
+  kRowSums,
   kSampleWeights,
   kConvolution,
   kH3Tile,
+  kUses,  // how many there are: stays last
 };
-inline constexpr int kScratchUses = 8;
+inline constexpr int kScratchUses = static_cast<int>(ScratchUse::kUses);
 
 // At least `bytes` bytes, aligned to 64, with unspecified contents. They belong to the calling
 // thread until it asks for the same use again or ends.

@@ -70,6 +70,13 @@ HWY_INLINE V Silu(D d, V x) {
   return hn::Div(x, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(x))));
 }
 
+// 1 / (1 + exp(-x))
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Sigmoid(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::Add(one, Exp(d, hn::Neg(x))));
+}
+
 // x Phi(x) with Phi in its tanh form: 0.5 x (1 + tanh(z)) = x / (1 + exp(-2 z)),
 // z = sqrt(2 / pi) (x + 0.044715 x^3).
 template <class D, class V = hn::Vec<D>>
@@ -80,10 +87,10 @@ HWY_INLINE V GeluTanh(D d, V x) {
   return hn::Div(x, hn::Add(hn::Set(d, 1.0f), e));
 }
 
-// x Phi(x) with Phi(x) = erfc(-x / sqrt(2)) / 2. With z = |x| / sqrt(2) and t = 1 / (1 + 0.3 z),
-// erfc(z) = exp(-z^2) t p(t): p is our fit at the Chebyshev nodes of z in [0, 10.2], within 3e-8.
+// Phi(x) = erfc(-x / sqrt(2)) / 2. With z = |x| / sqrt(2) and t = 1 / (1 + 0.3 z), erfc(z) =
+// exp(-z^2) t p(t): p is our fit at the Chebyshev nodes of z in [0, 10.2], within 3e-8.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V GeluErf(D d, V x) {
+HWY_INLINE V NormalCdf(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   const V z = hn::Mul(hn::Abs(x), hn::Set(d, 0.707106781f));
   const V t = hn::Div(one, hn::MulAdd(z, hn::Set(d, 0.3f), one));
@@ -98,8 +105,13 @@ HWY_INLINE V GeluErf(D d, V x) {
   p = hn::MulAdd(p, t, hn::Set(d, 0.169172808f));
   const V gauss = Exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5f)));
   const V half_erfc = hn::Mul(hn::Mul(gauss, hn::Set(d, 0.5f)), hn::Mul(t, p));
-  const V phi = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), half_erfc, hn::Sub(one, half_erfc));
-  return hn::Mul(x, phi);
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), half_erfc, hn::Sub(one, half_erfc));
+}
+
+// x Phi(x)
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V GeluErf(D d, V x) {
+  return hn::Mul(x, NormalCdf(d, x));
 }
 
 }  // namespace HWY_NAMESPACE

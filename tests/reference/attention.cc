@@ -6,10 +6,7 @@
 #include "tests/reference/matrix.h"
 
 namespace hippodrome::reference {
-namespace {
 
-// Rotates the first rotary_dim dimensions of one head, GPT-NeoX halves:
-// o1 = x1 cos - x2 sin, o2 = x1 sin + x2 cos at angle position * inv_freq.
 void Rotate(const AttentionShape& shape, Tensor inv_freq, int64_t position, double* x) {
   const int64_t half = shape.rotary_dim / 2;
   for (int64_t j = 0; j < half; ++j) {
@@ -21,15 +18,12 @@ void Rotate(const AttentionShape& shape, Tensor inv_freq, int64_t position, doub
   }
 }
 
-// softmax of scores, in place.
 void Softmax(std::vector<double>& score) {
   const double largest = *std::max_element(score.begin(), score.end());
   double sum = 0;
   for (double& p : score) sum += p = std::exp(p - largest);
   for (double& p : score) p /= sum;
 }
-
-}  // namespace
 
 void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, AttentionPages& pages,
                Tensor page_table, int64_t position, Tensor o) {

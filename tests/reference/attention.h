@@ -35,6 +35,13 @@ class AttentionPages final : public KeyValuePages {
 void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, AttentionPages& pages,
                Tensor page_table, int64_t position, Tensor o);
 
+// Rotates the first rotary_dim dimensions of one head, GPT-NeoX halves:
+// o1 = x1 cos - x2 sin, o2 = x1 sin + x2 cos at angle position * inv_freq. Position -p undoes p.
+void Rotate(const AttentionShape& shape, Tensor inv_freq, int64_t position, double* x);
+
+// softmax of scores, in place.
+void Softmax(std::vector<double>& score);
+
 // Every token of one sequence attends to all with a mask of 1.  qkv: [T, 3 d]; mask: [1, T];
 // o: [T, d].
 void AttendAll(const AttentionShape& shape, Tensor qkv, Tensor mask, Tensor o);

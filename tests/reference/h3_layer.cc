@@ -32,9 +32,7 @@ void H3Layer::Step(Tensor qkv, H3SlotState& state, Tensor o) const {
         auto& x = state.diagonal[(h * head_dim_ + d1) * head_dim_ + d2];
         sum += At(q, 0, h * head_dim_ + d1) * diagonal_[h].Step(kv, x);
       }
-      const int64_t channel =
-          output_order_ == H3OutputOrder::kHeadD2 ? h * head_dim_ + d2 : d2 * heads() + h;
-      At(o, 0, channel) = sum;
+      At(o, 0, OutputChannel(h, d2)) = sum;
     }
   }
 }

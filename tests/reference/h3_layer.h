@@ -24,6 +24,12 @@ class H3Layer final : public H3Weights {
   int64_t head_dim() const { return head_dim_; }
   int64_t heads() const { return d_model_ / head_dim_; }
   int64_t d_state() const { return d_state_; }
+  const ShiftSsm& shift(int64_t channel) const { return shift_[channel]; }
+  const DiagonalSsm& diagonal(int64_t head) const { return diagonal_[head]; }
+  // The column of o of output d2 of head h.
+  int64_t OutputChannel(int64_t h, int64_t d2) const {
+    return output_order_ == H3OutputOrder::kHeadD2 ? h * head_dim_ + d2 : d2 * heads() + h;
+  }
   H3SlotState NewState() const;
 
   // qkv: [1, 3 d]; o: [1, d].

@@ -6,29 +6,23 @@
 #include <cstring>
 #include <utility>
 
+#include "tests/reference/activation.h"
 #include "tests/reference/attention.h"
 #include "tests/reference/h3_layer.h"
+#include "tests/reference/linear.h"
+#include "tests/reference/long_conv_ssm.h"
 #include "tests/reference/matrix.h"
 #include "tests/reference/sample.h"
-#include "tests/reference/shared_ssm.h"
+#include "tests/reference/training_reference.h"
 
 namespace hippodrome {
 namespace {
 
 using reference::At;
+using reference::ForEach;
 using reference::IndexAt;
+using reference::LinearMatrix;
 using reference::Matrix;
-
-class ReferenceLinear final : public LinearWeights {
- public:
-  ReferenceLinear(Matrix w, DType dtype) : w(std::move(w)), dtype(dtype) {}
-  int64_t out() const override { return w.rows; }
-  int64_t in() const override { return w.cols; }
-  int64_t bytes() const override { return static_cast<int64_t>(w.values.size() * sizeof(double)); }
-
-  Matrix w;  // [out, in], rounded to dtype
-  DType dtype;
-};
 
 double Load(const HostMatrix& m, int64_t index) {
   switch (m.dtype) {
@@ -41,29 +35,7 @@ double Load(const HostMatrix& m, int64_t index) {
   }
 }
 
-double RoundTo(double x, DType dtype) {
-  return dtype == DType::kBF16 ? ToFloat(ToBF16(static_cast<float>(x))) : x;
-}
-
-double Activate(double x, Epilogue::Activation activation) {
-  switch (activation) {
-    case Epilogue::Activation::kNone:
-      return x;
-    case Epilogue::Activation::kGeluTanh:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Epilogue::Activation::kGeluErf:
-      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-    case Epilogue::Activation::kTanh:
-      return std::tanh(x);
-    case Epilogue::Activation::kRelu:
-      return std::max(x, 0.0);
-    case Epilogue::Activation::kSilu:
-      return x / (1 + std::exp(-x));
-  }
-  return x;
-}
-
-class ReferenceBackend final : public Backend {
+class ReferenceBackend final : public reference::TrainingReference {
  public:
   std::string name() const override { return "reference"; }
 
@@ -77,18 +49,18 @@ class ReferenceBackend final : public Backend {
     return New<int32_t>(rows, cols, DType::kI32);
   }
   void Upload(std::span<const float> values, Tensor dst) override {
-    ForEach(dst, [&](int64_t i, int64_t r, int64_t c) { At(dst, r, c) = values[i]; });
+    ForEach(dst, [&](int64_t r, int64_t c) { At(dst, r, c) = values[r * dst.cols + c]; });
   }
   void UploadIndices(std::span<const int32_t> values, Tensor dst) override {
-    ForEach(dst, [&](int64_t i, int64_t r, int64_t c) { IndexAt(dst, r, c) = values[i]; });
+    ForEach(dst, [&](int64_t r, int64_t c) { IndexAt(dst, r, c) = values[r * dst.cols + c]; });
   }
   void Download(Tensor src, std::span<float> values) override {
-    ForEach(src, [&](int64_t i, int64_t r, int64_t c) {
-      values[i] = static_cast<float>(At(src, r, c));
+    ForEach(src, [&](int64_t r, int64_t c) {
+      values[r * src.cols + c] = static_cast<float>(At(src, r, c));
     });
   }
   void DownloadIndices(Tensor src, std::span<int32_t> values) override {
-    ForEach(src, [&](int64_t i, int64_t r, int64_t c) { values[i] = IndexAt(src, r, c); });
+    ForEach(src, [&](int64_t r, int64_t c) { values[r * src.cols + c] = IndexAt(src, r, c); });
   }
 
   std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
@@ -99,10 +71,10 @@ class ReferenceBackend final : public Backend {
       assert(part.cols == w.cols);
       w.rows += part.rows;
       for (int64_t i = 0; i < part.rows * part.cols; ++i) {
-        w.values.push_back(RoundTo(Load(part, i), dtype));
+        w.values.push_back(reference::RoundTo(Load(part, i), dtype));
       }
     }
-    return std::make_unique<ReferenceLinear>(std::move(w), dtype);
+    return std::make_unique<LinearMatrix>(std::move(w), dtype);
   }
 
   std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType /*weights*/) override {
@@ -131,8 +103,8 @@ class ReferenceBackend final : public Backend {
 
   void Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
                  const AddedRows& positions, Tensor y) override {
-    const Matrix& e = static_cast<const ReferenceLinear&>(table).w;
-    ForEach(y, [&](int64_t, int64_t r, int64_t c) {
+    const Matrix& e = static_cast<const LinearMatrix&>(table).w;
+    ForEach(y, [&](int64_t r, int64_t c) {
       const int32_t id = IndexAt(ids, 0, r);
       At(y, r, c) = (id < 0 ? 0 : e(id, c)) + Added(types, r, c) + Added(positions, r, c);
     });
@@ -154,17 +126,22 @@ class ReferenceBackend final : public Backend {
   }
 
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override {
-    const auto& weights = static_cast<const ReferenceLinear&>(w);
-    ForEach(y, [&](int64_t, int64_t r, int64_t c) {
-      double sum = 0;
-      for (int64_t k = 0; k < x.cols; ++k) {
-        sum += RoundTo(At(x, r, k), weights.dtype) * weights.w(c, k);
-      }
-      if (epilogue.bias.data != nullptr) sum += At(epilogue.bias, 0, c);
-      sum = Activate(sum, epilogue.activation);
-      if (epilogue.gate.data != nullptr) sum *= At(epilogue.gate, r, c);
-      if (epilogue.residual.data != nullptr) sum += At(epilogue.residual, r, c);
-      At(y, r, c) = sum;
+    const auto& weights = static_cast<const LinearMatrix&>(w);
+    ForEach(y, [&](int64_t r, int64_t c) {
+      double value = reference::Activate(reference::LinearAt(x, weights, epilogue.bias, r, c),
+                                         epilogue.activation);
+      if (epilogue.gate.data != nullptr) value *= At(epilogue.gate, r, c);
+      if (epilogue.residual.data != nullptr) value += At(epilogue.residual, r, c);
+      At(y, r, c) = value;
+    });
+  }
+
+  void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override {
+    ForEach(y, [&](int64_t r, int64_t c) {
+      double value = reference::Activate(At(x, r, c), epilogue.activation);
+      if (epilogue.gate.data != nullptr) value *= At(epilogue.gate, r, c);
+      if (epilogue.residual.data != nullptr) value += At(epilogue.residual, r, c);
+      At(y, r, c) = value;
     });
   }
 
@@ -214,17 +191,17 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  std::unique_ptr<LongConvWeights> PrepareLongConv(const SharedSsmParameters& parameters,
+  std::unique_ptr<LongConvWeights> PrepareLongConv(const LongConvParameters& parameters,
                                                    int64_t longest, DType /*weights*/) override {
-    return std::make_unique<reference::SharedSsm>(parameters, longest);
+    return reference::MakeLongConvSsm(parameters, longest);
   }
 
   void LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences, Direction direction,
                 Tensor y) override {
     const int64_t tokens = u.rows / sequences;
     for (int64_t b = 0; b < sequences; ++b) {
-      static_cast<const reference::SharedSsm&>(weights).Apply(u.Rows(b * tokens, tokens), direction,
-                                                              y.Rows(b * tokens, tokens));
+      static_cast<const reference::LongConvSsm&>(weights).Apply(
+          u.Rows(b * tokens, tokens), direction, y.Rows(b * tokens, tokens));
     }
   }
 
@@ -237,7 +214,7 @@ class ReferenceBackend final : public Backend {
   }
 
   void MeanPool(Tensor x, Tensor mask, Tensor y) override {
-    ForEach(y, [&](int64_t, int64_t b, int64_t c) {
+    ForEach(y, [&](int64_t b, int64_t c) {
       double sum = 0;
       double count = 0;
       for (int64_t t = 0; t < mask.cols; ++t) {
@@ -250,7 +227,7 @@ class ReferenceBackend final : public Backend {
   }
 
   void GatherRows(Tensor x, Tensor rows, Tensor y) override {
-    ForEach(y, [&](int64_t, int64_t r, int64_t c) {
+    ForEach(y, [&](int64_t r, int64_t c) {
       const int32_t row = IndexAt(rows, 0, r);
       At(y, r, c) = row < 0 ? 0 : At(x, row, c);
     });
@@ -276,17 +253,12 @@ class ReferenceBackend final : public Backend {
     auto memory = std::make_shared<std::vector<T>>(rows * cols);
     return {{memory->data(), dtype, rows, cols, cols}, memory};
   }
-
-  template <typename F>
-  static void ForEach(Tensor t, F f) {
-    for (int64_t r = 0; r < t.rows; ++r) {
-      for (int64_t c = 0; c < t.cols; ++c) f(r * t.cols + c, r, c);
-    }
-  }
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> MakeReferenceBackend() { return std::make_unique<ReferenceBackend>(); }
+std::unique_ptr<TrainingBackend> MakeReferenceBackend() {
+  return std::make_unique<ReferenceBackend>();
+}
 
 }  // namespace hippodrome

@@ -14,10 +14,10 @@ bool TestBackendIsSlow();
 
 }  // namespace hippodrome
 
-// Declares `name`, a std::unique_ptr<Backend>, or skips the test.
+// Declares `name`, a std::unique_ptr<TrainingBackend>, or skips the test.
 #define HIPPODROME_TEST_BACKEND(name)                                           \
   ChosenBackend name##_choice = MakeTestBackend();                              \
   if (name##_choice.backend == nullptr) GTEST_SKIP() << name##_choice.obstacle; \
-  const std::unique_ptr<Backend> name = std::move(name##_choice.backend)
+  const std::unique_ptr<TrainingBackend> name = std::move(name##_choice.backend)
 
 #endif  // HIPPODROME_TESTS_TESTING_TEST_BACKEND_H_

@@ -127,7 +127,7 @@ std::unique_ptr<H3Weights> CheckingBackend::PrepareH3(const H3Parameters& parame
 }
 
 std::unique_ptr<LongConvWeights> CheckingBackend::PrepareLongConv(
-    const SharedSsmParameters& parameters, int64_t longest, DType weights) {
+    const LongConvParameters& parameters, int64_t longest, DType weights) {
   return std::make_unique<PairedLongConv>(
       Pair<LongConvWeights>{expected_.PrepareLongConv(parameters, longest, weights),
                             actual_.PrepareLongConv(parameters, longest, weights)});
@@ -192,6 +192,18 @@ void CheckingBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& e
   expected_.Linear(x, *Both(w).expected, epilogue, y);
   actual_.Linear(Twin(x), *Both(w).actual, twin, Twin(y));
   Check("linear " + std::to_string(w.in()) + "x" + std::to_string(w.out()), y);
+}
+
+void CheckingBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
+  Share(x);
+  Share(epilogue.gate);
+  Share(epilogue.residual);
+  Epilogue twin = epilogue;
+  twin.gate = Twin(epilogue.gate);
+  twin.residual = Twin(epilogue.residual);
+  expected_.Activate(x, epilogue, y);
+  actual_.Activate(Twin(x), twin, Twin(y));
+  Check("activate", y);
 }
 
 void CheckingBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,

@@ -43,7 +43,7 @@ class CheckingBackend final : public Backend {
   std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
                                             DType dtype) override;
   std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override;
-  std::unique_ptr<LongConvWeights> PrepareLongConv(const SharedSsmParameters& parameters,
+  std::unique_ptr<LongConvWeights> PrepareLongConv(const LongConvParameters& parameters,
                                                    int64_t longest, DType weights) override;
   std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
   void ResetSlot(H3State& state, int64_t slot) override;
@@ -57,6 +57,7 @@ class CheckingBackend final : public Backend {
                  const AddedRows& positions, Tensor y) override;
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
+  void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override;
   void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
                   Tensor o) override;
   void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,

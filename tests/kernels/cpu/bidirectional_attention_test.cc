@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/kernels/cpu/random_matrix.h"
+#include "tests/kernels/cpu/twin_matrix.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -109,6 +109,79 @@ TEST(BidirectionalAttentionTest, ASequenceIsTheSameBesideOthersAndOnAnyNumberOfT
     one.qkv = Values(all.qkv.begin() + b * in, all.qkv.begin() + (b + 1) * in);
     one.mask = {all.mask.begin() + b * all.tokens, all.mask.begin() + (b + 1) * all.tokens};
     EXPECT_EQ(one.Attend(), Values(expected.begin() + b * out, expected.begin() + (b + 1) * out));
+  }
+}
+
+TwinMatrix Backward(const Problem& p, int threads, bool add) {
+  ThreadPool pool(threads);
+  const int64_t rows = p.sequences * p.tokens;
+  const OwnedTensor mask = NewMatrix(p.sequences, p.tokens, DType::kI32);
+  CopyIn(p.mask, mask.view);
+  const TwinMatrix qkv(rows, 3 * p.width(), 3, p.qkv);
+  const TwinMatrix d_o(rows, p.width(), 2, 3);
+  TwinMatrix dqkv(rows, 3 * p.width(), 1, 4);
+  BidirectionalAttentionBackward(pool, p.shape, qkv.actual(), mask, d_o.actual(),
+                                 {dqkv.actual(), add});
+  Reference().BidirectionalAttentionBackward(p.shape, qkv.expected(), mask, d_o.expected(),
+                                             {dqkv.expected(), add});
+  return dqkv;
+}
+
+// As for causal attention: sums over a head's dimensions and over tokens follow each other, each
+// with an error of sqrt(n) u of its largest terms.
+void ExpectBackward(const Problem& p, bool add) {
+  const TwinMatrix dqkv = Backward(p, 2, add);
+  const double roots = std::sqrt(double(p.tokens)) + std::sqrt(double(p.shape.head_dim));
+  for (int64_t part = 0; part < 3; ++part) {
+    EXPECT_LE(dqkv.Error(part * p.width(), p.width()),
+              4 * (4 + roots) * kUnitRoundoff * dqkv.Magnitude(part * p.width(), p.width()))
+        << "part " << part << ", " << p.tokens << " tokens, head_dim " << p.shape.head_dim;
+  }
+}
+
+TEST(BidirectionalAttentionBackwardTest, MatchesTheFormula) {
+  for (const int64_t tokens : {1, 9, 31, 64, 100, 150, 260}) {
+    ExpectBackward(Problem(2, tokens, 3, 16), tokens % 2 == 0);
+  }
+  for (const int64_t head_dim : {1, 5, 33, 64, 130}) {
+    ExpectBackward(Problem(2, 40, 2, head_dim), false);
+  }
+}
+
+TEST(BidirectionalAttentionBackwardTest, WithoutUnmaskedTokensGradientsAreZero) {
+  Problem p(2, 6, 2, 8);
+  std::fill(p.mask.begin(), p.mask.begin() + 6, 0);
+  p.mask[6] = 1;
+  const Values dqkv = Backward(p, 1, false).values();
+  EXPECT_EQ(Values(dqkv.begin(), dqkv.begin() + 6 * 48), Values(6 * 48, 0.0f));
+  ExpectBackward(p, false);
+  ExpectBackward(p, true);
+}
+
+TEST(BidirectionalAttentionBackwardTest, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const Problem p(3, 70, 2, 24);
+  EXPECT_EQ(Backward(p, 1, true).values(), Backward(p, 3, true).values());
+}
+
+// The difference quotient errs by about 1e-10 (step^2, and double rounding over the step).
+TEST(BidirectionalAttentionBackwardTest, MatchesDifferenceQuotientsOfTheForward) {
+  const Problem p(2, 6, 2, 3);
+  const int64_t rows = p.sequences * p.tokens;
+  const TwinMatrix dqkv = Backward(p, 1, false);
+  const OwnedTensor mask = NewMatrix(p.sequences, p.tokens, DType::kI32);
+  CopyIn(p.mask, mask.view);
+  const TwinMatrix qkv(rows, 3 * p.width(), 3, p.qkv);
+  const TwinMatrix d_o(rows, p.width(), 2, 3);
+  const OwnedTensor o = Reference().NewTensor(rows, p.width());
+  const auto forward = [&] {
+    Reference().BidirectionalAttention(p.shape, qkv.expected(), mask, o);
+  };
+  const double bound = 40 * kUnitRoundoff * dqkv.Magnitude() + 1e-9;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < 3 * p.width(); ++c) {
+      EXPECT_NEAR(F32Row(dqkv.actual(), r)[c],
+                  CentralDifference(forward, qkv.expected(), o, d_o.expected(), r, c), bound);
+    }
   }
 }
 

@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 
-#include "tests/kernels/cpu/random_matrix.h"
+#include "tests/kernels/cpu/twin_matrix.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -82,6 +83,91 @@ TEST(LayerNormTest, AConstantRowGivesBeta) {
   Problem p = MakeProblem(1, 37);
   p.x.assign(37, 0.5f);
   EXPECT_EQ(Normalise(p, 1, 0), p.beta);
+}
+
+struct BackwardProblem {
+  BackwardProblem(int64_t rows, int64_t cols)
+      : x(rows, cols, 3, 1), gamma(1, cols, 1, 2), dy(rows, cols, 2, 3) {}
+
+  TwinMatrix x, gamma, dy;
+};
+
+struct BackwardResult {
+  BackwardResult(int64_t rows, int64_t cols)
+      : dx(rows, cols, 5, 4), dgamma(1, cols, 1, 5), dbeta(1, cols, 1, 6) {}
+
+  TwinMatrix dx, dgamma, dbeta;
+};
+
+BackwardResult Backward(const BackwardProblem& p, int threads, bool add) {
+  ThreadPool pool(threads);
+  BackwardResult out(p.x.actual().rows, p.x.actual().cols);
+  LayerNormBackward(pool, p.x.actual(), p.gamma.actual(), kEpsilon, p.dy.actual(),
+                    {out.dx.actual(), add}, out.dgamma.actual(), out.dbeta.actual());
+  Reference().LayerNormBackward(p.x.expected(), p.gamma.expected(), kEpsilon, p.dy.expected(),
+                                {out.dx.expected(), add}, out.dgamma.expected(),
+                                out.dbeta.expected());
+  return out;
+}
+
+// Elements of dx err by the d-term sums of their row, relative to dy gamma / deviation, which is
+// what the largest of many rows is about; xhat is up to sqrt(3), more for a few columns. dgamma and
+// dbeta are sums over rows of xhat dy and dy.
+TEST(LayerNormBackwardTest, MatchesTheFormula) {
+  for (const int64_t cols : {2, 15, 16, 17, 64, 65, 256, 1000}) {
+    for (const int64_t rows : {1, 5, 64, 65, 200}) {
+      for (const bool add : {false, true}) {
+        const BackwardProblem p(rows, cols);
+        const BackwardResult out = Backward(p, 2, add);
+        const std::string where = std::to_string(rows) + " x " + std::to_string(cols);
+        // Two columns cancel to epsilon / variance of their terms.
+        const double dx = cols == 2 ? 1 / std::sqrt(kEpsilon) : std::max(5.0, out.dx.Magnitude());
+        EXPECT_LE(out.dx.Error(), 4 * Gamma(cols + 8) * dx) << where;
+        EXPECT_LE(out.dgamma.Error(), Gamma(rows + cols + 8) * (1 + 3 * double(rows))) << where;
+        EXPECT_LE(out.dbeta.Error(), Gamma(rows + 1) * double(rows + 1)) << where;
+      }
+    }
+  }
+}
+
+TEST(LayerNormBackwardTest, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const BackwardProblem p(1000, 50);
+  const BackwardResult one = Backward(p, 1, false);
+  const BackwardResult three = Backward(p, 3, false);
+  EXPECT_EQ(one.dx.values(), three.dx.values());
+  EXPECT_EQ(one.dgamma.values(), three.dgamma.values());
+  EXPECT_EQ(one.dbeta.values(), three.dbeta.values());
+}
+
+TEST(LayerNormBackwardTest, ReplacesDyAndLeavesOutWhatIsNotWanted) {
+  const BackwardProblem p(70, 33);
+  const BackwardResult expected = Backward(p, 1, false);
+  ThreadPool pool(2);
+  const TwinMatrix dbeta(1, 33, 1, 6);
+  LayerNormBackward(pool, p.x.actual(), p.gamma.actual(), kEpsilon, p.dy.actual(), {}, {},
+                    dbeta.actual());
+  EXPECT_EQ(dbeta.values(), expected.dbeta.values());
+  LayerNormBackward(pool, p.x.actual(), p.gamma.actual(), kEpsilon, p.dy.actual(), {p.dy.actual()},
+                    {}, {});
+  EXPECT_EQ(p.dy.values(), expected.dx.values());
+}
+
+// The difference quotient errs by about 1e-9: third derivatives times step^2.
+TEST(LayerNormBackwardTest, MatchesDifferenceQuotientsOfTheForward) {
+  const BackwardProblem p(3, 7);
+  const BackwardResult out = Backward(p, 1, false);
+  const OwnedTensor y = Reference().NewTensor(3, 7);
+  const OwnedTensor beta = Reference().NewTensor(1, 7);
+  const auto forward = [&] {
+    Reference().LayerNorm(p.x.expected(), p.gamma.expected(), beta, kEpsilon, y);
+  };
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t c = 0; c < 7; ++c) {
+      EXPECT_NEAR(F32Row(out.dx.actual(), r)[c],
+                  CentralDifference(forward, p.x.expected(), y, p.dy.expected(), r, c),
+                  8 * Gamma(16) * std::max(1.0, out.dx.Magnitude()) + 1e-8);
+    }
+  }
 }
 
 }  // namespace

@@ -4,9 +4,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <tuple>
 
-#include "kernels/cpu/linear_tile.h"
+#include "tests/kernels/cpu/linear_kernels.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
 namespace hippodrome::cpu {
@@ -58,16 +57,9 @@ void ExpectProduct(const Problem& p, DType dtype, const Values& y) {
   }
 }
 
-class LinearTest : public testing::TestWithParam<std::tuple<DType, BF16Kernel>> {
- protected:
-  DType dtype() const { return std::get<0>(GetParam()); }
-  BF16Kernel kernel() const { return std::get<1>(GetParam()); }
-};
+using LinearTest = LinearKernelTest;
 
-INSTANTIATE_TEST_SUITE_P(Kernels, LinearTest,
-                         testing::Values(std::tuple(DType::kF32, BF16Kernel::kBest),
-                                         std::tuple(DType::kBF16, BF16Kernel::kBest),
-                                         std::tuple(DType::kBF16, BF16Kernel::kPlain)));
+INSTANTIATE_TEST_SUITE_P(Kernels, LinearTest, AllLinearKernels());
 
 TEST_P(LinearTest, MatchesDoubleLoops) {
   ThreadPool pool(2);

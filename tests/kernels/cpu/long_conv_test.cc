@@ -115,7 +115,7 @@ TEST_P(LongConvTest, EveryNumberOfChannels) {
 
 TEST_P(LongConvTest, TilesDoNotStraddleHeads) {
   for (const auto& [channels, heads] :
-       {std::pair<int64_t, int64_t>{48, 3}, {20, 4}, {3, 3}, {140, 2}, {192, 2}}) {
+       {std::pair<int64_t, int64_t>{48, 3}, {20, 4}, {3, 3}, {140, 2}, {192, 2}, {33, 33}}) {
     const Problem p(channels, heads, 75);
     Expect(p, Convolve(p), 9);
   }
@@ -177,7 +177,7 @@ TEST(LongConvTest, TheFastestIsOneOfBoth) {
 }
 
 TEST(LongConvTest, SpectraCountOnceTheyExist) {
-  const Problem p(4, 2, 100);
+  const Problem p(32, 2, 100);
   const int64_t before = p.weights.bytes();
   EXPECT_GE(before, 2 * 100 * int64_t{sizeof(float)});
   p.Convolve(ConvMethod::kToeplitz, Direction::kForward);

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/kernels/cpu/random_matrix.h"
+#include "tests/kernels/cpu/twin_matrix.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -77,6 +77,27 @@ TEST(MeanPoolTest, ASequenceIsTheSameBesideOthers) {
     one.x = Values(all.x.begin() + b * 600, all.x.begin() + (b + 1) * 600);
     one.mask = {all.mask.begin() + b * 30, all.mask.begin() + (b + 1) * 30};
     EXPECT_EQ(one.Pool(1), Values(expected.begin() + b * 20, expected.begin() + (b + 1) * 20));
+  }
+}
+
+// A division and, if added, an addition.
+void ExpectGradients(const Problem& p, bool add) {
+  ThreadPool pool(2);
+  const OwnedTensor mask = NewMatrix(p.sequences, p.tokens, DType::kI32);
+  CopyIn(p.mask, mask.view);
+  const TwinMatrix dy(p.sequences, p.width, 2, 3);
+  const TwinMatrix dx(p.sequences * p.tokens, p.width, 1, 4);
+  MeanPoolBackward(pool, mask, dy.actual(), {dx.actual(), add});
+  Reference().MeanPoolBackward(mask, dy.expected(), {dx.expected(), add});
+  EXPECT_LE(dx.Error(), Gamma(2) * 2);
+}
+
+TEST(MeanPoolBackwardTest, SpreadsOverUnmaskedRows) {
+  for (const bool add : {false, true}) {
+    for (const int64_t tokens : {1, 9, 300}) ExpectGradients(Problem(3, tokens, 48), add);
+    Problem masked(2, 5, 7);
+    masked.mask = {0, 0, 0, 0, 0, 0, 1, 0, 0, 0};
+    ExpectGradients(masked, add);
   }
 }
 

@@ -33,5 +33,14 @@ TEST(RotaryTest, RotatesHalvesAndKeepsTheRest) {
   EXPECT_EQ(x[4], 7);
 }
 
+TEST(RotaryTest, RotatesBack) {
+  const std::vector<float> turns = {0, 0.6f, 1, 0.8f};
+  const std::vector<float> x = {1, 2, 10, 20, 7};
+  std::vector<float> y(5);
+  Rotate(x.data(), turns.data(), 2, 5, y.data());
+  RotateBack(y.data(), turns.data(), 2, 5, y.data());  // in place
+  for (size_t i = 0; i < 5; ++i) EXPECT_FLOAT_EQ(y[i], x[i]);
+}
+
 }  // namespace
 }  // namespace hippodrome::cpu

@@ -1,0 +1,16 @@
+// Dropout of the elements of a matrix.
+#ifndef HIPPODROME_KERNELS_CPU_DROPOUT_H_
+#define HIPPODROME_KERNELS_CPU_DROPOUT_H_
+
+#include "kernels/cpu/thread_pool.h"
+#include "kernels/tensor.h"
+
+namespace hippodrome::cpu {
+
+// The contract of TrainingBackend::Drop, by the bits of kernels/dropout_bits.h. REQUIRES: 0 <= p <
+// 1.
+void Drop(ThreadPool& pool, double p, uint64_t seed, Tensor x);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_DROPOUT_H_

@@ -1,0 +1,72 @@
+#include "kernels/cpu/linear_amx.h"
+
+#include "kernels/cpu/linear_epilogue.h"
+#include "kernels/cpu/parallel_rows.h"
+#include "kernels/cpu/tensor_memory.h"
+
+namespace hippodrome::cpu {
+namespace {
+
+// Rows of a block. More of them would lie on more pages than prefetching of the output follows:
+// with 128 rows of 4 KiB a product takes three times as long.
+constexpr int64_t kBlockRows = 64;
+
+// Weights that one task takes, so that they stay in the second-level cache for all blocks of rows.
+constexpr int64_t kCachedBytes = 1 << 19;
+
+// Tasks per thread, so that threads of unequal speed finish together.
+constexpr int64_t kTasksPerThread = 4;
+
+// Below this many multiplications waking a thread costs more than it saves.
+constexpr int64_t kSerialProducts = 1 << 19;
+
+int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+void RoundToTiles(ThreadPool& pool, const Tensor& x, const AmxTiles& tiles) {
+  const int64_t rows = DivideUp(x.rows, kAmxRows);
+  ParallelRows(pool, rows, kAmxRows * x.cols / 4, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin * kAmxRows; row < std::min(end * kAmxRows, x.rows); row += kAmxRows) {
+      const int64_t count = std::min(kAmxRows, x.rows - row);
+      RoundToAmxTiles(F32Row(x, row), x.stride, count, x.cols, tiles.at(row));
+    }
+  });
+}
+
+void MultiplyTiles(ThreadPool& pool, const AmxTiles& a, const PackedWeights& w,
+                   const Epilogue& epilogue, const Tensor& y) {
+  const int64_t panels = w.panels();
+  const int64_t blocks = DivideUp(a.rows, kBlockRows);
+  const int64_t fair = panels * blocks / (kTasksPerThread * pool.threads());
+  const int64_t cached = kCachedBytes / PackedWeights::PanelBytes(w.in(), w.dtype());
+  const int64_t groups = DivideUp(panels, std::clamp<int64_t>(std::min(fair, cached), 1, panels));
+  const auto finish = [&](const AmxSums& s) {
+    ApplyEpilogue(EpilogueOfTile(epilogue, y, s.sums, s.row, s.rows, s.column, s.cols));
+  };
+  const auto task = [&](int64_t index, int) {
+    const AmxRegisters registers;
+    const int64_t group = index / blocks;
+    const int64_t begin = index % blocks * kBlockRows;
+    const int64_t end = std::min(begin + kBlockRows, a.rows);
+    for (int64_t p = panels * group / groups; p < panels * (group + 1) / groups; ++p) {
+      MultiplyAmxPanel(a, w, p, begin, end, finish);
+    }
+  };
+  const int64_t products = DivideUp(a.rows, kAmxRows) * a.steps * kAmxTile * panels * kPanelColumns;
+  if (products < kSerialProducts) {
+    for (int64_t i = 0; i < groups * blocks; ++i) task(i, 0);
+  } else {
+    pool.Run(groups * blocks, task);
+  }
+}
+
+void LinearAmx(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue,
+               Tensor y) {
+  BF16* memory = ThreadScratch<BF16>(ScratchUse::kLinearInput, AmxTiles::Elements(x.rows, x.cols));
+  const AmxTiles tiles(x.rows, x.cols, memory);
+  RoundToTiles(pool, x, tiles);
+  MultiplyTiles(pool, tiles, w, epilogue, y);
+}
+
+}  // namespace hippodrome::cpu

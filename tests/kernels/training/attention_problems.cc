@@ -1,0 +1,84 @@
+// CausalAttentionBackward and BidirectionalAttentionBackward.
+#include "tests/kernels/training/problem.h"
+
+namespace hippodrome {
+namespace {
+
+struct AttentionCase {
+  int64_t sequences, tokens;
+  AttentionShape shape;
+  bool large = false;
+};
+
+TrainingProblem Base(const std::string& name, const AttentionCase& s) {
+  const int64_t d = s.shape.heads * s.shape.head_dim;
+  TrainingProblem p;
+  p.name = name;
+  p.operands = {RandomOperand("qkv", s.sequences * s.tokens, 3 * d, 1, -2, 2)};
+  p.rows = s.sequences * s.tokens;
+  p.cols = d;
+  p.terms = static_cast<double>(s.tokens);
+  p.large = s.large;
+  return p;
+}
+
+TrainingProblem CausalProblem(const std::string& name, const AttentionCase& s) {
+  TrainingProblem p = Base("CausalAttention" + name, s);
+  const auto frequencies = [=](TrainingBackend& backend) {
+    const int64_t half = s.shape.rotary_dim / 2;
+    if (half == 0) return OwnedTensor();
+    OwnedTensor inv_freq = backend.NewTensor(1, half);
+    backend.Upload(GridValues(half, 2, 0, 1), inv_freq);
+    return inv_freq;
+  };
+  p.forward = [=](TrainingBackend& backend, Tensors x, Tensor y) {
+    backend.CausalAttention(s.shape, x[0], frequencies(backend), s.sequences, y);
+    backend.Wait();
+  };
+  p.backward = [=](TrainingBackend& backend, Tensors x, Tensor dy, std::span<const Gradient> dx) {
+    backend.CausalAttentionBackward(s.shape, x[0], frequencies(backend), s.sequences, dy, dx[0]);
+    backend.Wait();
+  };
+  return p;
+}
+
+// The last sequence sees nothing where there are several.
+TrainingProblem BidirectionalProblem(const std::string& name, const AttentionCase& s) {
+  TrainingProblem p = Base("BidirectionalAttention" + name, s);
+  const auto mask = [=](TrainingBackend& backend) {
+    std::vector<int32_t> values;
+    for (int64_t b = 0; b < s.sequences; ++b) {
+      const bool none = b > 0 && b + 1 == s.sequences;
+      for (int64_t t = 0; t < s.tokens; ++t) values.push_back(none || (b + t) % 3 == 2 ? 0 : 1);
+    }
+    return UploadIndices(backend, s.sequences, values);
+  };
+  p.forward = [=](TrainingBackend& backend, Tensors x, Tensor y) {
+    backend.BidirectionalAttention(s.shape, x[0], mask(backend), y);
+    backend.Wait();
+  };
+  p.backward = [=](TrainingBackend& backend, Tensors x, Tensor dy, std::span<const Gradient> dx) {
+    backend.BidirectionalAttentionBackward(s.shape, x[0], mask(backend), dy, dx[0]);
+    backend.Wait();
+  };
+  return p;
+}
+
+}  // namespace
+
+std::vector<TrainingProblem> AttentionProblems() {
+  return {
+      CausalProblem("OneToken", {2, 1, {1, 3, 0}}),
+      CausalProblem("Plain", {1, 6, {2, 3, 0}}),
+      CausalProblem("Rotary", {2, 5, {2, 6, 4}}),
+      CausalProblem("AllRotary", {1, 7, {1, 4, 4}}),
+      CausalProblem("Large", {3, 75, {3, 20, 8}, true}),
+      CausalProblem("LargeHead", {2, 260, {1, 64, 64}, true}),
+      BidirectionalProblem("OneToken", {1, 1, {2, 2, 0}}),
+      BidirectionalProblem("Masked", {3, 5, {2, 3, 0}}),
+      BidirectionalProblem("Large", {3, 75, {3, 20, 0}, true}),
+      BidirectionalProblem("LargeHead", {2, 260, {1, 64, 0}, true}),
+  };
+}
+
+}  // namespace hippodrome
