@@ -1,0 +1,107 @@
+#include "kernels/tape/tape.h"
+
+#include <utility>
+
+namespace hippodrome {
+
+Tape::Tape(TrainingBackend& backend, Parameters& parameters, const TapeOptions& options)
+    : backend_(backend), parameters_(parameters), options_(options), memory_(backend) {}
+
+void Tape::Begin(uint64_t seed) {
+  record_.clear();
+  memory_.UnsetAll();
+  mode_ = Mode::kRecording;
+  seed_ = seed;
+  drops_ = 0;
+}
+
+void Tape::Recompute(Tensor carried, const std::function<void()>& part) {
+  if (!recording()) return part();
+  auto before = memory_.Save(carried);
+  const uint64_t drops = drops_;
+  mode_ = Mode::kRecomputed;
+  part();
+  mode_ = Mode::kRecording;
+  record_.push_back([this, carried, before, part, drops] {
+    backend_.Copy(before->view, carried);
+    std::vector<Undo> record;
+    std::swap(record, record_);
+    mode_ = Mode::kRecording;
+    drops_ = drops;
+    part();
+    mode_ = Mode::kOff;
+    std::swap(record, record_);
+    Replay(record);
+  });
+}
+
+void Tape::Replay(std::vector<Undo>& record) {
+  while (!record.empty()) {
+    const Undo undo = std::move(record.back());
+    record.pop_back();
+    undo();
+  }
+}
+
+void Tape::Backward() {
+  mode_ = Mode::kOff;
+  Replay(record_);
+  memory_.UnsetAll();
+}
+
+void Tape::SetLossGradient(Tensor x, std::span<const float> dx) {
+  if (recording()) backend_.Upload(dx, memory_.Into(x).tensor);
+}
+
+void Tape::CollectGradients() {
+  for (const auto& trained : trained_) trained->Collect();
+}
+
+void Tape::ZeroGradients() {
+  for (Parameter& parameter : parameters_.all()) {
+    if (parameter.gradient.data != nullptr) backend_.Fill(0, parameter.gradient);
+  }
+}
+
+void Tape::Update() {
+  for (const auto& trained : trained_) trained->Update();
+}
+
+// ---- Memory ------------------------------------------------------------------------------------
+
+OwnedTensor Tape::Known(OwnedTensor matrix) {
+  memory_.Register(matrix);
+  return matrix;
+}
+
+OwnedTensor Tape::NewTensor(int64_t rows, int64_t cols) {
+  return Known(backend_.NewTensor(rows, cols));
+}
+
+OwnedTensor Tape::NewActivations(int64_t rows, int64_t cols, DType weights) {
+  return Known(backend_.NewActivations(rows, cols, weights));
+}
+
+OwnedTensor Tape::NewIndices(int64_t rows, int64_t cols) { return backend_.NewIndices(rows, cols); }
+
+void Tape::Upload(std::span<const float> values, Tensor dst) {
+  memory_.BeforeWrite(dst);
+  backend_.Upload(values, dst);
+  Parameter* parameter = parameters_.At(values);
+  if (parameter == nullptr) return;
+  memory_.MakeParameter(dst);
+  trained_.push_back(
+      std::make_shared<TrainedRows>(backend_, *parameter, dst, memory_.OfParameter(dst)));
+}
+
+void Tape::UploadIndices(std::span<const int32_t> values, Tensor dst) {
+  backend_.UploadIndices(values, dst);
+}
+
+void Tape::Download(Tensor src, std::span<float> values) { backend_.Download(src, values); }
+
+void Tape::DownloadIndices(Tensor src, std::span<int32_t> values) {
+  backend_.DownloadIndices(src, values);
+}
+
+}  // namespace hippodrome

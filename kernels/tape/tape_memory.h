@@ -1,0 +1,81 @@
+// What a tape knows about the matrices that models compute in: their gradients, and the values that
+// later operations overwrite.
+#ifndef HIPPODROME_KERNELS_TAPE_TAPE_MEMORY_H_
+#define HIPPODROME_KERNELS_TAPE_TAPE_MEMORY_H_
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "kernels/tape/rectangles.h"
+#include "kernels/training_backend.h"
+
+namespace hippodrome {
+
+// The value of a matrix as it was when it was saved: in place until something overwrites it.
+struct SavedMatrix {
+  Tensor view;
+  OwnedTensor copy;  // empty while `view` is in place
+};
+
+// Models reuse their matrices, so a gradient belongs to a place in memory at a time. Every matrix
+// has a shadow of its shape that holds, while the tape runs backwards, the gradient of what the
+// place held at that moment; elements that nothing has contributed to are unset, which means zero.
+// Not thread-safe; `backend` must outlive it.
+class TapeMemory {
+ public:
+  explicit TapeMemory(TrainingBackend& backend) : backend_(backend) {}
+
+  // From now on `matrix` and its slices are known.
+  void Register(const OwnedTensor& matrix);
+
+  // ---- Values ----------------------------------------------------------------------------------
+
+  // Keeps the present value of `x`, without copying it, for as long as the result lives.
+  std::shared_ptr<const SavedMatrix> Save(Tensor x);
+  // To be called before `y` is overwritten: copies what was saved of it.
+  void BeforeWrite(Tensor y);
+
+  // ---- Gradients -------------------------------------------------------------------------------
+
+  // Where the next contribution to the gradient of `x` goes. The caller must make it.
+  Gradient Into(Tensor x);
+  // As Into(), where the contribution can only be added.
+  Tensor AddInto(Tensor x);
+  // The gradient of `y`, or an empty tensor if it is all zero.
+  Tensor Take(Tensor y);
+  // Forgets the gradient of `y`, whose value before the operation that is undone was not used.
+  void Unset(Tensor y);
+  void UnsetAll();
+
+  // The gradient of a parameter that was uploaded to `x`, or an empty tensor: zero at first, it is
+  // only added to, and UnsetAll() leaves it.
+  Tensor OfParameter(Tensor x);
+  void MakeParameter(Tensor x);
+
+ private:
+  struct Matrix {
+    Tensor view;
+    std::weak_ptr<void> memory;
+    OwnedTensor gradient;
+    Rectangles set;
+    bool parameter = false;
+    std::vector<std::weak_ptr<SavedMatrix>> saved;
+  };
+
+  Matrix& Owner(Tensor x);
+  static Rectangle Place(const Matrix& owner, Tensor x);
+  Tensor GradientAt(Matrix& owner, const Rectangle& place);
+  // Zeroes what is unset of `place`, unless that is all of it. Returns whether any of it was set.
+  bool Complete(Matrix& owner, const Rectangle& place);
+  // A matrix for a copy, from those that are not used any more.
+  OwnedTensor Spare(Tensor like);
+
+  TrainingBackend& backend_;
+  std::map<const char*, Matrix> matrices_;  // by address
+  std::vector<OwnedTensor> spares_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_KERNELS_TAPE_TAPE_MEMORY_H_
