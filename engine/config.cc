@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/config_limits.h"
+#include "engine/config_mixer.h"
 #include "engine/json_object.h"
 #include "engine/read_file.h"
 #include "engine/status.h"
@@ -46,18 +47,9 @@ void ReadVocabulary(ObjectReader& top, H3Config& config) {
   config.eos_token_id = top.Integer("eos_token_id", {0, config.vocab_size - 1}, -1);
 }
 
-void ReadStateSpace(ObjectReader& ssm, H3Config& config) {
+void CheckParametrisation(ObjectReader& ssm) {
   if (ssm.Text("mode", "diag") != "diag") {
     ssm.Reject("mode", "\"diag\": other parametrisations are not supported");
-  }
-  config.d_state = ssm.Integer("d_state", {2, kMostStates, true}, config.d_state);
-  config.head_dim = ssm.Integer("head_dim", {1, config.d_model}, config.head_dim);
-  if (config.d_model % config.head_dim != 0) {
-    ssm.Reject("head_dim", fmt::format("a divisor of d_model {}", config.d_model));
-  }
-  config.n_ssm = ssm.Integer("n_ssm", {1, config.heads()}, config.heads());
-  if (config.heads() % config.n_ssm != 0) {
-    ssm.Reject("n_ssm", fmt::format("a divisor of the number of heads, {}", config.heads()));
   }
 }
 
@@ -130,10 +122,14 @@ absl::StatusOr<H3Config> Read(const Json& json) {
   ReadSizes(top, config);
   ReadVocabulary(top, config);
   ReadAttentionLayers(top, config);
-  ReadOutputOrder(top, config);
-  ReadDiscretization(top, ssm, config);
+  ReadMixer(top, config);
+  if (config.mixer == DecoderMixer::kH3) {
+    ReadOutputOrder(top, config);
+    ReadDiscretization(top, ssm, config);
+    CheckParametrisation(ssm);
+  }
   HIPPODROME_RETURN_IF_ERROR(top.status());
-  ReadStateSpace(ssm, config);
+  ReadMixerSizes(ssm, config);
   HIPPODROME_RETURN_IF_ERROR(ssm.status());
   ReadAttention(attention, config);
   HIPPODROME_RETURN_IF_ERROR(attention.status());
@@ -141,6 +137,10 @@ absl::StatusOr<H3Config> Read(const Json& json) {
 }
 
 }  // namespace
+
+bool H3Config::TakesWholeSequences() const {
+  return mixer != DecoderMixer::kH3 && static_cast<int64_t>(attention_layers.size()) < n_layer;
+}
 
 bool H3Config::IsAttention(int64_t layer) const {
   return std::binary_search(attention_layers.begin(), attention_layers.end(), layer);
@@ -171,20 +171,19 @@ std::string ToJson(const H3Config& config) {
       {"d_inner", config.d_inner},
       {"vocab_size", config.vocab_size},
       {"padded_vocab_size", config.padded_vocab_size},
-      {"ssm_cfg",
-       {{"mode", "diag"},
-        {"d_state", config.d_state},
-        {"head_dim", config.head_dim},
-        {"n_ssm", config.n_ssm}}},
+      {"mixer", Name(config.mixer)},
+      {"ssm_cfg", MixerSizes(config)},
       {"attn_layer_idx", nullptr},
       {"attn_cfg", nullptr},
       {"max_position_embeddings", config.max_position_embeddings},
       {"layer_norm_epsilon", config.layer_norm_epsilon},
       {"tie_word_embeddings", true},
       {"activation", "gelu_tanh"},
-      {"discretization", config.discretization == Discretization::kZoh ? "zoh" : "bilinear"},
-      {"h3_output_order", config.output_order == H3OutputOrder::kD2Head ? "d2_head" : "head_d2"},
   };
+  if (config.mixer == DecoderMixer::kH3) {
+    json["discretization"] = config.discretization == Discretization::kZoh ? "zoh" : "bilinear";
+    json["h3_output_order"] = config.output_order == H3OutputOrder::kD2Head ? "d2_head" : "head_d2";
+  }
   if (!config.attention_layers.empty()) {
     json["attn_layer_idx"] = config.attention_layers;
     json["attn_cfg"] = {{"num_heads", config.attention_heads},

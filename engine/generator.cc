@@ -220,6 +220,12 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(Backend& backend,
     return InvalidArgument("max_sequences is " + std::to_string(options.max_sequences) +
                            ", expected at least 1");
   }
+  if (model.config().TakesWholeSequences()) {
+    return FailedPrecondition(std::string("the mixer of this model, \"") +
+                              Name(model.config().mixer) +
+                              "\", has no recurrent step: it can be trained and evaluated, but it "
+                              "cannot generate");
+  }
   int64_t pages = 0;
   if (!model.config().attention_layers.empty()) {
     const int64_t page_bytes = model.NewState(backend, 1, 1, kPageTokens)->bytes_per_page();

@@ -55,7 +55,8 @@ class Generator {
   using Clock = std::chrono::steady_clock;
 
   // `backend` and `model` must outlive the generator. Allocates all state. Errors:
-  // kInvalidArgument when the options leave no room for a single sequence.
+  // kInvalidArgument when the options leave no room for a single sequence, kFailedPrecondition for
+  // a model that takes whole sequences.
   static absl::StatusOr<std::unique_ptr<Generator>> Create(Backend& backend, const HybridH3& model,
                                                            const GeneratorOptions& options);
   ~Generator();

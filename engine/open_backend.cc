@@ -7,6 +7,12 @@
 namespace hippodrome {
 
 absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(DeviceChoice device, int threads) {
+  HIPPODROME_ASSIGN_OR_RETURN(auto backend, OpenTrainingBackend(device, threads));
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+absl::StatusOr<std::unique_ptr<TrainingBackend>> OpenTrainingBackend(DeviceChoice device,
+                                                                     int threads) {
   ChosenBackend chosen = MakeBackend(device, {.threads = threads});
   if (chosen.backend == nullptr) {
     return Unavailable(chosen.obstacle + "; use --device cpu or auto");

@@ -13,6 +13,10 @@ namespace hippodrome {
 // when `device` cannot be had; kAuto always can.
 absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(DeviceChoice device, int threads);
 
+// The same for training.
+absl::StatusOr<std::unique_ptr<TrainingBackend>> OpenTrainingBackend(DeviceChoice device,
+                                                                     int threads);
+
 }  // namespace hippodrome
 
 #endif  // HIPPODROME_ENGINE_OPEN_BACKEND_H_

@@ -5,10 +5,10 @@
 
 namespace hippodrome {
 
-PrefillChunk::PrefillChunk(Backend& backend, const HybridH3& model)
+PrefillChunk::PrefillChunk(Backend& backend, const HybridH3& model, const PrefillShape& shape)
     : b_(backend),
       model_(model),
-      shape_(backend.prefill_shape()),
+      shape_(shape),
       activations_(model.NewActivations(backend, shape_.rows)),
       indices_(backend.NewIndices(3, shape_.rows)),
       next_layer_(model.layers()) {}
@@ -77,6 +77,9 @@ void PrefillChunk::LastLogits(Tensor logits) const {
   model_.Logits(b_, {.r = last, .u = a.u.Rows(0, parts())}, logits);
 }
 
-void PrefillChunk::AllLogits(Tensor logits) const { model_.Logits(b_, Rows(), logits); }
+void PrefillChunk::RowLogits(int64_t first, Tensor logits) const {
+  const ActivationRows a = Rows();
+  model_.Logits(b_, {.r = a.r.Rows(first, logits.rows), .u = a.u.Rows(first, logits.rows)}, logits);
+}
 
 }  // namespace hippodrome

@@ -22,7 +22,10 @@ struct PrefillPart {
 // may come between layers. Not thread-safe; backend and model must outlive it.
 class PrefillChunk {
  public:
-  PrefillChunk(Backend& backend, const HybridH3& model);
+  PrefillChunk(Backend& backend, const HybridH3& model)
+      : PrefillChunk(backend, model, backend.prefill_shape()) {}
+  // In another shape than the backend likes.
+  PrefillChunk(Backend& backend, const HybridH3& model, const PrefillShape& shape);
 
   // Tokens of the chunk at `start` of a prompt of `prompt_tokens`: up to the next absolute multiple
   // of the backend's grid, never by load, so that a prompt's state does not depend on what runs
@@ -45,7 +48,9 @@ class PrefillChunk {
   // Logits after the last token of each part, [parts, padded V], or after all of them, [parts *
   // tokens, padded V]. REQUIRES: done().
   void LastLogits(Tensor logits) const;
-  void AllLogits(Tensor logits) const;
+  void AllLogits(Tensor logits) const { RowLogits(0, logits); }
+  // Those of the rows from `first`, [rows, padded V].
+  void RowLogits(int64_t first, Tensor logits) const;
 
  private:
   int64_t parts() const { return static_cast<int64_t>(slots_.size()); }

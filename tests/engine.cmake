@@ -1,14 +1,42 @@
 # Tests of engine.
 add_library(hippodrome_testing STATIC
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/activation.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/attention.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/complex_matrix.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/h3_backward.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/h3_layer.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/h3_parameter_gradients.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/long_conv_backward.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/long_conv_ssm.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/mode_gradient.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/nplr_gradients.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/nplr_ssm.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/reference_backend.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/sample.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/shared_ssm.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/shared_ssm_gradients.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/ssm.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_attention.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_h3.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_linear.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_long_conv.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_memory.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_rows.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/testing/initial_model.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/random_model.cc
 )
 target_link_libraries(hippodrome_testing PUBLIC hippodrome_engine)
+
+add_library(hippodrome_training_problems STATIC
+  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/attention_problems.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/h3_problems.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/linear_problems.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/long_conv_problems.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/problem.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/row_problems.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/solve.cc
+)
+target_link_libraries(hippodrome_training_problems PUBLIC hippodrome_testing)
 
 add_library(hippodrome_test_backend_cpu STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/test_backend_cpu.cc)
@@ -21,6 +49,7 @@ set(HIPPODROME_BACKEND_TESTS
   engine/golden_test.cc
   engine/models/bigs_test.cc
   engine/models/hybrid_h3_test.cc
+  engine/models/sequence_mixer_test.cc
   engine/streams_test.cc
 )
 foreach(test IN LISTS HIPPODROME_BACKEND_TESTS)
@@ -29,10 +58,12 @@ endforeach()
 
 hippodrome_test(engine/generator_test.cc hippodrome_testing)
 hippodrome_test(reference/sample_test.cc hippodrome_testing)
+hippodrome_test(reference/training_reference_test.cc hippodrome_training_problems)
 hippodrome_test(engine/decode_state_test.cc hippodrome_testing)
 hippodrome_test(engine/decode_step_test.cc hippodrome_testing)
 hippodrome_test(engine/prefill_chunk_test.cc hippodrome_testing)
 hippodrome_test(engine/model_directory_test.cc hippodrome_testing)
+hippodrome_test(engine/models/mixer_gradients_test.cc hippodrome_testing)
 hippodrome_test(engine/bigs_config_test.cc hippodrome_engine)
 hippodrome_test(engine/checkpoint/random_weights_test.cc hippodrome_testing)
 hippodrome_test(engine/checkpoint/safetensors_corruption_test.cc hippodrome_engine)
@@ -40,6 +71,9 @@ hippodrome_test(engine/checkpoint/safetensors_test.cc hippodrome_engine)
 hippodrome_test(engine/checkpoint/safetensors_writer_test.cc hippodrome_engine)
 hippodrome_test(engine/checkpoint/tensor_values_test.cc hippodrome_engine)
 hippodrome_test(engine/config_test.cc hippodrome_engine)
+hippodrome_test(engine/initialization/hippo_test.cc hippodrome_engine)
+hippodrome_test(engine/initialization/initial_weights_test.cc hippodrome_testing)
+hippodrome_test(engine/initialization/position_table_test.cc hippodrome_engine)
 hippodrome_test(engine/tasks/answer_spans_test.cc hippodrome_engine)
 hippodrome_test(engine/tasks/fill_mask_test.cc hippodrome_engine)
 hippodrome_test(engine/tasks/label_scores_test.cc hippodrome_engine)

@@ -85,6 +85,10 @@ void PrintSource(const CheckpointSource& source) {
 
 // What one sequence takes in the CPU backend's layout.
 absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file) {
+  if (config.TakesWholeSequences()) {
+    std::printf("a model of whole sequences: no sequence has a state\n");
+    return absl::OkStatus();
+  }
   const auto backend = MakeCpuBackend({.threads = 1});
   int64_t state_bytes = 0;
   for (int64_t layer = 0; layer < config.n_layer && state_bytes == 0; ++layer) {

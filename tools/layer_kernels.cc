@@ -30,6 +30,10 @@ LayerKernels Compute(int64_t layer, const H3Parameters& p, int64_t length) {
 absl::StatusOr<std::vector<LayerKernels>> ReadLayerKernels(const std::string& directory,
                                                            int64_t length) {
   HIPPODROME_ASSIGN_OR_RETURN(const H3Config config, ReadH3Config(directory));
+  if (config.TakesWholeSequences()) {
+    return FailedPrecondition(directory + ": kernels of mixer \"" + Name(config.mixer) +
+                              "\" are not drawn, only those of \"h3\"");
+  }
   HIPPODROME_ASSIGN_OR_RETURN(const auto file,
                               SafetensorsFile::Open(directory + "/model.safetensors"));
   FileWeights source(*file);

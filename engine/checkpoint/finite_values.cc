@@ -6,9 +6,9 @@
 
 namespace hippodrome {
 
-absl::StatusOr<std::vector<float>> ReadFinite(WeightsSource& source, const std::string& name,
-                                              const std::vector<int64_t>& shape) {
-  HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> values, ReadFloats(source, name, shape));
+absl::StatusOr<HostFloats> ReadFinite(WeightsSource& source, const std::string& name,
+                                      const std::vector<int64_t>& shape) {
+  HIPPODROME_ASSIGN_OR_RETURN(HostFloats values, ReadFloats(source, name, shape));
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
       return InvalidArgument(name + ": element " + std::to_string(i) + " is not a finite number");

@@ -13,8 +13,8 @@ namespace hippodrome {
 
 // As ReadFloats(), and an error for a value that is not finite: an SSM with a NaN anywhere poisons
 // every later token, so it is found at load.
-absl::StatusOr<std::vector<float>> ReadFinite(WeightsSource& source, const std::string& name,
-                                              const std::vector<int64_t>& shape);
+absl::StatusOr<HostFloats> ReadFinite(WeightsSource& source, const std::string& name,
+                                      const std::vector<int64_t>& shape);
 
 }  // namespace hippodrome
 

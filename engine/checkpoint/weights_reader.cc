@@ -30,6 +30,12 @@ std::vector<NamedPart> OfSize(const std::vector<std::string>& names, int64_t siz
   return parts;
 }
 
+int64_t TotalSize(const std::vector<NamedPart>& parts) {
+  int64_t size = 0;
+  for (const NamedPart& part : parts) size += part.size;
+  return size;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::Linear(
@@ -53,23 +59,22 @@ absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::Linear(
   return packed;
 }
 
-absl::StatusOr<std::vector<float>> WeightsReader::Floats(
-    const std::vector<NamedPart>& parts) const {
-  std::vector<float> values;
+absl::StatusOr<OwnedTensor> WeightsReader::Fill(OwnedTensor row,
+                                                const std::vector<NamedPart>& parts) const {
+  int64_t first = 0;
   for (const NamedPart& part : parts) {
-    HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> more,
+    HIPPODROME_ASSIGN_OR_RETURN(const HostFloats values,
                                 ReadFloats(source_, part.name, {part.size}));
-    values.insert(values.end(), more.begin(), more.end());
+    backend_.Upload(values, row.view.Cols(first, part.size));
+    first += part.size;
   }
-  return values;
+  return row;
 }
 
 absl::StatusOr<OwnedTensor> WeightsReader::Row(const std::vector<std::string>& names,
                                                int64_t size) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, Floats(OfSize(names, size)));
-  OwnedTensor row = backend_.NewTensor(1, static_cast<int64_t>(values.size()));
-  backend_.Upload(values, row);
-  return row;
+  const std::vector<NamedPart> parts = OfSize(names, size);
+  return Fill(backend_.NewTensor(1, TotalSize(parts)), parts);
 }
 
 absl::StatusOr<OwnedTensor> WeightsReader::ActivationRow(const std::vector<std::string>& names,
@@ -79,15 +84,12 @@ absl::StatusOr<OwnedTensor> WeightsReader::ActivationRow(const std::vector<std::
 
 absl::StatusOr<OwnedTensor> WeightsReader::ActivationRow(
     const std::vector<NamedPart>& parts) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, Floats(parts));
-  OwnedTensor row = backend_.NewActivations(1, static_cast<int64_t>(values.size()), linear_dtype_);
-  backend_.Upload(values, row);
-  return row;
+  return Fill(backend_.NewActivations(1, TotalSize(parts), linear_dtype_), parts);
 }
 
 absl::StatusOr<OwnedTensor> WeightsReader::Matrix(const std::string& name, int64_t rows,
                                                   int64_t cols) const {
-  HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> values, ReadFloats(source_, name, {rows, cols}));
+  HIPPODROME_ASSIGN_OR_RETURN(const HostFloats values, ReadFloats(source_, name, {rows, cols}));
   OwnedTensor matrix = backend_.NewTensor(rows, cols);
   backend_.Upload(values, matrix);
   return matrix;

@@ -48,7 +48,8 @@ class WeightsReader {
   absl::StatusOr<OwnedTensor> Matrix(const std::string& name, int64_t rows, int64_t cols) const;
 
  private:
-  absl::StatusOr<std::vector<float>> Floats(const std::vector<NamedPart>& parts) const;
+  // Uploads the vectors of `parts` side by side to `row`.
+  absl::StatusOr<OwnedTensor> Fill(OwnedTensor row, const std::vector<NamedPart>& parts) const;
 
   WeightsSource& source_;
   Backend& backend_;

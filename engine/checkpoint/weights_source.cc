@@ -4,12 +4,16 @@
 
 namespace hippodrome {
 
-absl::StatusOr<std::vector<float>> ReadFloats(WeightsSource& source, const std::string& name,
-                                              const std::vector<int64_t>& shape) {
+absl::StatusOr<HostFloats> ReadFloats(WeightsSource& source, const std::string& name,
+                                      const std::vector<int64_t>& shape) {
   HIPPODROME_ASSIGN_OR_RETURN(const TensorView tensor, source.Get(name, shape));
+  if (source.keeps()) {
+    return HostFloats(std::span(reinterpret_cast<const float*>(tensor.data.data()),
+                                static_cast<size_t>(tensor.elements())));
+  }
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> values, ToFloats(tensor));
   source.Drop(tensor);
-  return values;
+  return HostFloats(std::move(values));
 }
 
 }  // namespace hippodrome

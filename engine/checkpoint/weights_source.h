@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,11 +23,36 @@ class WeightsSource {
                                          const std::vector<int64_t>& shape) = 0;
   // Says that `tensor` will not be read again, so that its memory can go.
   virtual void Drop(const TensorView& tensor) = 0;
+  // Whether all tensors are f32 and stay where they are as long as the source. Readers then make no
+  // copies, so that a backend that records can tell which tensor it is given.
+  virtual bool keeps() const { return false; }
+};
+
+// The f32 values of a tensor, where the source keeps them or copied. Moving leaves them in place.
+class HostFloats {
+ public:
+  HostFloats() = default;
+  explicit HostFloats(std::vector<float> copy) : copy_(std::move(copy)), values_(copy_) {}
+  explicit HostFloats(std::span<const float> kept) : values_(kept) {}
+  HostFloats(HostFloats&&) = default;
+  HostFloats& operator=(HostFloats&&) = default;
+
+  operator std::span<const float>() const {
+    return values_;
+  }  // NOLINT(google-explicit-constructor)
+  size_t size() const { return values_.size(); }
+  float operator[](size_t i) const { return values_[i]; }
+  auto begin() const { return values_.begin(); }
+  auto end() const { return values_.end(); }
+
+ private:
+  std::vector<float> copy_;
+  std::span<const float> values_;
 };
 
 // The values of a tensor in f32, after which it is dropped.
-absl::StatusOr<std::vector<float>> ReadFloats(WeightsSource& source, const std::string& name,
-                                              const std::vector<int64_t>& shape);
+absl::StatusOr<HostFloats> ReadFloats(WeightsSource& source, const std::string& name,
+                                      const std::vector<int64_t>& shape);
 
 // Tensors of an open file, which must outlive this.
 class FileWeights final : public WeightsSource {

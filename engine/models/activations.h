@@ -14,6 +14,9 @@ struct ActivationRows {
   Tensor qkv;     // [rows, 3 d]
   Tensor o;       // [rows, d] what a mixer gives to its output projection
   Tensor hidden;  // [rows, d_inner]
+  // Of mixers that take whole sequences:
+  Tensor wide;    // GSS: [rows, G + 2 E], gates and both ends of the SSM
+  Tensor stream;  // of the residual stream's type. S4: [rows, 2 d]; GSS: [rows, E]
 };
 
 // Holds up to `max_rows` rows. The residual stream survives between layers; the rest is scratch.
@@ -25,16 +28,34 @@ class Activations {
         u_(backend.NewActivations(max_rows, config.d_model, weights)),
         qkv_(backend.NewActivations(max_rows, 3 * config.d_model, weights)),
         o_(backend.NewActivations(max_rows, config.d_model, weights)),
-        hidden_(backend.NewActivations(max_rows, config.d_inner, weights)) {}
+        hidden_(backend.NewActivations(max_rows, config.d_inner, weights)) {
+    if (config.mixer == DecoderMixer::kS4) {
+      stream_ = backend.NewTensor(max_rows, 2 * config.d_model);
+    } else if (config.mixer == DecoderMixer::kGss) {
+      const int64_t gates = config.gss_expansion * config.d_model;
+      wide_ = backend.NewActivations(max_rows, gates + 2 * config.gss_channels, weights);
+      stream_ = backend.NewTensor(max_rows, config.gss_channels);
+    }
+  }
 
   int64_t max_rows() const { return r_.view.rows; }
   ActivationRows Rows(int64_t rows) const {
-    return {r_.view.Rows(0, rows), u_.view.Rows(0, rows), qkv_.view.Rows(0, rows),
-            o_.view.Rows(0, rows), hidden_.view.Rows(0, rows)};
+    return {.r = First(r_, rows),
+            .u = First(u_, rows),
+            .qkv = First(qkv_, rows),
+            .o = First(o_, rows),
+            .hidden = First(hidden_, rows),
+            .wide = First(wide_, rows),
+            .stream = First(stream_, rows)};
   }
 
  private:
+  static Tensor First(const OwnedTensor& matrix, int64_t rows) {
+    return matrix.view.data == nullptr ? Tensor{} : matrix.view.Rows(0, rows);
+  }
+
   OwnedTensor r_, u_, qkv_, o_, hidden_;
+  OwnedTensor wide_, stream_;
 };
 
 }  // namespace hippodrome

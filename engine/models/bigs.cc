@@ -53,6 +53,7 @@ void Bigs::Embed(Backend& b, Tensor ids, Tensor types, Tensor positions,
   b.Embedding(*words_, ids, {types_, types}, {positions_, positions},
               a.x);          // x = E[id] + T[type] + P[t]
   norm_.Apply(b, a.x, a.x);  // x = LN(x)
+  b.Dropout(DropoutSite::kEmbedding, a.x);
 }
 
 void Bigs::Layer(Backend& b, int64_t layer, const EncoderRows& a, Tensor mask) const {

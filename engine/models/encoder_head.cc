@@ -85,28 +85,41 @@ absl::StatusOr<EncoderHeadLayers> EncoderHeadLayers::Load(const WeightsReader& r
   return layers;
 }
 
-void EncoderHeadLayers::TokenLogits(Backend& b, Tensor x, Tensor rows, const LinearWeights& words,
-                                    const HeadScratch& scratch, Tensor logits) const {
+Tensor EncoderHeadLayers::TokenFeatures(Backend& b, Tensor x, Tensor rows,
+                                        const HeadScratch& scratch) const {
   const Tensor u = scratch.picked(rows.cols);  // [m, d]
   b.GatherRows(x, rows, u);                    // u = x[rows]
   if (head_ != EncoderHead::kMaskedLm) {
-    b.Linear(u, *w_c_, {.bias = b_c_}, logits);  // logits = W u + b
-    return;
+    b.Dropout(DropoutSite::kHead, u);
+    return u;
   }
-  const Tensor h = scratch.hidden(rows.cols);                            // [m, d]
-  const Tensor n = scratch.normed(rows.cols);                            // [m, d]
-  b.Linear(u, *w_t_, {.bias = b_t_, .activation = activation_}, h);      // h = act(W_t u + b)
-  norm_.Apply(b, h, n);                                                  // n = LN(h)
-  b.Linear(n, w_c_ == nullptr ? words : *w_c_, {.bias = b_c_}, logits);  // logits = n E^T + b
+  const Tensor h = scratch.hidden(rows.cols);                        // [m, d]
+  const Tensor n = scratch.normed(rows.cols);                        // [m, d]
+  b.Linear(u, *w_t_, {.bias = b_t_, .activation = activation_}, h);  // h = act(W_t u + b)
+  norm_.Apply(b, h, n);                                              // n = LN(h)
+  return n;
 }
 
-void EncoderHeadLayers::SequenceLogits(Backend& b, Tensor x, Tensor mask,
-                                       const HeadScratch& scratch, Tensor logits) const {
+void EncoderHeadLayers::TokenLogits(Backend& b, Tensor x, Tensor rows, const LinearWeights& words,
+                                    const HeadScratch& scratch, Tensor logits) const {
+  const Tensor n = TokenFeatures(b, x, rows, scratch);
+  b.Linear(n, decoder(words), {.bias = b_c_}, logits);  // logits = n E^T + b
+}
+
+Tensor EncoderHeadLayers::SequenceFeatures(Backend& b, Tensor x, Tensor mask,
+                                           const HeadScratch& scratch) const {
   const Tensor mean = scratch.picked(mask.rows);                        // [B, d]
   const Tensor p = scratch.normed(mask.rows);                           // [B, d]
   b.MeanPool(x, mask, mean);                                            // mean of x over the mask
   b.Linear(mean, *w_t_, {.bias = b_t_, .activation = activation_}, p);  // p = tanh(W_p mean + b)
-  b.Linear(p, *w_c_, {.bias = b_c_}, logits);                           // logits = W p + b
+  b.Dropout(DropoutSite::kHead, p);
+  return p;
+}
+
+void EncoderHeadLayers::SequenceLogits(Backend& b, Tensor x, Tensor mask,
+                                       const HeadScratch& scratch, Tensor logits) const {
+  const Tensor p = SequenceFeatures(b, x, mask, scratch);
+  b.Linear(p, *w_c_, {.bias = b_c_}, logits);  // logits = W p + b
 }
 
 }  // namespace hippodrome

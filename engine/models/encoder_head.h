@@ -55,6 +55,15 @@ class EncoderHeadLayers {
   void SequenceLogits(Backend& b, Tensor x, Tensor mask, const HeadScratch& scratch,
                       Tensor logits) const;
 
+  // The same up to the last product, whose matrix and bias are decoder() and bias(): what losses
+  // are made of. In `scratch`, [m, d] and [B, d].
+  Tensor TokenFeatures(Backend& b, Tensor x, Tensor rows, const HeadScratch& scratch) const;
+  Tensor SequenceFeatures(Backend& b, Tensor x, Tensor mask, const HeadScratch& scratch) const;
+  const LinearWeights& decoder(const LinearWeights& words) const {
+    return w_c_ == nullptr ? words : *w_c_;
+  }
+  Tensor bias() const { return b_c_; }
+
  private:
   absl::Status LoadMaskedLm(const WeightsReader& reader, const BigsConfig& config);
   absl::Status LoadPooler(const WeightsReader& reader, const BigsConfig& config);

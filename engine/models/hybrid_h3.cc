@@ -1,5 +1,6 @@
 #include "engine/models/hybrid_h3.h"
 
+#include <cassert>
 #include <utility>
 
 #include "engine/status.h"
@@ -24,8 +25,10 @@ absl::StatusOr<HybridH3::Block> HybridH3::LoadBlock(const WeightsReader& reader,
   if (config.IsAttention(layer)) {
     HIPPODROME_ASSIGN_OR_RETURN(block.mixer,
                                 AttentionMixer::Load(reader, config, prefix + "mixer."));
-  } else {
+  } else if (config.mixer == DecoderMixer::kH3) {
     HIPPODROME_ASSIGN_OR_RETURN(block.mixer, H3Mixer::Load(reader, config, prefix + "mixer."));
+  } else {
+    HIPPODROME_ASSIGN_OR_RETURN(block.mixer, LoadSequenceMixer(reader, config, prefix + "mixer."));
   }
   const int64_t d = config.d_model;
   const std::string mlp = prefix + "mlp.";
@@ -69,8 +72,8 @@ std::unique_ptr<DecodeState> HybridH3::NewState(Backend& b, int64_t slots, int64
   for (int64_t i = 0; i < layers(); ++i) {
     if (const H3Mixer* mixer = this->h3(i)) {
       h3[i] = mixer->NewState(b, slots);
-    } else {
-      attention[i] = std::get<AttentionMixer>(blocks_[i].mixer).NewPages(b, pages, page_tokens);
+    } else if (const auto* m = std::get_if<AttentionMixer>(&blocks_[i].mixer)) {
+      attention[i] = m->NewPages(b, pages, page_tokens);
     }
   }
   return std::make_unique<DecodeState>(b, std::move(h3), std::move(attention), slots, pages);
@@ -78,6 +81,7 @@ std::unique_ptr<DecodeState> HybridH3::NewState(Backend& b, int64_t slots, int64
 
 void HybridH3::Embed(Backend& b, Tensor ids, Tensor positions, const ActivationRows& a) const {
   b.Embedding(*embedding_, ids, {}, {position_embedding_, positions}, a.r);  // r = E[id] + P[t]
+  b.Dropout(DropoutSite::kEmbedding, a.r);
 }
 
 void HybridH3::PrefillLayer(Backend& b, int64_t layer, const ActivationRows& a,
@@ -86,9 +90,13 @@ void HybridH3::PrefillLayer(Backend& b, int64_t layer, const ActivationRows& a,
   Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
   if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
     h3->Prefill(b, a, state.h3(layer), rows.slots, rows.start);  // r = r + H3(u)
+  } else if (const auto* attention = std::get_if<AttentionMixer>(&block.mixer)) {
+    attention->Prefill(b, a, state.attention(layer), rows.page_tables,
+                       rows.start);  // r = r + MHA(u)
   } else {
-    std::get<AttentionMixer>(block.mixer)
-        .Prefill(b, a, state.attention(layer), rows.page_tables, rows.start);  // r = r + MHA(u)
+    assert(rows.start == 0);
+    std::visit([&](const auto& mixer) { mixer.Prefill(b, a, rows.slots.cols); },
+               std::get<SequenceMixer>(block.mixer));  // r = r + mixer(u)
   }
   Mlp(b, block, a);
 }
@@ -114,8 +122,12 @@ void HybridH3::Mlp(Backend& b, const Block& block, const ActivationRows& a) cons
            a.r);  // r = r + W_2 z + b_2
 }
 
+void HybridH3::Features(Backend& b, const ActivationRows& a) const {
+  Normalize(b, ln_f_, a.r, a.u);  // u = LN_f(r)
+}
+
 void HybridH3::Logits(Backend& b, const ActivationRows& a, Tensor logits) const {
-  Normalize(b, ln_f_, a.r, a.u);           // u = LN_f(r)
+  Features(b, a);
   b.Linear(a.u, *embedding_, {}, logits);  // logits = u E^T
 }
 

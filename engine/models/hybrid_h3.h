@@ -1,5 +1,5 @@
 // The Hybrid H3 decoder (H3 section 3.3): embedding, pre-norm blocks of a mixer (H3 or attention)
-// and an MLP, final norm, tied head.
+// and an MLP, final norm, tied head. With the papers' comparisons: S4D, S4 or GSS in H3's place.
 #ifndef HIPPODROME_ENGINE_MODELS_HYBRID_H3_H_
 #define HIPPODROME_ENGINE_MODELS_HYBRID_H3_H_
 
@@ -18,6 +18,7 @@
 #include "engine/models/activations.h"
 #include "engine/models/attention.h"
 #include "engine/models/h3.h"
+#include "engine/models/sequence_mixer.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {
@@ -60,14 +61,20 @@ class HybridH3 {
   // a.r = E[ids] (+ P[positions]).  ids, positions: kI32 [1, rows].
   void Embed(Backend& b, Tensor ids, Tensor positions, const ActivationRows& a) const;
   // One block over a.r. Layers must be called in order; work on other activations may come between.
+  // Where config().TakesWholeSequences(), there are no steps, and a prefill starts at position 0
+  // with all tokens of its sequences.
   void PrefillLayer(Backend& b, int64_t layer, const ActivationRows& a, const PrefillRows& rows,
                     DecodeState& state) const;
   void StepLayer(Backend& b, int64_t layer, const ActivationRows& a, const StepRows& rows,
                  DecodeState& state) const;
+  // a.u = LN_f(a.r): what logits are made of.
+  void Features(Backend& b, const ActivationRows& a) const;
   // logits = LN_f(a.r) E^T, padded columns included.  logits: [rows, padded_vocab_size].
   void Logits(Backend& b, const ActivationRows& a, Tensor logits) const;
 
-  // The mixer of an H3 layer; null for attention.
+  // E [padded V, d], the embedding and the tied head.
+  const LinearWeights& embedding() const { return *embedding_; }
+  // The mixer of an H3 layer; null for others.
   const H3Mixer* h3(int64_t layer) const { return std::get_if<H3Mixer>(&blocks_[layer].mixer); }
 
  private:
@@ -76,7 +83,7 @@ class HybridH3 {
   };
   struct Block {
     Norm norm1, norm2;
-    std::variant<H3Mixer, AttentionMixer> mixer;
+    std::variant<H3Mixer, AttentionMixer, SequenceMixer> mixer;
     std::unique_ptr<LinearWeights> fc1, fc2;  // [d_inner, d], [d, d_inner]
     OwnedTensor fc1_bias, fc2_bias;
   };

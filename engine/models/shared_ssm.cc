@@ -28,7 +28,7 @@ absl::StatusOr<SharedSsm> ReadSharedSsm(WeightsSource& source, const BigsConfig&
   struct Field {
     const char* name;
     std::vector<int64_t> shape;
-    std::vector<float>* values;
+    HostFloats* values;
   };
   const Field fields[] = {
       {"kernel.A_re", shape({n}), &ssm.a_real},

@@ -14,9 +14,9 @@
 
 namespace hippodrome {
 
-// The stored parameters, in host memory.
+// The stored parameters, in host memory. Valid while their source lives, if that keeps them.
 struct SharedSsm {
-  std::vector<float> a_real, a_imag, c, log_step, d;  // see SharedSsmParameters
+  HostFloats a_real, a_imag, c, log_step, d;  // see SharedSsmParameters
 
   // A view for the backend; valid while this lives.
   SharedSsmParameters View(const BigsConfig& config) const;

@@ -34,7 +34,7 @@ absl::StatusOr<StateSpaceParameters> ReadStateSpace(WeightsSource& source, const
   struct Field {
     const char* name;
     std::vector<int64_t> shape;
-    std::vector<float>* values;
+    HostFloats* values;
   };
   const Field fields[] = {
       {"ssm_k_kernel.kernel.B", {d, n}, &p.shift_b},

@@ -13,10 +13,11 @@
 
 namespace hippodrome {
 
-// The stored parameters of the shift and the diagonal SSM of one layer, in host memory.
+// The stored parameters of the shift and the diagonal SSM of one layer, in host memory. Valid while
+// their source lives, if that keeps them.
 struct StateSpaceParameters {
-  std::vector<float> shift_b, shift_c, shift_d;            // [d, N], [1, d, N], [d]
-  std::vector<float> d, log_dt, inv_a_real, a_imag, b, c;  // see H3Parameters
+  HostFloats shift_b, shift_c, shift_d;            // [d, N], [1, d, N], [d]
+  HostFloats d, log_dt, inv_a_real, a_imag, b, c;  // see H3Parameters
 
   // A view for the backend; valid while this lives.
   H3Parameters View(const H3Config& config) const;

@@ -102,8 +102,49 @@ TEST(ParseH3Config, TakesTheDiscretizationFromEitherPlace) {
   EXPECT_EQ(top->discretization, Discretization::kZoh);
 }
 
+constexpr char kGss[] = R"({"d_model": 64, "n_layer": 2, "vocab_size": 250, "mixer": "gss",
+ "attn_layer_idx": [1], "attn_cfg": {"num_heads": 4}, "ssm_cfg": {"l_max": 100, "d_state": 32,
+ "dss_kernel_H": 12, "dim_expansion_factor": 3}})";
+
+TEST(ParseH3Config, ReadsOtherMixers) {
+  const auto gss = ParseH3Config(kGss);
+  ASSERT_TRUE(gss.ok()) << gss.status();
+  EXPECT_EQ(gss->mixer, DecoderMixer::kGss);
+  EXPECT_EQ(gss->longest, 100);
+  EXPECT_EQ(gss->d_state, 32);
+  EXPECT_EQ(gss->n_ssm, 1);
+  EXPECT_EQ(gss->gss_channels, 12);
+  EXPECT_EQ(gss->gss_expansion, 3);
+  EXPECT_TRUE(gss->TakesWholeSequences());
+  const auto s4 = ParseH3Config(
+      Changed(kSmallest, R"({"mixer": "s4", "ssm_cfg": {"mode": "nplr", "l_kernel": 64}})"));
+  ASSERT_TRUE(s4.ok()) << s4.status();
+  EXPECT_EQ(s4->mixer, DecoderMixer::kS4);
+  EXPECT_EQ(s4->c_length, 64);
+  EXPECT_EQ(s4->n_ssm, 64);
+}
+
+TEST(ParseH3Config, FillsInWhatIsLeftOutOfOtherMixers) {
+  const auto s4d = ParseH3Config(Changed(kSmallest, R"({"mixer": "s4d"})"));
+  ASSERT_TRUE(s4d.ok()) << s4d.status();
+  EXPECT_EQ(s4d->d_state, 64);
+  EXPECT_EQ(s4d->n_ssm, 1);
+  EXPECT_EQ(s4d->longest, 2048);
+  const auto gss =
+      ParseH3Config(Changed(kSmallest, R"({"mixer": "gss", "max_position_embeddings": 33})"));
+  ASSERT_TRUE(gss.ok()) << gss.status();
+  EXPECT_EQ(gss->d_state, 512);
+  EXPECT_EQ(gss->longest, 33);
+  EXPECT_EQ(gss->gss_channels, 16);
+  EXPECT_EQ(gss->gss_expansion, 4);
+  const auto attention = ParseH3Config(Changed(
+      kSmallest, R"({"mixer": "s4d", "attn_layer_idx": [0, 1], "attn_cfg": {"num_heads": 4}})"));
+  ASSERT_TRUE(attention.ok()) << attention.status();
+  EXPECT_FALSE(attention->TakesWholeSequences());
+}
+
 TEST(ParseH3Config, ReadsItsOwnText) {
-  for (const char* text : {kHybrid, kSmallest}) {
+  for (const char* text : {kHybrid, kSmallest, kGss}) {
     const auto config = ParseH3Config(text);
     ASSERT_TRUE(config.ok());
     const auto again = ParseH3Config(ToJson(*config));
@@ -115,6 +156,8 @@ TEST(ParseH3Config, ReadsItsOwnText) {
     EXPECT_EQ(again->discretization, config->discretization);
     EXPECT_EQ(again->output_order, config->output_order);
     EXPECT_EQ(again->eos_token_id, config->eos_token_id);
+    EXPECT_EQ(again->mixer, config->mixer);
+    EXPECT_EQ(again->gss_channels, config->gss_channels);
   }
 }
 
@@ -125,6 +168,14 @@ struct BadConfig {
 
 TEST(ParseH3Config, NamesTheFieldAtFault) {
   const BadConfig bad[] = {
+      {R"({"mixer": "s5"})", "mixer is \"s5\", expected \"h3\", \"s4d\", \"s4\" or \"gss\""},
+      {R"({"mixer": "s4"})", "ssm_cfg.head_dim is 8, expected an integer in [1, 1]"},
+      {R"({"mixer": "gss", "ssm_cfg": {"head_dim": 1}})",
+       "ssm_cfg.n_ssm is 4, expected an integer in [1, 1]"},
+      {R"({"mixer": "s4d", "ssm_cfg": {"head_dim": 1, "l_max": 0}})",
+       "ssm_cfg.l_max is 0, expected an integer in [1,"},
+      {R"({"mixer": "gss", "ssm_cfg": {"head_dim": 1, "n_ssm": 1, "dim_expansion_factor": 65536}})",
+       "ssm_cfg.dim_expansion_factor is 65536, expected an integer in [1, 16384]"},
       {R"({"model_type": "BiGS"})", "model_type is \"BiGS\", expected \"h3\""},
       {R"({"d_model": null})", "d_model is missing, expected an integer in [1, 65536]"},
       {R"({"d_model": "64"})", "d_model is \"64\", expected an integer in [1, 65536]"},

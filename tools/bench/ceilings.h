@@ -17,7 +17,8 @@ double MeasureReadBandwidth(ThreadPool& pool, size_t bytes = size_t{256} << 20);
 // Floating-point operations per second of f32 multiply-adds (two operations each) in registers.
 double MeasureF32Rate(ThreadPool& pool);
 
-// The same of bf16 dot products; 0 where the processor has none.
+// The same of bf16 products, in matrix registers (AMX) or as dot products; 0 where the processor
+// has neither.
 double MeasureBF16Rate(ThreadPool& pool);
 
 }  // namespace hippodrome

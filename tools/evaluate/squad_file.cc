@@ -54,6 +54,14 @@ absl::StatusOr<bool> IsImpossible(const Place& question) {
   return value->get<bool>();
 }
 
+absl::StatusOr<int64_t> AnswerStart(const Place& answer) {
+  const json* value = Member(answer, "answer_start");
+  if (value == nullptr) return -1;
+  constexpr uint64_t kMost = 1 << 30;
+  if (value->is_number_unsigned() && value->get<uint64_t>() <= kMost) return value->get<int64_t>();
+  return Expected(MemberPath(answer, "answer_start"), "an integer from 0 to 2^30");
+}
+
 absl::StatusOr<SquadQuestion> ReadQuestion(const Place& place, bool& some_impossible) {
   SquadQuestion question;
   HIPPODROME_ASSIGN_OR_RETURN(question.question, Text(place, "question"));
@@ -61,12 +69,17 @@ absl::StatusOr<SquadQuestion> ReadQuestion(const Place& place, bool& some_imposs
   HIPPODROME_ASSIGN_OR_RETURN(const auto answers, Elements(place, "answers"));
   for (const Place& answer : answers) {
     HIPPODROME_ASSIGN_OR_RETURN(std::string text, Text(answer, "text"));
+    HIPPODROME_ASSIGN_OR_RETURN(const int64_t start, AnswerStart(answer));
     question.answers.push_back(std::move(text));
+    question.answer_starts.push_back(start);
   }
   if (!impossible && question.answers.empty()) {
     return Expected(MemberPath(place, "answers"), "an answer, or is_impossible");
   }
-  if (impossible) question.answers.clear();
+  if (impossible) {
+    question.answers.clear();
+    question.answer_starts.clear();
+  }
   some_impossible = some_impossible || impossible;
   return question;
 }

@@ -9,7 +9,8 @@ namespace {
 
 std::vector<float> Values(const std::string& name, const std::vector<int64_t>& shape) {
   RandomWeights source;
-  return *ReadFloats(source, name, shape);
+  const auto values = ReadFloats(source, name, shape);
+  return {values->begin(), values->end()};
 }
 
 TEST(RandomWeightsTest, TheSameNameGivesTheSameValues) {
