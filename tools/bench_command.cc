@@ -11,6 +11,7 @@
 #include "tools/bench/bench_report.h"
 #include "tools/bench/bench_serve.h"
 #include "tools/bench/bench_table7.h"
+#include "tools/bench/bench_train.h"
 #include "tools/bench/device_ceilings.h"
 #include "tools/bench/machine.h"
 #include "tools/command_line.h"
@@ -33,6 +34,9 @@ const CommandSpec kSpec = {
         "       hippodrome bench encode (--preset NAME | --config FILE) [--weights bf16|f32]\n"
         "         [--length 512,4096] [--batch 1,8] [--repeats 3] [--device auto|cpu|cuda]\n"
         "         [--threads N] [--json FILE]\n"
+        "       hippodrome bench train (--preset NAME | --config FILE) [--weights bf16|f32]\n"
+        "         [--length 256] [--batch 16] [--micro-batch 16] [--repeats 3]\n"
+        "         [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
         "       hippodrome bench kernels [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
         "       hippodrome bench serve --grpc ADDR [--model NAME] [--streams 32] [--prompt 512]\n"
         "         [--tokens 256] [--json FILE]\n"
@@ -42,7 +46,7 @@ const CommandSpec kSpec = {
         "limit\n"
         "counts matrix products and weights, not the convolutions.",
     .values = {"preset", "config", "weights", "prompt", "length", "batch", "repeats", "device",
-               "threads", "json", "grpc", "model", "streams", "tokens"},
+               "threads", "json", "grpc", "model", "streams", "tokens", "micro-batch"},
     .switches = {"table7"},
     .positional = 1};
 
@@ -141,6 +145,22 @@ absl::Status Encode(const CommandLine& line) {
   return Report(line, machine.name, figures);
 }
 
+absl::Status Train(const CommandLine& line) {
+  TrainBenchmark benchmark;
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  if (weights.has_value()) benchmark.weights = {*weights};
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.length, line.Integer("length", 256, 1, kMostPrompt));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.batch, line.Integer("batch", 16, 1, kMostBatch));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.micro_batch,
+                              line.Integer("micro-batch", benchmark.batch, 1, benchmark.batch));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 3, 1, 1000));
+  benchmark.repeats = static_cast<int>(repeats);
+  HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const Figures figures, BenchTrain(machine, benchmark));
+  return Report(line, machine.name, figures);
+}
+
 absl::Status Kernels(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const Machine machine, OpenMachine(line));
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
@@ -170,9 +190,11 @@ absl::Status Bench(const CommandLine& line) {
   const std::string& what = line.positional()[0];
   if (what == "generate") return Generate(line);
   if (what == "encode") return Encode(line);
+  if (what == "train") return Train(line);
   if (what == "kernels") return Kernels(line);
   if (what == "serve") return Serve(line);
-  return Usage("unknown benchmark '" + what + "', expected generate, encode, kernels or serve");
+  return Usage("unknown benchmark '" + what +
+               "', expected generate, encode, train, kernels or serve");
 }
 
 }  // namespace

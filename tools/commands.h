@@ -10,11 +10,14 @@ int CompareCommand(int argc, char** argv);
 int EvalCommand(int argc, char** argv);
 int ForwardCommand(int argc, char** argv);
 int GenerateCommand(int argc, char** argv);
+int GradientsCommand(int argc, char** argv);
 int InspectCommand(int argc, char** argv);
 int KernelsCommand(int argc, char** argv);
 // Runs until SIGTERM or SIGINT, then gives running streams their grace period, which a second
 // signal ends. 0 after a signal.
 int ServeCommand(int argc, char** argv);
+int TokenizerCommand(int argc, char** argv);
+int TrainCommand(int argc, char** argv);
 
 }  // namespace hippodrome
 

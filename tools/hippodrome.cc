@@ -14,7 +14,10 @@ constexpr hippodrome::Subcommand kSubcommands[] = {
     {"compare", "check a device against the CPU, operation by operation",
      hippodrome::CompareCommand},
     {"kernels", "write or draw the convolution kernels of a model", hippodrome::KernelsCommand},
+    {"train", "train a model as a run file says", hippodrome::TrainCommand},
+    {"gradients", "write the gradients of a loss, to check training", hippodrome::GradientsCommand},
     {"eval", "measure a model on data", hippodrome::EvalCommand},
+    {"tokenizer", "train a tokenizer, or encode texts for training", hippodrome::TokenizerCommand},
     {"bench", "measure speed as fractions of this machine's limits", hippodrome::BenchCommand},
 };
 

@@ -1,5 +1,5 @@
 // Progress of long work on stderr: a bar on a terminal, a line every tenth elsewhere, none
-// for what is done within a second.
+// for what is done within a second. Work that has something to tell gets a line every half minute.
 #ifndef HIPPODROME_TOOLS_PROGRESS_H_
 #define HIPPODROME_TOOLS_PROGRESS_H_
 
@@ -15,10 +15,13 @@ class Progress {
   explicit Progress(std::string what);
   ~Progress();  // ends the bar's line
 
-  void Update(int64_t done, int64_t total);
+  // `note`: what to say behind the percentage, in one line.
+  void Update(int64_t done, int64_t total, const std::string& note = "");
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  void PrintLine(int percent, const std::string& note);
 
   std::string what_;
   bool terminal_;

@@ -28,5 +28,14 @@ TEST(ProgressTest, PrintsALineWhenATenthMoreIsDoneAndASecondHasPassed) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "work: 37 %\n");
 }
 
+TEST(ProgressTest, SaysTheNoteBehindThePercentage) {
+  testing::internal::CaptureStderr();
+  Progress progress("work");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1050));
+  progress.Update(5, 100, "slow");  // no tenth yet, nor half a minute
+  progress.Update(37, 100, "fast");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "work: 37 %, fast\n");
+}
+
 }  // namespace
 }  // namespace hippodrome

@@ -16,6 +16,10 @@ void TimingBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epi
        [&] { ForwardingBackend::Linear(x, w, epilogue, y); });
 }
 
+void TimingBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
+  Time("activate", [&] { ForwardingBackend::Activate(x, epilogue, y); });
+}
+
 void TimingBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
                                int64_t start, Tensor o) {
   Time("h3_sequence", [&] { ForwardingBackend::H3Sequence(weights, qkv, state, slots, start, o); });

@@ -92,6 +92,10 @@ absl::StatusOr<H3Config> DecideConfig(const ShapeMap& shapes, const ConfigHints&
         "--preset NAME, or --config FILE with attn_cfg.num_heads");
   }
   HIPPODROME_ASSIGN_OR_RETURN(const H3Config config, ParseH3Config(given.dump()));
+  if (config.mixer != DecoderMixer::kH3) {
+    return InvalidArgument(std::string("mixer is \"") + Name(config.mixer) +
+                           "\", expected \"h3\": no checkpoints of others were published");
+  }
   HIPPODROME_RETURN_IF_ERROR(Compare(config, inferred));
   if (hints.attention_heads > 0 && hints.attention_heads != config.attention_heads) {
     return InvalidArgument("--attn-heads is " + std::to_string(hints.attention_heads) +

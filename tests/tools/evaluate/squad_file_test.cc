@@ -32,6 +32,7 @@ TEST(SquadFileTest, ReadsVersion1) {
   ASSERT_EQ(file->paragraphs.size(), 2U);
   EXPECT_EQ(file->paragraphs[1].context, "c1");
   EXPECT_THAT(file->paragraphs[1].questions[0].answers, ElementsAre("a", "b"));
+  EXPECT_THAT(file->paragraphs[1].questions[0].answer_starts, ElementsAre(0, -1));
   EXPECT_EQ(file->paragraphs[1].questions[1].answers[0], "\u00e9");
 }
 
@@ -50,6 +51,8 @@ TEST(SquadFileTest, NamesThePlaceOfAnError) {
               HasSubstr("data[0].paragraphs[0].context: expected a string"));
   EXPECT_THAT(Error(WithQuestion(R"(, "answers": [{"text": 1}])")),
               HasSubstr("data[0].paragraphs[0].qas[0].answers[0].text: expected a string"));
+  EXPECT_THAT(Error(WithQuestion(R"(, "answers": [{"text": "a", "answer_start": -1}])")),
+              HasSubstr("answers[0].answer_start: expected an integer from 0 to 2^30"));
   EXPECT_THAT(Error(WithQuestion(R"(, "answers": [])")),
               HasSubstr("qas[0].answers: expected an answer, or is_impossible"));
   EXPECT_THAT(Error(WithQuestion(R"(, "is_impossible": 1, "answers": [])")),

@@ -1,0 +1,31 @@
+// Speed of training steps of a language model with random weights and tokens.
+#ifndef HIPPODROME_TOOLS_BENCH_BENCH_TRAIN_H_
+#define HIPPODROME_TOOLS_BENCH_BENCH_TRAIN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/config.h"
+#include "kernels/dtype.h"
+#include "tools/bench/device_ceilings.h"
+#include "tools/bench/figures.h"
+
+namespace hippodrome {
+
+struct TrainBenchmark {
+  H3Config config;
+  std::vector<DType> weights = {DType::kBF16, DType::kF32};  // precisions of products
+  int64_t length = 256;                                      // tokens of each sequence
+  int64_t batch = 16;                                        // sequences of a step
+  int64_t micro_batch = 16;                                  // sequences at a time
+  int repeats = 3;  // steps of each precision, interleaved; the best counts
+};
+
+// "train": forward, backward and AdamW of a batch, in tokens per second. Errors: of making the
+// model; kUnavailable for a backend that does not train.
+absl::StatusOr<Figures> BenchTrain(Machine& machine, const TrainBenchmark& benchmark);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_BENCH_BENCH_TRAIN_H_

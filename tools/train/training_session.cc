@@ -1,0 +1,252 @@
+#include "tools/train/training_session.h"
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "engine/open_backend.h"
+#include "engine/status.h"
+#include "tools/text_file.h"
+#include "tools/train/loss_curve.h"
+#include "tools/train/micro_batch.h"
+#include "tools/train/run_limit.h"
+#include "tools/train/saved_model.h"
+#include "tools/train/stop_signal.h"
+
+namespace hippodrome {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool Due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
+
+std::string ConfigJson(const ModelConfig& config) {
+  return std::visit([](const auto& c) { return ToJson(c); }, config);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainingSession>> TrainingSession::Open(const TrainingRun& run,
+                                                                       bool resume) {
+  std::unique_ptr<TrainingSession> session(new TrainingSession(run));
+  HIPPODROME_RETURN_IF_ERROR(session->Prepare());
+  std::error_code error;
+  std::filesystem::create_directories(run.output, error);
+  if (error) return absl::InternalError(run.output + ": " + error.message());
+  const bool begun = std::filesystem::exists(run.output + "/checkpoints", error);
+  if (begun && !resume) {
+    return FailedPrecondition(run.output +
+                              ": has checkpoints; use --resume to go on, or remove them");
+  }
+  if (begun) HIPPODROME_RETURN_IF_ERROR(session->Resume());
+  const int64_t step = session->position_.step;
+  HIPPODROME_ASSIGN_OR_RETURN(
+      session->log_, MetricsLog::Open(run.output + "/metrics.jsonl", step == 0 ? -1 : step));
+  session->progress_ = std::make_unique<TrainingProgress>(step, session->steps_);
+  session->logged_tokens_ = session->position_.tokens;
+  session->logged_seconds_ = session->position_.seconds;
+  return session;
+}
+
+absl::Status TrainingSession::Prepare() {
+  HIPPODROME_ASSIGN_OR_RETURN(config_, StartingConfig(run_));
+  HIPPODROME_ASSIGN_OR_RETURN(data_, ReadRunData(run_, config_));
+  steps_ = run_.steps > 0 ? run_.steps : run_.epochs * data_.train->batches();
+  HIPPODROME_ASSIGN_OR_RETURN(backend_, OpenTrainingBackend(run_.device, run_.threads));
+  parameters_ = std::make_unique<Parameters>(*backend_);
+  HIPPODROME_RETURN_IF_ERROR(AddStartingParameters(run_, config_, *parameters_));
+  const auto* encoder = std::get_if<BigsConfig>(&config_);
+  const int32_t padding = encoder == nullptr ? -1 : static_cast<int32_t>(encoder->pad_token_id);
+  tape_ =
+      std::make_unique<Tape>(*backend_, *parameters_,
+                             TapeOptions{.longest = run_.length,
+                                         .padding_id = padding,
+                                         .dropout = {run_.dropout.embedding, run_.dropout.head}});
+  const TraineeSize size = {
+      .sequences = run_.micro_batch, .length = run_.length, .recompute = run_.recompute};
+  HIPPODROME_ASSIGN_OR_RETURN(trainee_,
+                              MakeTrainee(config_, run_.weights, size, *tape_, *parameters_));
+  optimizer_ =
+      std::make_unique<Optimizer>(*backend_, *parameters_, FamilyOf(config_), run_.optimizer);
+  position_.fingerprint = run_.fingerprint;
+  limit_ = RunLimit(run_, config_, optimizer_->size());
+  return absl::OkStatus();
+}
+
+absl::Status TrainingSession::Resume() {
+  auto loaded = LoadLatestState(run_.output, StateArrays());
+  if (absl::IsNotFound(loaded.status())) return absl::OkStatus();  // stopped before the first
+  HIPPODROME_RETURN_IF_ERROR(loaded.status());
+  for (const std::string& warning : loaded->warnings) {
+    std::fprintf(stderr, "train: %s\n", warning.c_str());
+  }
+  if (loaded->position.fingerprint != run_.fingerprint) {
+    return FailedPrecondition(run_.output + ": its checkpoints are of another run file");
+  }
+  position_ = loaded->position;
+  for (OptimizedParameter& p : optimizer_->all()) {
+    const std::string& name = p.parameter->name;
+    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, loaded->Read(name));
+    parameters_->Store(*p.parameter, values);
+    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> m, loaded->Read("m/" + name));
+    backend_->Upload(m, p.m);
+    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> v, loaded->Read("v/" + name));
+    backend_->Upload(v, p.v);
+    if (run_.optimizer.ema == 0) continue;
+    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> average, loaded->Read("average/" + name));
+    backend_->Upload(average, p.average);
+  }
+  tape_->Update();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> TrainingSession::Train() {
+  const StopSignal stop;
+  while (position_.step < steps_) {
+    HIPPODROME_RETURN_IF_ERROR(TrainStep());
+    const int64_t step = position_.step;
+    const bool last = step == steps_;
+    if (Due(step, run_.log_every) || last) HIPPODROME_RETURN_IF_ERROR(LogStep());
+    if (data_.valid != nullptr && (Due(step, run_.evaluate_every) || last)) {
+      HIPPODROME_RETURN_IF_ERROR(Evaluate());
+    }
+    const bool stops = stop.Received() && !last;
+    if (Due(step, run_.checkpoint_every) || last || stops) {
+      HIPPODROME_RETURN_IF_ERROR(SaveState());
+    }
+    if (stops) return false;
+  }
+  HIPPODROME_RETURN_IF_ERROR(SaveResult());
+  return true;
+}
+
+absl::Status TrainingSession::TrainStep() {
+  const Clock::time_point start = Clock::now();
+  const TrainingBatch batch = data_.train->Batch(position_.batch);
+  const int64_t terms = trainee_->Terms(batch);
+  tape_->ZeroGradients();
+  BatchLoss loss;
+  for (int64_t first = 0; first < batch.sequences; first += run_.micro_batch) {
+    const int64_t count = std::min(run_.micro_batch, batch.sequences - first);
+    const uint64_t seed =
+        (run_.seed << 40) + static_cast<uint64_t>(position_.batch * run_.batch + first);
+    loss += trainee_->Learn(SliceBatch(batch, first, count),
+                            1 / static_cast<double>(std::max<int64_t>(terms, 1)), seed);
+  }
+  tape_->CollectGradients();
+  gradient_norm_ = optimizer_->GradientNorm();
+  if (!std::isfinite(loss.sum) || !std::isfinite(gradient_norm_)) {
+    return absl::AbortedError("step " + std::to_string(position_.step + 1) + ": loss " +
+                              std::to_string(loss.mean()) + ", gradient norm " +
+                              std::to_string(gradient_norm_) +
+                              ", expected finite numbers; try a lower rate or clipping");
+  }
+  rate_ = RateAt(run_.schedule, run_.optimizer.rate, steps_, position_.step);
+  optimizer_->Step(position_.step + 1, rate_ / run_.optimizer.rate, gradient_norm_);
+  tape_->Update();
+  loss_ += loss;
+  ++position_.step;
+  ++position_.batch;
+  position_.tokens += batch.sequences * batch.length;
+  position_.seconds += Since(start);
+  return absl::OkStatus();
+}
+
+absl::Status TrainingSession::LogStep() {
+  const double seconds = position_.seconds - logged_seconds_;
+  const double pace = static_cast<double>(position_.tokens - logged_tokens_) / seconds;
+  MetricsLine line = {.step = position_.step,
+                      .tokens = position_.tokens,
+                      .seconds = position_.seconds,
+                      .values = {{"loss", loss_.mean()},
+                                 {"rate", rate_},
+                                 {"gradient_norm", gradient_norm_},
+                                 {"tokens_per_second", pace}}};
+  if (limit_ > 0) line.values["fraction_of_limit"] = pace / limit_;
+  progress_->Update(position_.step, {.loss = loss_.mean(),
+                                     .tokens_per_second = pace,
+                                     .fraction_of_limit = limit_ > 0 ? pace / limit_ : 0});
+  loss_ = {};
+  logged_tokens_ = position_.tokens;
+  logged_seconds_ = position_.seconds;
+  return log_->Append(line);
+}
+
+absl::Status TrainingSession::Evaluate() {
+  // Logits of whole language models are large, and their loss says more.
+  const bool judge = run_.objective != Objective::kCausalLm;
+  BatchLoss loss;
+  for (int64_t i = 0; i < data_.valid->batches(); ++i) {
+    loss += trainee_->Evaluate(data_.valid->Batch(i), judge);
+  }
+  MetricsLine line = {.step = position_.step,
+                      .tokens = position_.tokens,
+                      .seconds = position_.seconds,
+                      .values = {{"valid_loss", loss.mean()}}};
+  if (loss.judged > 0) line.values["accuracy"] = loss.accuracy();
+  return log_->Append(line);
+}
+
+std::vector<StateArray> TrainingSession::StateArrays() {
+  std::vector<StateArray> arrays;
+  for (const OptimizedParameter& p : optimizer_->all()) {
+    const Parameter& parameter = *p.parameter;
+    arrays.push_back({parameter.name, parameter.shape});
+    arrays.push_back({"m/" + parameter.name, parameter.shape});
+    arrays.push_back({"v/" + parameter.name, parameter.shape});
+    if (run_.optimizer.ema > 0) arrays.push_back({"average/" + parameter.name, parameter.shape});
+  }
+  return arrays;
+}
+
+absl::StatusOr<std::span<const float>> TrainingSession::ReadArray(size_t index) {
+  const size_t kinds = run_.optimizer.ema > 0 ? 4 : 3;
+  const OptimizedParameter& p = optimizer_->all()[index / kinds];
+  const Tensor arrays[] = {p.parameter->value, p.m, p.v, p.average};
+  const Tensor array = arrays[index % kinds];
+  values_.resize(static_cast<size_t>(array.rows * array.cols));
+  backend_->Download(array, values_);
+  return std::span<const float>(values_);
+}
+
+absl::Status TrainingSession::SaveState() {
+  return SaveTrainingState(run_.output, position_, StateArrays(),
+                           [this](size_t index) { return ReadArray(index); });
+}
+
+absl::Status TrainingSession::SaveResult() {
+  ModelToSave model = {.config_json = ConfigJson(config_),
+                       .run_json = ToJson(run_),
+                       .tokenizer = run_.tokenizer.empty() ? run_.model.from : run_.tokenizer,
+                       .tensors = {}};
+  for (const Parameter& parameter : parameters_->all()) {
+    model.tensors.push_back(
+        {.name = parameter.name, .dtype = DType::kF32, .shape = parameter.shape});
+  }
+  // Where there is a moving average, that is the result.
+  std::map<const Parameter*, Tensor> averages;
+  if (run_.optimizer.ema > 0) {
+    for (const OptimizedParameter& p : optimizer_->all()) averages[p.parameter] = p.average;
+  }
+  const auto read = [&](size_t index) -> absl::StatusOr<std::span<const float>> {
+    const Parameter& parameter = parameters_->all()[index];
+    const auto average = averages.find(&parameter);
+    values_.resize(parameter.host.size());
+    backend_->Download(average == averages.end() ? Tensor(parameter.value) : average->second,
+                       values_);
+    return std::span<const float>(values_);
+  };
+  HIPPODROME_RETURN_IF_ERROR(SaveModel(run_.output + "/model", model, read));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto lines, ReadMetrics(run_.output + "/metrics.jsonl"));
+  return WriteTextFile(run_.output + "/loss.svg", DrawLossCurve(lines));
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,74 @@
+// A training run from its first step, or the last checkpoint, to its end.
+#ifndef HIPPODROME_TOOLS_TRAIN_TRAINING_SESSION_H_
+#define HIPPODROME_TOOLS_TRAIN_TRAINING_SESSION_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/tape/tape.h"
+#include "tools/train/metrics_log.h"
+#include "tools/train/optimizer.h"
+#include "tools/train/run_data.h"
+#include "tools/train/run_file.h"
+#include "tools/train/training_progress.h"
+#include "tools/train/training_state.h"
+
+namespace hippodrome {
+
+// Everything of a run. Not thread-safe.
+class TrainingSession {
+ public:
+  // Reads data and model; with `resume` goes on from the newest checkpoint, if there is one, with
+  // the same bits as if it had not stopped. Errors: of reading; kFailedPrecondition for an output
+  // that has checkpoints without `resume`, or of another run file with it.
+  static absl::StatusOr<std::unique_ptr<TrainingSession>> Open(const TrainingRun& run, bool resume);
+
+  // Trains until the end or a signal to stop, after which it has written a checkpoint; at the end
+  // it saves the model and the loss curve. Returns whether the end was reached. Errors: of writing;
+  // kAborted when the loss is not a finite number.
+  absl::StatusOr<bool> Train();
+
+  int64_t steps_done() const { return position_.step; }
+
+ private:
+  explicit TrainingSession(const TrainingRun& run) : run_(run) {}
+
+  absl::Status Prepare();
+  absl::Status Resume();
+  absl::Status TrainStep();
+  absl::Status Evaluate();
+  absl::Status LogStep();
+  absl::Status SaveState();
+  absl::Status SaveResult();
+  std::vector<StateArray> StateArrays();
+  absl::StatusOr<std::span<const float>> ReadArray(size_t index);
+
+  const TrainingRun run_;
+  int64_t steps_ = 0;  // of the whole run
+  ModelConfig config_;
+  std::unique_ptr<TrainingBackend> backend_;
+  std::unique_ptr<Parameters> parameters_;
+  std::unique_ptr<Tape> tape_;
+  std::unique_ptr<Trainee> trainee_;
+  std::unique_ptr<Optimizer> optimizer_;
+  RunData data_;
+  TrainingPosition position_;
+  std::unique_ptr<MetricsLog> log_;
+  std::unique_ptr<TrainingProgress> progress_;
+  std::vector<float> values_;  // of ReadArray()
+
+  // Since the last line of the log.
+  BatchLoss loss_;
+  double gradient_norm_ = 0;
+  double rate_ = 0;
+  int64_t logged_tokens_ = 0;
+  double logged_seconds_ = 0;
+  double limit_ = 0;  // tokens per second, 0: unknown
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_TRAIN_TRAINING_SESSION_H_
