@@ -25,6 +25,7 @@ hippodrome_test(tools/evaluate/squad_metrics_test.cc hippodrome_evaluate)
 hippodrome_test(tools/evaluate/syntax_pairs_test.cc hippodrome_evaluate)
 hippodrome_test(tools/evaluate/tsv_test.cc hippodrome_evaluate)
 hippodrome_test(tools/train/decoder_trainee_test.cc hippodrome_train hippodrome_testing)
+hippodrome_test(tools/train/encoder_trainee_test.cc hippodrome_learn hippodrome_testing)
 hippodrome_test(tools/train/optimizer_test.cc hippodrome_train hippodrome_testing
   nlohmann_json::nlohmann_json)
 hippodrome_test(tools/train/checksum_test.cc hippodrome_train_shell)

@@ -70,6 +70,8 @@ void Tape::Update() {
 // ---- Memory ------------------------------------------------------------------------------------
 
 OwnedTensor Tape::Known(OwnedTensor matrix) {
+  // What is recorded may need a matrix that the model has let go of.
+  if (mode_ == Mode::kOff) memory_.DropUnused();
   memory_.Register(matrix);
   return matrix;
 }

@@ -19,11 +19,14 @@ bool Overlap(const Rectangle& a, const Rectangle& b) {
 }  // namespace
 
 void TapeMemory::Register(const OwnedTensor& matrix) {
-  std::erase_if(matrices_, [](const auto& entry) { return entry.second.memory.expired(); });
   Matrix& owner = matrices_[Address(matrix.view)];
   owner = {};
   owner.view = matrix.view;
   owner.memory = matrix.memory;
+}
+
+void TapeMemory::DropUnused() {
+  std::erase_if(matrices_, [](const auto& entry) { return entry.second.memory.use_count() == 1; });
 }
 
 TapeMemory::Matrix& TapeMemory::Owner(Tensor x) {

@@ -26,8 +26,10 @@ class TapeMemory {
  public:
   explicit TapeMemory(TrainingBackend& backend) : backend_(backend) {}
 
-  // From now on `matrix` and its slices are known.
+  // From now on `matrix` and its slices are known, and kept even if nobody else does.
   void Register(const OwnedTensor& matrix);
+  // Lets go of matrices that nobody else keeps.
+  void DropUnused();
 
   // ---- Values ----------------------------------------------------------------------------------
 
@@ -56,7 +58,7 @@ class TapeMemory {
  private:
   struct Matrix {
     Tensor view;
-    std::weak_ptr<void> memory;
+    std::shared_ptr<void> memory;
     OwnedTensor gradient;
     Rectangles set;
     bool parameter = false;

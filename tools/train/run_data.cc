@@ -53,8 +53,7 @@ Made MakeSynthetic(const Part& part) {
   const SyntheticTask task = {
       .kind = induction ? SyntheticKind::kInductionHead : SyntheticKind::kAssociativeRecall,
       .vocabulary = part.run.data.vocabulary,
-      .length = part.run.data.sequence,
-      .seed = part.run.seed};
+      .length = part.run.data.sequence};  // with the published seed, whatever that of the run
   if (std::get<H3Config>(part.config).padded_vocab_size < task.vocabulary) {
     return InvalidArgument("data.vocabulary: " + std::to_string(task.vocabulary) +
                            ", expected at most the model's");

@@ -81,6 +81,18 @@ TEST_F(TapeMemoryTest, ParametersKeepTheirGradients) {
   EXPECT_EQ(Values(memory_.OfParameter(x)), (std::vector<float>{3, 3}));
 }
 
+TEST_F(TapeMemoryTest, MatricesStayUntilTheyAreDropped) {
+  Tensor view;
+  {
+    const OwnedTensor x = New(2, 3);
+    view = x;
+  }
+  EXPECT_FALSE(memory_.Into(view).add);
+  EXPECT_TRUE(memory_.Into(view).add);
+  memory_.DropUnused();
+  EXPECT_THROW(memory_.Into(view), std::logic_error);
+}
+
 TEST_F(TapeMemoryTest, RefusesMatricesThatItDoesNotKnow) {
   const OwnedTensor known = New(1, 1);
   const OwnedTensor stranger = backend_->NewTensor(4, 4);
