@@ -25,6 +25,8 @@ hippodrome_test(tools/evaluate/squad_metrics_test.cc hippodrome_evaluate)
 hippodrome_test(tools/evaluate/syntax_pairs_test.cc hippodrome_evaluate)
 hippodrome_test(tools/evaluate/tsv_test.cc hippodrome_evaluate)
 hippodrome_test(tools/train/decoder_trainee_test.cc hippodrome_train hippodrome_testing)
+add_test(NAME tools_train_fetch_data_test
+  COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/train/fetch_data_test.py)
 hippodrome_test(tools/train/encoder_trainee_test.cc hippodrome_learn hippodrome_testing)
 hippodrome_test(tools/train/optimizer_test.cc hippodrome_train hippodrome_testing
   nlohmann_json::nlohmann_json)

@@ -7,6 +7,7 @@
 
 #include "engine/checkpoint/safetensors.h"
 #include "engine/initialization/initial_weights.h"
+#include "engine/initialization/position_table.h"
 #include "engine/json_object.h"
 #include "engine/read_file.h"
 #include "engine/status.h"
@@ -120,13 +121,6 @@ absl::StatusOr<std::vector<InitialParameter>> Initial(const TrainingRun& run,
   return InitialWeights(std::get<BigsConfig>(config), options);
 }
 
-// The rows of a table that was learned at fewer positions, again and again, as Longformer began.
-std::vector<float> Continued(const std::vector<float>& table, size_t size) {
-  std::vector<float> grown(size);
-  for (size_t i = 0; i < size; ++i) grown[i] = table[i % table.size()];
-  return grown;
-}
-
 bool IsPositionTable(const std::string& name) {
   return name.ends_with("position_embeddings.weight");
 }
@@ -144,8 +138,10 @@ absl::Status Take(const SafetensorsFile& file, bool grows, InitialParameter& par
     if (classifier) return absl::OkStatus();
     HIPPODROME_RETURN_IF_ERROR(file.Get(parameter.name, parameter.shape).status());
   }
-  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, ToFloats(*tensor));
-  parameter.values = Continued(values, parameter.values.size());
+  HIPPODROME_ASSIGN_OR_RETURN(parameter.values, ToFloats(*tensor));
+  if (table) {
+    parameter.values = TilePositions(parameter.values, parameter.shape[1], parameter.shape[0]);
+  }
   return absl::OkStatus();
 }
 
