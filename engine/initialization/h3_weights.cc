@@ -38,7 +38,8 @@ void AddBlock(const H3Config& config, const InitializationOptions& options, int6
 
 absl::StatusOr<std::vector<InitialParameter>> InitialWeights(const H3Config& config,
                                                              const InitializationOptions& options) {
-  if (options.measure == Measure::kDiag && config.n_ssm % 2 != 0) {
+  if (config.mixer == DecoderMixer::kH3 && options.measure == Measure::kDiag &&
+      config.n_ssm % 2 != 0) {
     return InvalidArgument("ssm_cfg.n_ssm is " + std::to_string(config.n_ssm) +
                            ", expected an even number with measure \"diag\", whose halves differ");
   }

@@ -36,9 +36,9 @@ enum class EncoderScaling : uint8_t {
 
 struct InitializationOptions {
   uint64_t seed = 0;
-  double initializer_range = 0.02;  // deviation of matrices
-  Measure measure = Measure::kDiagLin;
-  EncoderScaling scaling = EncoderScaling::kHippo;
+  double initializer_range = 0.02;                  // deviation of matrices
+  Measure measure = Measure::kDiagLin;              // of H3 mixers
+  EncoderScaling scaling = EncoderScaling::kHippo;  // of encoders
 };
 
 // All that HybridH3::Load() and Bigs::Load() read, in the order of the model; a tensor's values
@@ -47,7 +47,7 @@ struct InitializationOptions {
 // A decoder: matrices and tables normal(0, initializer_range), of which out_proj, fc2 and the gated
 // projection of S4, which write to the residual stream, 1 / sqrt(2 n_layer) times that; biases 0;
 // skips D normal(0, 1); log dt uniform between those of 0.001 and 0.1. The mixers: see
-// decoder_mixer_weights.h. Errors: kInvalidArgument for kDiag with an odd n_ssm.
+// decoder_mixer_weights.h. Errors: kInvalidArgument for H3 with kDiag and an odd n_ssm.
 absl::StatusOr<std::vector<InitialParameter>> InitialWeights(const H3Config& config,
                                                              const InitializationOptions& options);
 

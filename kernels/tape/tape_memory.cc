@@ -1,7 +1,6 @@
 #include "kernels/tape/tape_memory.h"
 
 #include <algorithm>
-#include <cassert>
 #include <iterator>
 #include <stdexcept>
 #include <utility>
@@ -39,8 +38,9 @@ Rectangle TapeMemory::Place(const Matrix& owner, Tensor x) {
   const auto size = static_cast<int64_t>(SizeOf(owner.view.dtype));
   const int64_t offset = (Address(x) - Address(owner.view)) / size;
   const Rectangle place = {offset / owner.view.stride, offset % owner.view.stride, x.rows, x.cols};
-  assert(x.stride == owner.view.stride || x.rows == 1);
-  if (place.row + place.rows > owner.view.rows || place.col + place.cols > owner.view.cols) {
+  const bool same_rows = x.stride == owner.view.stride || x.rows == 1;
+  if (!same_rows || place.row + place.rows > owner.view.rows ||
+      place.col + place.cols > owner.view.cols) {
     throw std::logic_error("tape: a matrix that it did not make");
   }
   return place;
