@@ -3,14 +3,14 @@
 #ifndef HIPPODROME_KERNELS_CUDA_CUDA_BACKEND_H_
 #define HIPPODROME_KERNELS_CUDA_CUDA_BACKEND_H_
 
-#include "kernels/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/linear.h"
+#include "kernels/training_backend.h"
 
 namespace hippodrome {
 
 // Activations are bf16 beside bf16 weights, else f32. All work is asynchronous, on one stream.
-class CudaBackend final : public Backend {
+class CudaBackend final : public TrainingBackend {
  public:
   // Throws DeviceError when there is no device that can be used.
   CudaBackend() : matmul_(cuda::MakeMatmulLibrary(device_)) {}
@@ -33,7 +33,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
                                             DType dtype) override;
   std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override;
-  std::unique_ptr<LongConvWeights> PrepareLongConv(const SharedSsmParameters& parameters,
+  std::unique_ptr<LongConvWeights> PrepareLongConv(const LongConvParameters& parameters,
                                                    int64_t longest, DType weights) override;
 
   std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
@@ -48,6 +48,7 @@ class CudaBackend final : public Backend {
                  const AddedRows& positions, Tensor y) override;
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
+  void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override;
   void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
                   Tensor o) override;
   void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,
@@ -64,6 +65,52 @@ class CudaBackend final : public Backend {
   void MeanPool(Tensor x, Tensor mask, Tensor y) override;
   void GatherRows(Tensor x, Tensor rows, Tensor y) override;
   void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
+
+  std::unique_ptr<LinearWeights> NewTrainedLinear(int64_t out, int64_t in, DType dtype) override;
+  void PackTrainedLinear(std::span<const Tensor> parts, LinearWeights& w) override;
+  void LinearBackward(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor dy,
+                      const LinearGradients& gradients) override;
+  void LinearCrossEntropy(Tensor x, const LinearWeights& w, Tensor bias, Tensor labels,
+                          double scale, Tensor losses, const LinearGradients* gradients) override;
+
+  std::unique_ptr<H3Weights> PrepareH3Convolution(const H3Parameters& parameters, int64_t longest,
+                                                  DType weights) override;
+  void H3Convolution(const H3Weights& weights, Tensor qkv, int64_t sequences, Tensor o) override;
+  std::unique_ptr<KernelGradients> NewH3Gradients(const H3Weights& weights) override;
+  void H3ConvolutionBackward(const H3Weights& weights, Tensor qkv, int64_t sequences, Tensor d_o,
+                             Gradient dqkv, KernelGradients& sums) override;
+  void TakeH3Gradients(const H3Weights& weights, const H3Parameters& parameters,
+                       KernelGradients& sums, const H3ParameterGradients& gradients) override;
+
+  std::unique_ptr<KernelGradients> NewLongConvGradients(const LongConvWeights& weights) override;
+  void LongConvBackward(const LongConvWeights& weights, Tensor u, int64_t sequences,
+                        Direction direction, Tensor dy, Gradient du,
+                        KernelGradients& sums) override;
+  void TakeLongConvGradients(const LongConvWeights& weights, const LongConvParameters& parameters,
+                             KernelGradients& sums,
+                             const LongConvParameterGradients& gradients) override;
+
+  void CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, int64_t sequences,
+                       Tensor o) override;
+  void CausalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                               int64_t sequences, Tensor d_o, Gradient dqkv) override;
+  void BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                                      Tensor d_o, Gradient dqkv) override;
+
+  void LayerNormBackward(Tensor x, Tensor gamma, double epsilon, Tensor dy, Gradient dx,
+                         Tensor dgamma, Tensor dbeta) override;
+  void ActivateBackward(Tensor x, const Epilogue& epilogue, Tensor dy, Gradient dx,
+                        Gradient dgate) override;
+  void ScatterRows(Tensor dy, Tensor indices, Tensor dtable) override;
+  void MeanPoolBackward(Tensor mask, Tensor dy, Gradient dx) override;
+  void Drop(double p, uint64_t seed, Tensor x) override;
+
+  void Fill(float value, Tensor x) override;
+  void Copy(Tensor x, Tensor y) override;
+  void Add(Tensor x, Tensor y) override;
+  double SumOfSquares(Tensor x) override;
+  void AdamW(const AdamWStep& step, Tensor gradient, Tensor m, Tensor v, Tensor w) override;
+  void MovingAverage(Tensor x, double decay, Tensor average) override;
 
   // The first time, runs `work`, so that scratch memory is there and algorithms are chosen; the
   // second time, captures it in a CUDA graph; then launches the graph.

@@ -5,7 +5,7 @@
 
 #define HIPPODROME_EXPORT extern "C" __attribute__((visibility("default")))
 
-HIPPODROME_EXPORT hippodrome::Backend* hippodrome_make_cuda_backend(std::string& obstacle) {
+HIPPODROME_EXPORT hippodrome::TrainingBackend* hippodrome_make_cuda_backend(std::string& obstacle) {
   try {
     return new hippodrome::CudaBackend();
   } catch (const std::exception& error) {

@@ -7,8 +7,8 @@ namespace hippodrome {
 
 inline constexpr const char* kCudaModule = "libhippodrome_cuda.so";
 
-// Functions of type T*(std::string& obstacle), T = Backend and DeviceYardsticks: a new one on the
-// first device, or null and the obstacle in one line.
+// Functions of type T*(std::string& obstacle), T = TrainingBackend and DeviceYardsticks: a new one
+// on the first device, or null and the obstacle in one line.
 inline constexpr const char* kMakeCudaBackend = "hippodrome_make_cuda_backend";
 inline constexpr const char* kMakeCudaYardsticks = "hippodrome_make_cuda_yardsticks";
 

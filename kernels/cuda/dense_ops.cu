@@ -1,6 +1,7 @@
 // The operations of CudaBackend on plain matrices; each forwards to the file of its name.
 #include <bit>
 
+#include "kernels/cuda/activate.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/embedding.h"
@@ -81,6 +82,10 @@ void CudaBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon,
 
 void CudaBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
   cuda::Linear(device_, matmul_.get(), {x, Packed(w), epilogue, y});
+}
+
+void CudaBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
+  cuda::Activate(device_, x, epilogue, y);
 }
 
 void CudaBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,

@@ -18,7 +18,23 @@ namespace hippodrome::cuda {
 
 // What a piece of scratch memory is for: uses that are live at the same time have names of their
 // own.
-enum class ScratchUse : uint8_t { kMatmul, kMatmulSums, kAttentionParts, kSampling };
+enum class ScratchUse : uint8_t {
+  kAttentionParts,
+  kAttentionRows,
+  kColumnSums,
+  kH3Rows,
+  kLinearGradient,
+  kLinearInputs,
+  kLinearNarrowed,
+  kLinearTransposed,
+  kLogits,
+  kMatmul,
+  kMatmulSums,
+  kNormStatistics,
+  kSampling,
+  kSeriesSums,
+  kSquares
+};
 
 // All work goes to one stream, in order. Not thread-safe.
 class Device {

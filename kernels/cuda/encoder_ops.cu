@@ -7,7 +7,7 @@
 
 namespace hippodrome {
 
-std::unique_ptr<LongConvWeights> CudaBackend::PrepareLongConv(const SharedSsmParameters& parameters,
+std::unique_ptr<LongConvWeights> CudaBackend::PrepareLongConv(const LongConvParameters& parameters,
                                                               int64_t longest, DType weights) {
   const DType activations = weights == DType::kBF16 ? DType::kBF16 : DType::kF32;
   return std::make_unique<cuda::LongConvConstants>(device_, parameters, longest, activations);

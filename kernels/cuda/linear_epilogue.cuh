@@ -57,6 +57,8 @@ __device__ inline float Activate(Epilogue::Activation activation, float x) {
       return x < 0 ? 0.0f : x;  // NaN stays
     case Epilogue::Activation::kSilu:
       return x / (1.0f + expf(-x));
+    case Epilogue::Activation::kSigmoid:
+      return 1.0f / (1.0f + expf(-x));
     case Epilogue::Activation::kNone:
       break;
   }

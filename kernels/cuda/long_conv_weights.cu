@@ -30,20 +30,29 @@ void AppendPairs(std::span<const double> kernel, int terms, std::vector<uint32_t
 
 }  // namespace
 
-LongConvConstants::LongConvConstants(Device& device, const SharedSsmParameters& parameters,
+LongConvConstants::LongConvConstants(Device& device, const LongConvParameters& parameters,
                                      int64_t longest, DType activations)
-    : channels_(parameters.channels),
-      heads_(parameters.heads),
+    : channels_(ShapeOf(parameters).channels),
+      heads_(ShapeOf(parameters).heads),
       longest_(longest),
       activations_(activations),
-      kernels_(SharedKernel(parameters, longest)) {
+      kernels_(ConvolutionKernel(parameters, longest)) {
   assert(longest >= 1 && channels_ % heads_ == 0);
+  const std::span<const float> d = ShapeOf(parameters).d;
   std::vector<uint32_t> pairs;
   for (int64_t head = 0; head < heads_; ++head) {
-    kernels_[static_cast<size_t>(head * longest)] += parameters.d[static_cast<size_t>(head)];
+    kernels_[static_cast<size_t>(head * longest)] += d[static_cast<size_t>(head)];
     AppendPairs(Kernel(head), KernelTerms(activations), pairs);
   }
   pairs_ = Upload(device, std::as_bytes(std::span(pairs)));
+}
+
+const SeriesKernels& LongConvConstants::Series(Device& device) const {
+  if (series_ == nullptr) {
+    const std::vector<float> kernels(kernels_.begin(), kernels_.end());
+    series_ = std::make_unique<SeriesKernels>(device, kernels, heads_);
+  }
+  return *series_;
 }
 
 std::shared_ptr<void> LongConvConstants::Upload(Device& device,

@@ -9,6 +9,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/series.h"
 
 namespace hippodrome::cuda {
 
@@ -19,11 +20,11 @@ constexpr int KernelTerms(DType activations) { return activations == DType::kBF1
 class LongConvConstants final : public LongConvWeights {
  public:
   // `activations`: kBF16 or kF32, the dtype of u and y.
-  LongConvConstants(Device& device, const SharedSsmParameters& parameters, int64_t longest,
+  LongConvConstants(Device& device, const LongConvParameters& parameters, int64_t longest,
                     DType activations);
 
   int64_t longest() const override { return longest_; }
-  int64_t bytes() const override { return bytes_; }
+  int64_t bytes() const override { return bytes_ + (series_ ? series_->bytes() : 0); }
 
   int64_t channels() const { return channels_; }
   int64_t heads() const { return heads_; }
@@ -37,6 +38,8 @@ class LongConvConstants final : public LongConvWeights {
   // [heads, terms, longest + 1], device memory: element l of a term has those of K[l] in its lower
   // half and of K[l - 1] in its upper one, zero where there is none.
   const uint32_t* pairs() const { return static_cast<const uint32_t*>(pairs_.get()); }
+  // The kernels as gradients need them, made at first use.
+  const SeriesKernels& Series(Device& device) const;
 
   // Tables for transforms of `points` points, device memory, made on first use by `make`, a
   // function that returns host memory, and kept.
@@ -61,6 +64,7 @@ class LongConvConstants final : public LongConvWeights {
   mutable int64_t bytes_ = 0;
   std::shared_ptr<void> pairs_;
   mutable std::map<int64_t, std::shared_ptr<void>> tables_;
+  mutable std::unique_ptr<SeriesKernels> series_;
 };
 
 }  // namespace hippodrome::cuda

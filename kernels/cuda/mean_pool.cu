@@ -7,6 +7,13 @@
 namespace hippodrome::cuda {
 namespace {
 
+// Of both kernels.
+Grid PoolGrid(int64_t sequences, int64_t cols) {
+  return {.blocks = dim3(static_cast<unsigned>(sequences),
+                         static_cast<unsigned>((cols + kWarp - 1) / kWarp)),
+          .threads = dim3(kPoolWarps * kWarp)};
+}
+
 template <typename Y>
 void Pool(Device& device, const Tensor& x, const Tensor& mask, const Tensor& y) {
   const MeanPoolArguments<Y> arguments = {.x = DeviceRow<float>(x, 0),
@@ -17,11 +24,7 @@ void Pool(Device& device, const Tensor& x, const Tensor& mask, const Tensor& y) 
                                           .d = static_cast<int>(y.cols),
                                           .y = DeviceRow<Y>(y, 0),
                                           .y_stride = y.stride};
-  Launch(device, "mean_pool", MeanPoolKernel<Y>,
-         {.blocks = dim3(static_cast<unsigned>(y.rows),
-                         static_cast<unsigned>((y.cols + kWarp - 1) / kWarp)),
-          .threads = dim3(kPoolWarps * kWarp)},
-         arguments);
+  Launch(device, "mean_pool", MeanPoolKernel<Y>, PoolGrid(y.rows, y.cols), arguments);
 }
 
 }  // namespace
@@ -35,6 +38,22 @@ void MeanPool(Device& device, Tensor x, Tensor mask, Tensor y) {
   } else {
     Pool<float>(device, x, mask, y);
   }
+}
+
+void MeanPoolBackward(Device& device, Tensor mask, Tensor dy, const Gradient& dx) {
+  if (dx.tensor.data == nullptr || dy.rows == 0) return;
+  assert(dx.tensor.rows == mask.rows * mask.cols && dy.rows == mask.rows);
+  assert(dx.tensor.cols == dy.cols);
+  Launch(device, "mean_pool_backward", MeanPoolBackwardKernel, PoolGrid(dy.rows, dy.cols),
+         MeanPoolBackwardArguments{.mask = DeviceRow<int32_t>(mask, 0),
+                                   .mask_stride = mask.stride,
+                                   .tokens = static_cast<int>(mask.cols),
+                                   .d = static_cast<int>(dy.cols),
+                                   .dy = DeviceRow<float>(dy, 0),
+                                   .dy_stride = dy.stride,
+                                   .dx = DeviceRow<float>(dx.tensor, 0),
+                                   .dx_stride = dx.tensor.stride,
+                                   .add = dx.add});
 }
 
 }  // namespace hippodrome::cuda

@@ -68,6 +68,9 @@ PackedWeights::PackedWeights(Device& device, int64_t out, int64_t in, DType dtyp
   memory_ = AllocateZeroed(device, static_cast<size_t>(bytes()));
 }
 
+PackedWeights::PackedWeights(void* memory, int64_t out, int64_t in, DType dtype)
+    : out_(out), in_(in), dtype_(dtype), memory_(memory, [](void*) {}) {}
+
 std::unique_ptr<PackedWeights> PackLinear(Device& device, std::span<const HostMatrix> parts,
                                           DType dtype) {
   int64_t out = 0;

@@ -11,9 +11,12 @@
 namespace hippodrome::cuda {
 
 // W [out, in], row r at r * in, kF32 or kBF16. The memory starts at a multiple of 256 bytes.
-class PackedWeights final : public LinearWeights {
+class PackedWeights : public LinearWeights {
  public:
+  // Zeros.
   PackedWeights(Device& device, int64_t out, int64_t in, DType dtype);
+  // What is in `memory`, of that alignment, which must outlive this.
+  PackedWeights(void* memory, int64_t out, int64_t in, DType dtype);
 
   int64_t out() const override { return out_; }
   int64_t in() const override { return in_; }

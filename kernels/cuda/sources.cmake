@@ -1,16 +1,23 @@
 # The CUDA backend. The first list is compiled by nvcc for devices and by the host compiler for the
 # emulator of tests/cuda_on_cpu; the second needs the toolkit's libraries.
 set(HIPPODROME_CUDA_SOURCES
+  activate.cu
+  adamw.cu
   attention_bidirectional.cu
+  attention_gradient.cu
   attention_sequence.cu
   attention_step.cu
+  cross_entropy.cu
   dense_ops.cu
   device.cu
+  dropout.cu
+  elementwise.cu
   embedding.cu
   encoder_ops.cu
   fft_conv.cu
   fft_tables.cc
   gather_rows.cu
+  h3_convolution.cu
   h3_fft.cu
   h3_lookahead.cu
   h3_ops.cu
@@ -22,17 +29,33 @@ set(HIPPODROME_CUDA_SOURCES
   h3_weights.cu
   key_value_pages.cu
   layer_norm.cu
+  layer_norm_backward.cu
   linear.cu
+  linear_backward.cu
   linear_finish.cu
   long_conv.cu
+  long_conv_backward.cu
   long_conv_fft.cu
   long_conv_toeplitz.cu
   long_conv_weights.cu
   mean_pool.cu
   packed_weights.cu
   sample.cu
+  scatter_rows.cu
+  series.cu
+  series_direct.cu
+  series_fft.cu
   step_graph.cu
+  sum_of_squares.cu
   tensor_memory.cu
+  trained_weights.cu
+  training_attention_ops.cu
+  training_h3_ops.cu
+  training_linear_ops.cu
+  training_long_conv_ops.cu
+  training_memory_ops.cu
+  training_rows_ops.cu
+  transpose.cu
   yardsticks.cu
 )
 set(HIPPODROME_CUDA_LIBRARY_SOURCES

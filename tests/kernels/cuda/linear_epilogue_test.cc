@@ -30,6 +30,8 @@ double Reference(Activation activation, double x) {
       return std::max(x, 0.0);
     case Activation::kSilu:
       return x / (1 + std::exp(-x));
+    case Activation::kSigmoid:
+      return 1 / (1 + std::exp(-x));
     case Activation::kNone:
       break;
   }

@@ -1,0 +1,285 @@
+// Attention and its gradients in tiles of queries and keys. With p = exp(q k - lse) from the
+// log-sum-exp of the scores of a query, g = do v and c = sum_j do_j o_j:
+//   ds = p (g - c);  dq = ds k;  dk = ds^T q;  dv = p^T do
+// A block has one tile of queries (forward, dq) or of keys (dk, dv) and goes through the others in
+// order: nothing is added by two blocks.
+#ifndef HIPPODROME_KERNELS_CUDA_ATTENTION_GRADIENT_CUH_
+#define HIPPODROME_KERNELS_CUDA_ATTENTION_GRADIENT_CUH_
+
+#include "kernels/cuda/attention_gradient_tile.cuh"
+
+namespace hippodrome::cuda {
+
+struct AttentionArguments {
+  const float* rows;    // q | k | v, [B T, 3 d]
+  const int32_t* mask;  // [B, T], or null: causal
+  int64_t mask_stride;
+  const float* d_o;  // [B T, d], or null
+  int64_t d_o_stride;
+  float2* query_sums;  // [B, heads, T]: lse and c
+  float* drows;        // [B T, 3 d]
+  int32_t tokens;
+  int32_t heads;
+  int32_t head_dim;
+};
+
+// The tiles of one head (blockIdx.y) of one sequence (blockIdx.z).
+template <int kWidth>
+struct AttentionHead {
+  using Tile = GradientTile<kWidth>;
+
+  __device__ explicit AttentionHead(const AttentionArguments& arguments)
+      : a(arguments),
+        begin(int64_t{blockIdx.z} * a.tokens),
+        sums(a.query_sums + (int64_t{blockIdx.z} * a.heads + blockIdx.y) * a.tokens) {}
+
+  __device__ int64_t stride() const { return 3 * int64_t{a.heads} * a.head_dim; }
+  __device__ int Count(int first) const { return min(Tile::kRows, a.tokens - first); }
+  // Element (token, 0) of part 0 (q), 1 (k) or 2 (v).
+  __device__ int64_t Place(int token, int part) const {
+    return (begin + token) * stride() +
+           (int64_t{part} * a.heads + static_cast<int>(blockIdx.y)) * a.head_dim;
+  }
+  __device__ void Load(int first, int part, float* tile) const {
+    LoadTile<kWidth>(a.rows + Place(first, part), stride(), Count(first), a.head_dim, tile);
+  }
+  __device__ int64_t OutputPlace(int token, int64_t output_stride) const {
+    return (begin + token) * output_stride + int64_t{blockIdx.y} * a.head_dim;
+  }
+  __device__ void LoadOutputGradient(int first, float* tile) const {
+    LoadTile<kWidth>(a.d_o + OutputPlace(first, a.d_o_stride), a.d_o_stride, Count(first),
+                     a.head_dim, tile);
+  }
+  // The first query that sees a key, beyond all of them if none does.
+  __device__ int FirstQuery(int key) const {
+    if (key >= a.tokens) return INT32_MAX;
+    if (a.mask == nullptr) return key;
+    return a.mask[blockIdx.z * a.mask_stride + key] != 0 ? 0 : INT32_MAX;
+  }
+  // The first key behind those that queries before `end` see, and the first query that sees keys
+  // from `first` on.
+  __device__ int KeyEnd(int end) const { return a.mask == nullptr ? min(end, a.tokens) : a.tokens; }
+  __device__ int QueryBegin(int first) const { return a.mask == nullptr ? first : 0; }
+
+  const AttentionArguments& a;
+  int64_t begin;  // row of the first token
+  float2* sums;   // of the head's queries
+};
+
+// Shared memory in floats: four tiles of rows, two of scores.
+template <int kWidth>
+constexpr size_t kAttentionShared =
+    (4 * GradientTile<kWidth>::kFloats + 2 * GradientTile<kWidth>::kScoreFloats) * sizeof(float);
+
+// The softmax of the queries of a thread, key tile by key tile.
+template <int kWidth>
+struct TileSoftmax {
+  using Tile = GradientTile<kWidth>;
+
+  __device__ TileSoftmax() {
+#pragma unroll
+    for (int i = 0; i < Tile::kPerThread; ++i) {
+      max[i] = -INFINITY;
+      sum[i] = 0;
+#pragma unroll
+      for (int j = 0; j < Tile::kColumns; ++j) values[i][j] = 0;
+    }
+  }
+
+  // Takes in scores, which become weights; -infinity is not seen.
+  __device__ void Take(typename Tile::Scores& scores) {
+#pragma unroll
+    for (int i = 0; i < Tile::kPerThread; ++i) {
+      float highest = max[i];
+#pragma unroll
+      for (int j = 0; j < Tile::kPerThread; ++j) highest = fmaxf(highest, scores[i][j]);
+      highest = RowMax(highest);
+      const float shift = highest == -INFINITY ? 0.0f : highest;
+      const float factor = expf(max[i] - shift);
+      float own = 0;
+#pragma unroll
+      for (int j = 0; j < Tile::kPerThread; ++j) {
+        scores[i][j] = expf(scores[i][j] - shift);
+        own += scores[i][j];
+      }
+      sum[i] = fmaf(sum[i], factor, RowSum(own));
+      max[i] = highest;
+#pragma unroll
+      for (int j = 0; j < Tile::kColumns; ++j) values[i][j] *= factor;
+    }
+  }
+
+  float max[Tile::kPerThread];
+  float sum[Tile::kPerThread];
+  typename Tile::Sums values;
+};
+
+// o, where it is not null, and the sums of queries, where there is do. Blocks: (tiles of queries,
+// heads, sequences).
+template <typename T, int kWidth>
+__global__ void __launch_bounds__(kGradientThreads, kWidth <= 64 ? 2 : 1)
+    AttentionForwardKernel(AttentionArguments a, T* o, int64_t o_stride) {
+  using Tile = GradientTile<kWidth>;
+  const AttentionHead<kWidth> head(a);
+  auto* q = reinterpret_cast<float*>(SharedMemory());
+  float* k = q + Tile::kFloats;
+  float* v = k + Tile::kFloats;
+  float* weights = v + Tile::kFloats;
+  const int first = static_cast<int>(blockIdx.x) * Tile::kRows;
+  head.Load(first, 0, q);
+  TileSoftmax<kWidth> softmax;
+  const int end = head.KeyEnd(first + Tile::kRows);
+  for (int key = 0; key < end; key += Tile::kRows) {
+    __syncthreads();
+    head.Load(key, 1, k);
+    head.Load(key, 2, v);
+    __syncthreads();
+    typename Tile::Scores scores;
+    MultiplyTiles<kWidth>(q, k, scores);
+#pragma unroll
+    for (int j = 0; j < Tile::kPerThread; ++j) {
+      const int seen_from = head.FirstQuery(key + TileX() + j * kTileSide);
+#pragma unroll
+      for (int i = 0; i < Tile::kPerThread; ++i) {
+        if (first + TileY() + i * kTileSide < seen_from) scores[i][j] = -INFINITY;
+      }
+    }
+    softmax.Take(scores);
+    StoreScores<kWidth>(scores, false, weights);
+    __syncthreads();
+    AddProduct<kWidth>(weights, v, softmax.values);
+  }
+  // Queries without keys: o is zero, and so is p.
+#pragma unroll
+  for (int i = 0; i < Tile::kPerThread; ++i) {
+    const float factor = softmax.sum[i] > 0 ? 1 / softmax.sum[i] : 0.0f;
+#pragma unroll
+    for (int j = 0; j < Tile::kColumns; ++j) softmax.values[i][j] *= factor;
+  }
+  if (o != nullptr) {
+    ForEachSum<kWidth>(softmax.values, head.Count(first), a.head_dim,
+                       [&](int row, int column, float value) {
+                         o[head.OutputPlace(first + row, o_stride) + column] = FromFloat<T>(value);
+                       });
+  }
+  if (a.d_o == nullptr) return;
+#pragma unroll
+  for (int i = 0; i < Tile::kPerThread; ++i) {
+    const int query = first + TileY() + i * kTileSide;
+    float c = 0;
+#pragma unroll
+    for (int j = 0; j < Tile::kColumns; ++j) {
+      const int column = TileX() + j * kTileSide;
+      if (query < a.tokens && column < a.head_dim) {
+        c = fmaf(a.d_o[head.OutputPlace(query, a.d_o_stride) + column], softmax.values[i][j], c);
+      }
+    }
+    c = RowSum(c);
+    const float sum = softmax.sum[i];
+    const float lse = sum > 0 ? softmax.max[i] + logf(sum) : INFINITY;
+    if (TileX() == 0 && query < a.tokens) head.sums[query] = make_float2(lse, c);
+  }
+}
+
+// p and ds of a tile of queries and a tile of keys, whose rows are in shared memory.
+template <int kWidth>
+struct TileGradient {
+  using Tile = GradientTile<kWidth>;
+
+  __device__ void Compute(const AttentionHead<kWidth>& head, int query, int key, const float* q,
+                          const float* k, const float* v, const float* d_o) {
+    MultiplyTiles<kWidth>(q, k, p);
+    MultiplyTiles<kWidth>(d_o, v, ds);
+    int seen_from[Tile::kPerThread];
+#pragma unroll
+    for (int j = 0; j < Tile::kPerThread; ++j) {
+      seen_from[j] = head.FirstQuery(key + TileX() + j * kTileSide);
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::kPerThread; ++i) {
+      const int row = query + TileY() + i * kTileSide;
+      const float2 sums = row < head.a.tokens ? head.sums[row] : make_float2(INFINITY, 0);
+#pragma unroll
+      for (int j = 0; j < Tile::kPerThread; ++j) {
+        p[i][j] = row >= seen_from[j] ? expf(p[i][j] - sums.x) : 0.0f;
+        ds[i][j] = p[i][j] * (ds[i][j] - sums.y);
+      }
+    }
+  }
+
+  typename Tile::Scores p;
+  typename Tile::Scores ds;
+};
+
+// Blocks: (tiles of queries, heads, sequences).
+template <int kWidth>
+__global__ void __launch_bounds__(kGradientThreads) QueryGradientKernel(AttentionArguments a) {
+  using Tile = GradientTile<kWidth>;
+  const AttentionHead<kWidth> head(a);
+  auto* q = reinterpret_cast<float*>(SharedMemory());
+  float* d_o = q + Tile::kFloats;
+  float* k = d_o + Tile::kFloats;
+  float* v = k + Tile::kFloats;
+  float* ds = v + Tile::kFloats;
+  const int first = static_cast<int>(blockIdx.x) * Tile::kRows;
+  head.Load(first, 0, q);
+  head.LoadOutputGradient(first, d_o);
+  typename Tile::Sums dq = {};
+  const int end = head.KeyEnd(first + Tile::kRows);
+  for (int key = 0; key < end; key += Tile::kRows) {
+    __syncthreads();
+    head.Load(key, 1, k);
+    head.Load(key, 2, v);
+    __syncthreads();
+    TileGradient<kWidth> gradient;
+    gradient.Compute(head, first, key, q, k, v, d_o);
+    StoreScores<kWidth>(gradient.ds, false, ds);
+    __syncthreads();
+    AddProduct<kWidth>(ds, k, dq);
+  }
+  ForEachSum<kWidth>(dq, head.Count(first), a.head_dim, [&](int row, int column, float value) {
+    a.drows[head.Place(first + row, 0) + column] = value;
+  });
+}
+
+// Blocks: (tiles of keys, heads, sequences).
+template <int kWidth>
+__global__ void __launch_bounds__(kGradientThreads) KeyGradientKernel(AttentionArguments a) {
+  using Tile = GradientTile<kWidth>;
+  const AttentionHead<kWidth> head(a);
+  auto* k = reinterpret_cast<float*>(SharedMemory());
+  float* v = k + Tile::kFloats;
+  float* q = v + Tile::kFloats;
+  float* d_o = q + Tile::kFloats;
+  float* p = d_o + Tile::kFloats;
+  float* ds = p + Tile::kScoreFloats;
+  const int first = static_cast<int>(blockIdx.x) * Tile::kRows;
+  head.Load(first, 1, k);
+  head.Load(first, 2, v);
+  typename Tile::Sums dk = {};
+  typename Tile::Sums dv = {};
+  for (int query = head.QueryBegin(first); query < a.tokens; query += Tile::kRows) {
+    __syncthreads();
+    head.Load(query, 0, q);
+    head.LoadOutputGradient(query, d_o);
+    __syncthreads();
+    TileGradient<kWidth> gradient;
+    gradient.Compute(head, query, first, q, k, v, d_o);
+    StoreScores<kWidth>(gradient.p, true, p);
+    StoreScores<kWidth>(gradient.ds, true, ds);
+    __syncthreads();
+    AddProduct<kWidth>(p, d_o, dv);
+    AddProduct<kWidth>(ds, q, dk);
+  }
+  const int count = head.Count(first);
+  ForEachSum<kWidth>(dk, count, a.head_dim, [&](int row, int column, float value) {
+    a.drows[head.Place(first + row, 1) + column] = value;
+  });
+  ForEachSum<kWidth>(dv, count, a.head_dim, [&](int row, int column, float value) {
+    a.drows[head.Place(first + row, 2) + column] = value;
+  });
+}
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_ATTENTION_GRADIENT_CUH_
