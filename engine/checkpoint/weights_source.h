@@ -37,9 +37,8 @@ class HostFloats {
   HostFloats(HostFloats&&) = default;
   HostFloats& operator=(HostFloats&&) = default;
 
-  operator std::span<const float>() const {
-    return values_;
-  }  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  operator std::span<const float>() const { return values_; }
   size_t size() const { return values_.size(); }
   float operator[](size_t i) const { return values_[i]; }
   auto begin() const { return values_.begin(); }

@@ -18,7 +18,7 @@ class CausalLm final : public TrainingData {
         length_(length),
         offsets_(offsets),
         seed_(seed),
-        order_(std::move(order)) {}
+        order_(order) {}
 
   int64_t batches() const override { return order_.batches(); }
 
@@ -62,8 +62,7 @@ absl::StatusOr<std::unique_ptr<TrainingData>> MakeCausalLm(std::vector<int32_t> 
       options.evaluation ? (size - 1) / length : std::max<int64_t>(1, size / length - 1);
   const int64_t offsets = options.evaluation ? 1 : std::min(length, size - windows * length);
   HIPPODROME_ASSIGN_OR_RETURN(ExampleOrder order, ExampleOrder::Create(windows, options));
-  return std::make_unique<CausalLm>(std::move(tokens), length, offsets, options.seed,
-                                    std::move(order));
+  return std::make_unique<CausalLm>(std::move(tokens), length, offsets, options.seed, order);
 }
 
 }  // namespace hippodrome

@@ -10,8 +10,7 @@ namespace {
 
 class EncodedData final : public TrainingData {
  public:
-  EncodedData(EncodedExamples data, ExampleOrder order)
-      : data_(std::move(data)), order_(std::move(order)) {}
+  EncodedData(EncodedExamples data, ExampleOrder order) : data_(std::move(data)), order_(order) {}
 
   int64_t batches() const override { return order_.batches(); }
 
@@ -45,7 +44,7 @@ absl::StatusOr<std::unique_ptr<TrainingData>> MakeEncodedData(EncodedExamples ex
                                                               const BatchOptions& options) {
   HIPPODROME_ASSIGN_OR_RETURN(ExampleOrder order,
                               ExampleOrder::Create(std::ssize(examples.examples), options));
-  return std::make_unique<EncodedData>(std::move(examples), std::move(order));
+  return std::make_unique<EncodedData>(std::move(examples), order);
 }
 
 absl::StatusOr<EncodedExamples> NoExamples(const WordPieceTokenizer& tokenizer, int64_t length,

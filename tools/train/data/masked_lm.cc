@@ -78,7 +78,7 @@ class MaskedLm final : public TrainingData {
         options_(options),
         seed_(batches.seed),
         evaluation_(batches.evaluation),
-        order_(std::move(order)) {}
+        order_(order) {}
 
   int64_t batches() const override { return order_.batches(); }
 
@@ -183,7 +183,7 @@ absl::StatusOr<std::unique_ptr<TrainingData>> MakeMaskedLm(TokenizedText text,
                               .pad = tokenizer.pad(),
                               .vocab_size = tokenizer.vocab_size()};
   return std::make_unique<MaskedLm>(std::move(text), std::move(chunks), special, options, batches,
-                                    std::move(order));
+                                    order);
 }
 
 }  // namespace hippodrome

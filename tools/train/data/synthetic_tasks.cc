@@ -56,7 +56,7 @@ absl::StatusOr<SyntheticSequences> Sequences(const SyntheticTask& task, int64_t 
 class SyntheticData final : public TrainingData {
  public:
   SyntheticData(SyntheticSequences sequences, bool last_only, ExampleOrder order)
-      : sequences_(std::move(sequences)), last_only_(last_only), order_(std::move(order)) {}
+      : sequences_(std::move(sequences)), last_only_(last_only), order_(order) {}
 
   int64_t batches() const override { return order_.batches(); }
 
@@ -93,8 +93,7 @@ absl::StatusOr<std::unique_ptr<TrainingData>> MakeSyntheticData(SyntheticSequenc
                                                                 const BatchOptions& options) {
   HIPPODROME_ASSIGN_OR_RETURN(ExampleOrder order,
                               ExampleOrder::Create(std::ssize(sequences), options));
-  return std::make_unique<SyntheticData>(std::move(sequences), options.evaluation,
-                                         std::move(order));
+  return std::make_unique<SyntheticData>(std::move(sequences), options.evaluation, order);
 }
 
 }  // namespace hippodrome
