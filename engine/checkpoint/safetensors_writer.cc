@@ -123,6 +123,7 @@ absl::Status SafetensorsWriter::Append(std::span<const std::byte> bytes) {
         fmt::format("{} bytes more than announced", bytes.size() - impl_->remaining));
   }
   impl_->remaining -= bytes.size();
+  if (bytes.empty()) return absl::OkStatus();  // an empty span may have no address
   return impl_->Write(bytes.data(), bytes.size());
 }
 

@@ -62,8 +62,9 @@ void SumLogits(ThreadPool& pool, const AmxTiles& x, const Head& head, const RowL
     const int64_t last = std::min((group + 1) * kGroupPanels, panels);
     const AmxRegisters registers;
     for (int64_t panel = group * kGroupPanels; panel < last; ++panel) {
-      MultiplyAmxPanel(x, head.w, panel, begin, end,
-                       [&](const AmxSums& piece) { ExtendRows(head, piece, parts, to.of_labels); });
+      MultiplyAmxPanels(x, head.w, panel, panel + 1, begin, end, [&](const AmxSums& piece) {
+        ExtendRows(head, piece, parts, to.of_labels);
+      });
     }
   });
 }

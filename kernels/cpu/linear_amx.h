@@ -51,31 +51,34 @@ struct AmxSums {
   int64_t cols;
 };
 
-// Rows [begin, end) of A by one panel of W; calls done(AmxSums) on pieces of at most 32 rows in
-// the order of the rows, for each half of the columns or for both. REQUIRES: AmxRegisters in this
-// thread; begin a multiple of 32.
+// Rows [begin, end) of A by panels [first, last) of W; calls done(AmxSums) on pieces of at most 32
+// rows, for each half of a panel's columns or for both, in the order of the rows for each column.
+// Of products over a long depth a part of A is read once for all panels. REQUIRES: AmxRegisters in
+// this thread; begin a multiple of 32.
 template <typename Done>
-void MultiplyAmxPanel(const AmxTiles& a, const PackedWeights& w, int64_t panel, int64_t begin,
-                      int64_t end, const Done& done) {
+void MultiplyAmxPanels(const AmxTiles& a, const PackedWeights& w, int64_t first, int64_t last,
+                       int64_t begin, int64_t end, const Done& done) {
   // Steps after which the other rows come: half a panel's then stay in the first-level cache.
   constexpr int64_t kSliceSteps = 16;
   constexpr int64_t kHalf = kPanelColumns / 2;
-  const int64_t first_column = panel * kPanelColumns;
-  const int64_t cols = std::min(kPanelColumns, w.out() - first_column);
   const int64_t padded = (end - begin + kAmxRows - 1) / kAmxRows * kAmxRows;
-  float* sums = ThreadScratch<float>(ScratchUse::kLinearSums, (padded + kAmxRows) * kPanelColumns);
-  const BF16* weights = reinterpret_cast<const BF16*>(w.panel(panel));
+  const int64_t paired = padded / 32 * 32;  // rows that are taken 32 at a time
+  const int64_t panel_sums = (padded + kAmxRows) * kPanelColumns;
   const int64_t slices = (a.steps + kSliceSteps - 1) / kSliceSteps;
+  // One slice leaves nothing behind: all pieces then share one place in the first-level cache.
+  const bool shared = slices == 1;
+  float* sums =
+      ThreadScratch<float>(ScratchUse::kLinearSums, panel_sums * (shared ? 1 : last - first));
   // Few rows take weights as fast as memory gives them: the first to read a panel fetches.
   const bool streams = a.rows <= 2 * kAmxDepth;
-  const int64_t paired = padded / 32 * 32;  // rows that are taken 32 at a time
-  // One slice leaves nothing behind: all pieces then share one place in the first-level cache.
-  const auto sums_of = [&](int64_t row, int64_t column) {
-    return slices == 1 ? sums : sums + row * kPanelColumns + column;
-  };
-  for (int64_t slice = 0; slice < slices; ++slice) {
+  const auto multiply = [&](int64_t slice, int64_t panel) {
     const int64_t step = a.steps * slice / slices;
-    const bool last = slice + 1 == slices;
+    const int64_t first_column = panel * kPanelColumns;
+    const int64_t cols = std::min(kPanelColumns, w.out() - first_column);
+    const BF16* weights = reinterpret_cast<const BF16*>(w.panel(panel));
+    const auto sums_of = [&](int64_t row, int64_t column) {
+      return shared ? sums : sums + (panel - first) * panel_sums + row * kPanelColumns + column;
+    };
     const auto block = [&](int64_t row, int64_t column) -> AmxBlock {
       return {.a = a.at(begin + row) + step * kAmxTile,
               .a_stride = a.row_stride(),
@@ -86,7 +89,7 @@ void MultiplyAmxPanel(const AmxTiles& a, const PackedWeights& w, int64_t panel, 
               .sums = sums_of(row, column)};
     };
     const auto finish = [&](int64_t row, int64_t rows, int64_t column, int64_t count) {
-      if (!last) return;
+      if (slice + 1 < slices) return;
       done(AmxSums{.sums = sums_of(row, column),
                    .row = begin + row,
                    .rows = std::min(rows, end - begin - row),
@@ -103,6 +106,9 @@ void MultiplyAmxPanel(const AmxTiles& a, const PackedWeights& w, int64_t panel, 
       MultiplyAmx16x64(block(paired, 0));
       finish(paired, kAmxRows, 0, kPanelColumns);
     }
+  };
+  for (int64_t slice = 0; slice < slices; ++slice) {
+    for (int64_t panel = first; panel < last; ++panel) multiply(slice, panel);
   }
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 // Rows whose gradients one task sums by columns before they are added to dbias. Fixed, as the order
 // of the sums depends on it.
-constexpr int64_t kBlockRows = 64;
+constexpr int64_t kBlockRows = 32;
 
 // Panels of a task: their weights stay in the second-level cache for all rows.
 constexpr int64_t kGroupPanels = 8;
@@ -104,7 +104,7 @@ void LinearBackwardAmx(ThreadPool& pool, const Tensor& x, const TrainedWeights& 
         StoreRows(dy, panel, begin, end, dz);
         continue;
       }
-      MultiplyAmxPanel(inputs, w, panel, begin, end, [&](const AmxSums& piece) {
+      MultiplyAmxPanels(inputs, w, panel, panel + 1, begin, end, [&](const AmxSums& piece) {
         gradient(piece);
         StorePiece(piece, kPanelColumns, dz);
       });
