@@ -8,10 +8,33 @@
 namespace hippodrome {
 namespace {
 
+// Elements of the matrices of one mixer that is no attention.
+int64_t MixerMatrixElements(const H3Config& c) {
+  const int64_t square = c.d_model * c.d_model;
+  switch (c.mixer) {
+    case DecoderMixer::kH3:
+      return 4 * square;  // q, k, v and the output
+    case DecoderMixer::kS4d:
+      return square;
+    case DecoderMixer::kS4:
+      return 2 * square;
+    case DecoderMixer::kGss: {
+      const int64_t gate = c.gss_expansion * c.d_model;
+      return (c.d_model + c.gss_channels) * gate + c.d_model * c.gss_channels + gate * c.d_model;
+    }
+  }
+  return 0;
+}
+
+double AttentionLayers(const H3Config& c) { return static_cast<double>(c.attention_layers.size()); }
+
 // Elements of the matrices of all layers, without the head.
 double LayerMatrixElements(const H3Config& c) {
-  return static_cast<double>(c.n_layer * c.d_model) *
-         static_cast<double>(4 * c.d_model + 2 * c.d_inner);
+  const double attention = AttentionLayers(c);
+  const auto layers = static_cast<double>(c.n_layer);
+  const auto d = static_cast<double>(c.d_model);
+  return (layers - attention) * static_cast<double>(MixerMatrixElements(c)) +
+         attention * 4 * d * d + layers * 2 * d * static_cast<double>(c.d_inner);
 }
 
 double HeadElements(const H3Config& c) {
@@ -32,8 +55,6 @@ double HeadElements(const BigsConfig& c) {
       return d * d + logits * d;  // the transform of masked LM, or the pooler, and the answer
   }
 }
-
-double AttentionLayers(const H3Config& c) { return static_cast<double>(c.attention_layers.size()); }
 
 }  // namespace
 

@@ -20,6 +20,21 @@ TEST(StepLimitsTest, ADecoderMultipliesSixTimesItsWeightsPerToken) {
   EXPECT_DOUBLE_EQ(TrainingStepCost(Decoder(), size).flops, 6 * weights * 16 * 256);
 }
 
+TEST(StepLimitsTest, EachMixerHasItsOwnMatrices) {
+  H3Config config = Decoder();
+  const StepSize size = {.sequences = 1, .length = 1, .answers = 1};
+  const double without = 6.0 * 256 * 2 * 1024 + 4000.0 * 256;
+  const auto mixers = [&] { return TrainingStepCost(config, size).flops / 6 - without; };
+  config.mixer = DecoderMixer::kS4d;
+  EXPECT_DOUBLE_EQ(mixers(), 6.0 * 256 * 256);
+  config.mixer = DecoderMixer::kS4;
+  EXPECT_DOUBLE_EQ(mixers(), 6.0 * 2 * 256 * 256);
+  config.mixer = DecoderMixer::kGss;
+  config.gss_channels = 64;
+  // To the gate, from the SSM's channels to it, to those channels, and from the gate.
+  EXPECT_DOUBLE_EQ(mixers(), 6.0 * (256 * 1024 + 64 * 1024 + 256 * 64 + 1024 * 256));
+}
+
 TEST(StepLimitsTest, AttentionAddsItsProducts) {
   H3Config config = Decoder();
   const StepSize size = {.sequences = 2, .length = 128, .answers = 256};
