@@ -33,9 +33,9 @@ void* OpenModule() {
   return dlopen(kCudaModule, RTLD_NOW | RTLD_LOCAL);
 }
 
-// What the module's function `name` makes, or null and the obstacle.
-template <typename Made>
-std::unique_ptr<Made> Make(const char* name, std::string& obstacle) {
+// The module's function `name`, or null and the obstacle.
+template <typename Function>
+Function* FindFunction(const char* name, std::string& obstacle) {
   if (!HasDriver()) {
     obstacle = "cuda: no NVIDIA driver (libcuda.so.1) on this machine";
     return nullptr;
@@ -46,12 +46,9 @@ std::unique_ptr<Made> Make(const char* name, std::string& obstacle) {
     obstacle = "cuda: no CUDA backend: " + std::string(dlerror());
     return nullptr;
   }
-  const auto make = reinterpret_cast<Made* (*)(std::string&)>(dlsym(module, name));
-  if (make == nullptr) {
-    obstacle = "cuda: " + std::string(dlerror());
-    return nullptr;
-  }
-  return std::unique_ptr<Made>(make(obstacle));
+  const auto function = reinterpret_cast<Function*>(dlsym(module, name));
+  if (function == nullptr) obstacle = "cuda: " + std::string(dlerror());
+  return function;
 }
 
 }  // namespace
@@ -62,18 +59,37 @@ std::unique_ptr<TrainingBackend> MakeCpuBackend(const CpuOptions& options) {
 
 ChosenBackend MakeBackend(DeviceChoice device, const CpuOptions& cpu) {
   ChosenBackend chosen;
-  if (device != DeviceChoice::kCpu) {
-    chosen.backend = Make<TrainingBackend>(kMakeCudaBackend, chosen.obstacle);
-  }
+  if (device != DeviceChoice::kCpu) chosen = MakeCudaBackend(0);
   if (chosen.backend == nullptr && device != DeviceChoice::kCuda) {
     chosen.backend = MakeCpuBackend(cpu);
   }
   return chosen;
 }
 
+int CountCudaDevices() {
+  std::string obstacle;
+  const auto count = FindFunction<CountCudaDevicesFunction>(kCountCudaDevices, obstacle);
+  return count == nullptr ? 0 : count(obstacle);
+}
+
+ChosenBackend MakeCudaBackend(int device) {
+  ChosenBackend chosen;
+  const auto make = FindFunction<MakeCudaBackendFunction>(kMakeCudaBackend, chosen.obstacle);
+  if (make != nullptr) chosen.backend.reset(make(device, chosen.obstacle));
+  return chosen;
+}
+
+ChosenExchange MakeCudaExchange(std::span<TrainingBackend* const> backends) {
+  ChosenExchange chosen;
+  const auto make = FindFunction<MakeCudaExchangeFunction>(kMakeCudaExchange, chosen.obstacle);
+  if (make != nullptr) chosen.exchange.reset(make(backends, chosen.obstacle));
+  return chosen;
+}
+
 std::unique_ptr<DeviceYardsticks> MakeDeviceYardsticks() {
   std::string obstacle;
-  return Make<DeviceYardsticks>(kMakeCudaYardsticks, obstacle);
+  const auto make = FindFunction<MakeCudaYardsticksFunction>(kMakeCudaYardsticks, obstacle);
+  return std::unique_ptr<DeviceYardsticks>(make == nullptr ? nullptr : make(obstacle));
 }
 
 }  // namespace hippodrome

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "kernels/backend.h"
 #include "kernels/device_yardsticks.h"
+#include "kernels/gradient_exchange.h"
 #include "kernels/training_backend.h"
 
 namespace hippodrome {
@@ -35,6 +37,21 @@ struct ChosenBackend {
 // here: without it, without a driver or without a device there is an obstacle, and under kAuto the
 // CPU. The caller owns the backend, which must outlive everything made by it.
 ChosenBackend MakeBackend(DeviceChoice device, const CpuOptions& cpu = {});
+
+// For training on several devices. How many CUDA devices can be used: 0 where there is an obstacle.
+int CountCudaDevices();
+// A backend on CUDA device `device`, from 0; it binds the calling thread to that
+// (TrainingBackend::BindThread()).
+ChosenBackend MakeCudaBackend(int device);
+
+struct ChosenExchange {
+  std::unique_ptr<GradientExchange> exchange;  // null if it cannot be had
+  std::string obstacle;                        // why, in one line
+};
+
+// Sums by NCCL, libnccl.so.2, which is loaded only here. backends: of MakeCudaBackend(), each on a
+// device of its own; they must outlive the exchange.
+ChosenExchange MakeCudaExchange(std::span<TrainingBackend* const> backends);
 
 // Of the device that MakeBackend(kCuda) uses; null where it gives an obstacle.
 std::unique_ptr<DeviceYardsticks> MakeDeviceYardsticks();

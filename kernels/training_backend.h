@@ -76,6 +76,10 @@ struct AdamWStep {
 
 class TrainingBackend : public Backend {
  public:
+  // Makes the calling thread one that may use this backend. Only a thread that is new, or has used
+  // another backend since, needs that, and only where there are several devices.
+  virtual void BindThread() {}
+
   // ---- Linear --------------------------------------------------------------------------------
 
   // A matrix [out, in] that products and their backwards take, zero until packed.

@@ -12,8 +12,11 @@ namespace hippodrome {
 // Activations are bf16 beside bf16 weights, else f32. All work is asynchronous, on one stream.
 class CudaBackend final : public TrainingBackend {
  public:
-  // Throws DeviceError when there is no device that can be used.
-  CudaBackend() : matmul_(cuda::MakeMatmulLibrary(device_)) {}
+  // Binds the calling thread to it. Throws DeviceError when the device cannot be used.
+  explicit CudaBackend(int device = 0)
+      : device_(device), matmul_(cuda::MakeMatmulLibrary(device_)) {}
+
+  cuda::Device& device() { return device_; }
 
   std::string name() const override { return "cuda"; }
   // Enough rows to keep every multiprocessor in large tiles of a product.
@@ -65,6 +68,8 @@ class CudaBackend final : public TrainingBackend {
   void MeanPool(Tensor x, Tensor mask, Tensor y) override;
   void GatherRows(Tensor x, Tensor rows, Tensor y) override;
   void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
+
+  void BindThread() override { device_.BindThread(); }
 
   std::unique_ptr<LinearWeights> NewTrainedLinear(int64_t out, int64_t in, DType dtype) override;
   void PackTrainedLinear(std::span<const Tensor> parts, LinearWeights& w) override;

@@ -1,25 +1,51 @@
 #include "kernels/cuda/cuda_module.h"
 
+#include <vector>
+
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/nccl_exchange.h"
 #include "kernels/cuda/yardsticks.h"
 
 #define HIPPODROME_EXPORT extern "C" __attribute__((visibility("default")))
 
-HIPPODROME_EXPORT hippodrome::TrainingBackend* hippodrome_make_cuda_backend(std::string& obstacle) {
+namespace hippodrome {
+namespace {
+
+// What `make` gives, or nothing and the obstacle: exceptions stay inside.
+template <typename Make>
+auto Try(std::string& obstacle, const Make& make) -> decltype(make()) {
   try {
-    return new hippodrome::CudaBackend();
+    return make();
   } catch (const std::exception& error) {
     obstacle = error.what();
-    return nullptr;
+    return {};
   }
+}
+
+}  // namespace
+}  // namespace hippodrome
+
+HIPPODROME_EXPORT int hippodrome_count_cuda_devices(std::string& obstacle) {
+  return hippodrome::Try(obstacle, [] { return hippodrome::cuda::CountDevices(); });
+}
+
+HIPPODROME_EXPORT hippodrome::TrainingBackend* hippodrome_make_cuda_backend(int device,
+                                                                            std::string& obstacle) {
+  return hippodrome::Try(obstacle, [=] { return new hippodrome::CudaBackend(device); });
 }
 
 HIPPODROME_EXPORT hippodrome::DeviceYardsticks* hippodrome_make_cuda_yardsticks(
     std::string& obstacle) {
-  try {
-    return hippodrome::cuda::MakeYardsticks().release();
-  } catch (const std::exception& error) {
-    obstacle = error.what();
-    return nullptr;
-  }
+  return hippodrome::Try(obstacle, [] { return hippodrome::cuda::MakeYardsticks().release(); });
+}
+
+HIPPODROME_EXPORT hippodrome::GradientExchange* hippodrome_make_cuda_exchange(
+    std::span<hippodrome::TrainingBackend* const> backends, std::string& obstacle) {
+  return hippodrome::Try(obstacle, [=] {
+    std::vector<hippodrome::cuda::Device*> devices;
+    for (hippodrome::TrainingBackend* backend : backends) {
+      devices.push_back(&static_cast<hippodrome::CudaBackend*>(backend)->device());
+    }
+    return hippodrome::cuda::MakeNcclExchange(devices).release();
+  });
 }

@@ -3,14 +3,29 @@
 #ifndef HIPPODROME_KERNELS_CUDA_CUDA_MODULE_H_
 #define HIPPODROME_KERNELS_CUDA_CUDA_MODULE_H_
 
+#include <span>
+#include <string>
+
 namespace hippodrome {
+
+class DeviceYardsticks;
+class GradientExchange;
+class TrainingBackend;
 
 inline constexpr const char* kCudaModule = "libhippodrome_cuda.so";
 
-// Functions of type T*(std::string& obstacle), T = TrainingBackend and DeviceYardsticks: a new one
-// on the first device, or null and the obstacle in one line.
+// What fails gives 0 or null, and the obstacle in one line.
+using CountCudaDevicesFunction = int(std::string& obstacle);
+inline constexpr const char* kCountCudaDevices = "hippodrome_count_cuda_devices";
+using MakeCudaBackendFunction = TrainingBackend*(int device, std::string& obstacle);
 inline constexpr const char* kMakeCudaBackend = "hippodrome_make_cuda_backend";
+// Of the first device.
+using MakeCudaYardsticksFunction = DeviceYardsticks*(std::string& obstacle);
 inline constexpr const char* kMakeCudaYardsticks = "hippodrome_make_cuda_yardsticks";
+// Of backends that kMakeCudaBackend made.
+using MakeCudaExchangeFunction = GradientExchange*(std::span<TrainingBackend* const> backends,
+                                                   std::string& obstacle);
+inline constexpr const char* kMakeCudaExchange = "hippodrome_make_cuda_exchange";
 
 }  // namespace hippodrome
 

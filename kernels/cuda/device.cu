@@ -13,23 +13,11 @@ void ThrowIfFailed(cudaError_t error, const char* operation) {
   if (error != cudaSuccess) throw DeviceError(Message(operation, error));
 }
 
-// An old driver or none at all, and a driver without a device, are found by the first call.
-void CheckDevices(int index) {
-  int devices = 0;
-  const cudaError_t error = cudaGetDeviceCount(&devices);
-  if (error == cudaErrorInsufficientDriver) {
-    throw DeviceError(
-        "cuda: no device: the NVIDIA driver is missing, or too old for the CUDA runtime of this "
-        "build");
-  }
-  if (error == cudaErrorNoDevice || (error == cudaSuccess && devices == 0)) {
-    throw DeviceError("cuda: no device: the NVIDIA driver finds no GPU that it may use");
-  }
-  ThrowIfFailed(error, "count devices");
-  if (index < 0 || index >= devices) {
-    throw DeviceError("cuda: no device: number " + std::to_string(index) + " was asked for, and " +
-                      std::to_string(devices) + " can be used, from 0 on");
-  }
+void CheckIndex(int index) {
+  const int devices = CountDevices();
+  if (index >= 0 && index < devices) return;
+  throw DeviceError("cuda: no device: number " + std::to_string(index) + " was asked for, and " +
+                    std::to_string(devices) + " can be used, from 0 on");
 }
 
 int Attribute(cudaDeviceAttr attribute, int index) {
@@ -52,8 +40,24 @@ std::shared_ptr<void> Allocate(size_t bytes) {
 
 }  // namespace
 
-Device::Device(int index) {
-  CheckDevices(index);
+// An old driver or none at all, and a driver without a device, are found by the first call.
+int CountDevices() {
+  int devices = 0;
+  const cudaError_t error = cudaGetDeviceCount(&devices);
+  if (error == cudaErrorInsufficientDriver) {
+    throw DeviceError(
+        "cuda: no device: the NVIDIA driver is missing, or too old for the CUDA runtime of this "
+        "build");
+  }
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && devices == 0)) {
+    throw DeviceError("cuda: no device: the NVIDIA driver finds no GPU that it may use");
+  }
+  ThrowIfFailed(error, "count devices");
+  return devices;
+}
+
+Device::Device(int index) : index_(index) {
+  CheckIndex(index);
   ThrowIfFailed(cudaSetDevice(index), "select device");
   multiprocessors_ = Attribute(cudaDevAttrMultiProcessorCount, index);
   shared_bytes_ = static_cast<size_t>(Attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index));

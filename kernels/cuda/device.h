@@ -36,17 +36,23 @@ enum class ScratchUse : uint8_t {
   kSquares
 };
 
+// How many can be used. Throws DeviceError, with the reason, when there is none.
+int CountDevices();
+
 // All work goes to one stream, in order. Not thread-safe.
 class Device {
  public:
-  // Throws DeviceError when device `index` cannot be used.
+  // The calling thread is bound to it. Throws DeviceError when device `index` cannot be used.
   explicit Device(int index = 0);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
+  int index() const { return index_; }
   cudaStream_t stream() const { return stream_; }
   int multiprocessors() const { return multiprocessors_; }
+  // Work is given by threads that are bound to the device; new ones are to device 0.
+  void BindThread() { Note(cudaSetDevice(index_), "select device"); }
   // Dynamic shared memory that a block may ask for.
   size_t shared_bytes() const { return shared_bytes_; }
 
@@ -67,6 +73,7 @@ class Device {
     std::shared_ptr<void> memory;
     size_t bytes = 0;
   };
+  int index_ = 0;
   cudaStream_t stream_ = nullptr;
   int multiprocessors_ = 0;
   size_t shared_bytes_ = 0;

@@ -39,6 +39,8 @@ set(HIPPODROME_CUDA_SOURCES
   long_conv_toeplitz.cu
   long_conv_weights.cu
   mean_pool.cu
+  nccl_exchange.cu
+  nccl_library.cu
   packed_weights.cu
   sample.cu
   scatter_rows.cu

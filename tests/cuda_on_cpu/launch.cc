@@ -86,6 +86,7 @@ void ResetLaunchCounts() {
 cudaError_t Launch(cudaStream_t stream, KernelLaunch launch) {
   const cudaError_t error = Check(launch);
   if (error != cudaSuccess) return Noted(error);
+  if (!IsHere(stream)) return Noted(cudaErrorInvalidResourceHandle);
   return Submit(stream, [launch = std::move(launch)] {
     const std::lock_guard lock(mutex);
     ++launch_counts[launch.operation];

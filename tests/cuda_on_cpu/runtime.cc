@@ -1,4 +1,5 @@
-// Errors and the one device.
+// Errors and the devices, all alike.
+#include <atomic>
 #include <utility>
 
 #include "tests/cuda_on_cpu/stream.h"
@@ -6,6 +7,10 @@
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
+std::atomic<int> device_count = 1;
+thread_local int current_device = 0;
+
+bool IsDevice(int device) { return device >= 0 && device < device_count; }
 
 struct ErrorText {
   cudaError_t error;
@@ -94,6 +99,10 @@ cudaError_t Noted(cudaError_t error) {
   return error;
 }
 
+void SetDeviceCount(int count) { device_count = count; }
+
+int CurrentDevice() { return current_device; }
+
 }  // namespace cuda_on_cpu
 
 using cuda_on_cpu::Noted;
@@ -104,27 +113,29 @@ cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); 
 cudaError_t cudaPeekAtLastError() { return last_error; }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = device_count;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device;
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return device == 0 ? cudaSuccess : Noted(cudaErrorInvalidDevice);
+  if (!IsDevice(device)) return Noted(cudaErrorInvalidDevice);
+  current_device = device;
+  return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device != 0) return Noted(cudaErrorInvalidDevice);
+  if (!IsDevice(device)) return Noted(cudaErrorInvalidDevice);
   *properties = kDevice;
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (device != 0) return Noted(cudaErrorInvalidDevice);
+  if (!IsDevice(device)) return Noted(cudaErrorInvalidDevice);
   *value = Attribute(attribute);
   return cudaSuccess;
 }

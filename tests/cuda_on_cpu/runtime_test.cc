@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/cuda_on_cpu/device_array.h"
@@ -71,6 +72,24 @@ TEST(RuntimeTest, DescribesItsDevice) {
             cudaSuccess);
   EXPECT_EQ(bytes, 227 << 10);
   EXPECT_EQ(std::string(cudaGetErrorString(cudaErrorInvalidValue)), "invalid argument");
+}
+
+__global__ void Nothing() {}
+
+TEST(RuntimeTest, AThreadLaunchesOnlyOnItsDevice) {
+  SetDeviceCount(2);
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
+  EXPECT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  EXPECT_EQ(LaunchKernel(stream, "nothing", Nothing, 1, 32, 0), cudaSuccess);
+  std::thread([=] {
+    EXPECT_EQ(LaunchKernel(stream, "nothing", Nothing, 1, 32, 0), cudaErrorInvalidResourceHandle);
+    EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
+    EXPECT_EQ(LaunchKernel(stream, "nothing", Nothing, 1, 32, 0), cudaSuccess);
+  }).join();
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  SetDeviceCount(1);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 using Work = std::vector<std::function<void()>>;
 
 struct CUstream_st {
+  int device = cuda_on_cpu::CurrentDevice();
   cudaStreamCaptureStatus recording = cudaStreamCaptureStatusNone;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   std::thread::id recorder;
@@ -64,6 +65,11 @@ cudaError_t Submit(cudaStream_t stream, std::function<void()> work) {
   const DeviceAccess access;
   work();
   return cudaSuccess;
+}
+
+bool IsHere(cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  return stream == nullptr || !IsKnown(stream) || stream->device == CurrentDevice();
 }
 
 cudaError_t RefuseWhileRecording() {

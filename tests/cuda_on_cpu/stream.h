@@ -10,6 +10,12 @@ namespace cuda_on_cpu {
 
 cudaError_t Submit(cudaStream_t stream, std::function<void()> work);
 
+// Of the calling thread.
+int CurrentDevice();
+
+// Whether the stream is of the calling thread's device; the default stream is of every one.
+bool IsHere(cudaStream_t stream);
+
 // Remembers a failure for cudaGetLastError().
 cudaError_t Noted(cudaError_t error);
 

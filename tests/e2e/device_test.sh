@@ -11,7 +11,7 @@ fail() {
 }
 
 needed=$(readelf --dynamic "$hippodrome" | grep NEEDED)
-if grep -iE 'cuda|cublas|cufft|nvrtc' <<<"$needed"; then fail "the program needs CUDA's libraries"; fi
+if grep -iE 'cuda|cublas|cufft|nccl|nvrtc' <<<"$needed"; then fail "the program needs CUDA's libraries"; fi
 
 generate() { "$hippodrome" generate --model "$model" --prompt hello --max-tokens 3 --json "$@"; }
 on_cpu=$(generate --device cpu)

@@ -20,6 +20,7 @@ using Json = nlohmann::json;
 constexpr int64_t kLongest = int64_t{1} << 20;  // tokens; also sequences of a batch
 constexpr int64_t kMostSteps = int64_t{1} << 40;
 constexpr int64_t kMostThreads = 1024;
+constexpr int64_t kMostDevices = 1024;
 constexpr int64_t kMostColumns = 4096;
 constexpr double kHighestRate = 100;
 
@@ -190,14 +191,18 @@ void ReadMachine(StrictReader& top, TrainingRun& run) {
   run.seed = static_cast<uint64_t>(top.Integer("seed", {0, INT64_MAX}, 0));
   run.threads = static_cast<int>(top.Integer("threads", {0, kMostThreads}, 0));
   run.device = ReadWord(top, "device", kDeviceWords, std::optional(run.device));
+  run.devices = top.Integer("devices", {0, kMostDevices}, 0);
+  if (const int64_t parts = run.batch / run.micro_batch; run.devices > parts) {
+    top.Reject("devices", fmt::format("at most {}, one for each micro-batch of a batch", parts));
+  }
   run.checkpoint_every = top.Integer("checkpoint_every", {0, kMostSteps}, run.checkpoint_every);
   run.evaluate_every = top.Integer("evaluate_every", {0, kMostSteps}, run.evaluate_every);
   run.log_every = top.Integer("log_every", {1, kMostSteps}, run.log_every);
 }
 
 std::string Fingerprint(Json json) {
-  for (const char* name :
-       {"output", "threads", "device", "checkpoint_every", "evaluate_every", "log_every"}) {
+  for (const char* name : {"output", "threads", "device", "devices", "checkpoint_every",
+                           "evaluate_every", "log_every"}) {
     json.erase(name);
   }
   return Checksum(json.dump(-1, ' ', false, Json::error_handler_t::replace));

@@ -8,7 +8,8 @@
 //    "data": {"train": "FILE" or ["FILE", ..], "valid": the same, "columns": {..}, ..},
 //    "length": 256, "batch": 16, "micro_batch": 4, "steps": 10000 or "epochs": 3,
 //    "optimizer": {..}, "schedule": {..}, "dropout": {"embedding": 0.1, "head": 0.1},
-//    "weights": "bf16", "recompute": false, "seed": 0, "threads": 0, "device": "auto",
+//    "weights": "bf16", "recompute": false, "seed": 0,
+//    "threads": 0, "device": "auto", "devices": 0,
 //    "checkpoint_every": 1000, "evaluate_every": 0, "log_every": 10}
 #ifndef HIPPODROME_TOOLS_TRAIN_RUN_FILE_H_
 #define HIPPODROME_TOOLS_TRAIN_RUN_FILE_H_
@@ -86,7 +87,7 @@ struct TrainingRun {
   DataFiles data;
   int64_t length = 0;       // tokens per sequence; of synthetic objectives: of their inputs
   int64_t batch = 0;        // sequences per step
-  int64_t micro_batch = 0;  // sequences at a time; divides batch
+  int64_t micro_batch = 0;  // sequences at a time, on one device; divides batch
   int64_t steps = 0;        // 0: `epochs` says how long
   int64_t epochs = 0;       // 0: `steps` says how long
   OptimizerOptions optimizer;
@@ -97,11 +98,15 @@ struct TrainingRun {
   uint64_t seed = 0;
   int threads = 0;  // 0: one per core
   DeviceChoice device = DeviceChoice::kAuto;
+  // CUDA devices that share the micro-batches of each step, at most one for each; gradients are
+  // summed by NCCL. 0: as many as there are. CUDA_VISIBLE_DEVICES chooses among them.
+  int64_t devices = 0;
   int64_t checkpoint_every = 1000;  // steps; 0: only at the end, as for the next
   int64_t evaluate_every = 0;
   int64_t log_every = 10;
-  // Of everything in the file that bears on the result: not of output, device, threads, and how
-  // often to write what. A run is resumed only with the same.
+  // Of everything in the file that bears on the result by more than the order of sums: not of
+  // output, device, devices, threads, and how often to write what. A run is resumed only with the
+  // same.
   std::string fingerprint;
 };
 

@@ -88,6 +88,7 @@ std::string ToJson(const TrainingRun& run) {
                {"seed", run.seed},
                {"threads", run.threads},
                {"device", WordOf(kDeviceWords, run.device)},
+               {"devices", run.devices},
                {"checkpoint_every", run.checkpoint_every},
                {"evaluate_every", run.evaluate_every},
                {"log_every", run.log_every}};

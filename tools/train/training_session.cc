@@ -8,11 +8,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "engine/open_backend.h"
 #include "engine/status.h"
 #include "tools/text_file.h"
 #include "tools/train/loss_curve.h"
-#include "tools/train/micro_batch.h"
 #include "tools/train/run_limit.h"
 #include "tools/train/saved_model.h"
 #include "tools/train/stop_signal.h"
@@ -60,29 +58,15 @@ absl::Status TrainingSession::Prepare() {
   HIPPODROME_ASSIGN_OR_RETURN(config_, StartingConfig(run_));
   HIPPODROME_ASSIGN_OR_RETURN(data_, ReadRunData(run_, config_));
   steps_ = run_.steps > 0 ? run_.steps : run_.epochs * data_.train->batches();
-  HIPPODROME_ASSIGN_OR_RETURN(backend_, OpenTrainingBackend(run_.device, run_.threads));
-  parameters_ = std::make_unique<Parameters>(*backend_);
-  HIPPODROME_RETURN_IF_ERROR(AddStartingParameters(run_, config_, *parameters_));
-  const auto* encoder = std::get_if<BigsConfig>(&config_);
-  const int32_t padding = encoder == nullptr ? -1 : static_cast<int32_t>(encoder->pad_token_id);
-  tape_ =
-      std::make_unique<Tape>(*backend_, *parameters_,
-                             TapeOptions{.longest = run_.length,
-                                         .padding_id = padding,
-                                         .dropout = {run_.dropout.embedding, run_.dropout.head}});
-  const TraineeSize size = {
-      .sequences = run_.micro_batch, .length = run_.length, .recompute = run_.recompute};
-  HIPPODROME_ASSIGN_OR_RETURN(trainee_,
-                              MakeTrainee(config_, run_.weights, size, *tape_, *parameters_));
-  optimizer_ =
-      std::make_unique<Optimizer>(*backend_, *parameters_, FamilyOf(config_), run_.optimizer);
+  HIPPODROME_ASSIGN_OR_RETURN(RunDevices devices, OpenRunDevices(run_));
+  HIPPODROME_ASSIGN_OR_RETURN(replicas_, Replicas::Create(run_, config_, std::move(devices)));
   position_.fingerprint = run_.fingerprint;
-  limit_ = RunLimit(run_, config_, optimizer_->size());
+  limit_ = RunLimit(run_, config_, replicas_->at(0).size());
   return absl::OkStatus();
 }
 
 absl::Status TrainingSession::Resume() {
-  auto loaded = LoadLatestState(run_.output, StateArrays());
+  auto loaded = LoadLatestState(run_.output, replicas_->at(0).StateArrays());
   if (absl::IsNotFound(loaded.status())) return absl::OkStatus();  // stopped before the first
   HIPPODROME_RETURN_IF_ERROR(loaded.status());
   for (const std::string& warning : loaded->warnings) {
@@ -92,20 +76,7 @@ absl::Status TrainingSession::Resume() {
     return FailedPrecondition(run_.output + ": its checkpoints are of another run file");
   }
   position_ = loaded->position;
-  for (OptimizedParameter& p : optimizer_->all()) {
-    const std::string& name = p.parameter->name;
-    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, loaded->Read(name));
-    parameters_->Store(*p.parameter, values);
-    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> m, loaded->Read("m/" + name));
-    backend_->Upload(m, p.m);
-    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> v, loaded->Read("v/" + name));
-    backend_->Upload(v, p.v);
-    if (run_.optimizer.ema == 0) continue;
-    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> average, loaded->Read("average/" + name));
-    backend_->Upload(average, p.average);
-  }
-  tape_->Update();
-  return absl::OkStatus();
+  return replicas_->Restore(*loaded);
 }
 
 absl::StatusOr<bool> TrainingSession::Train() {
@@ -131,18 +102,9 @@ absl::StatusOr<bool> TrainingSession::Train() {
 absl::Status TrainingSession::TrainStep() {
   const Clock::time_point start = Clock::now();
   const TrainingBatch batch = data_.train->Batch(position_.batch);
-  const int64_t terms = trainee_->Terms(batch);
-  tape_->ZeroGradients();
-  BatchLoss loss;
-  for (int64_t first = 0; first < batch.sequences; first += run_.micro_batch) {
-    const int64_t count = std::min(run_.micro_batch, batch.sequences - first);
-    const uint64_t seed =
-        (run_.seed << 40) + static_cast<uint64_t>(position_.batch * run_.batch + first);
-    loss += trainee_->Learn(SliceBatch(batch, first, count),
-                            1 / static_cast<double>(std::max<int64_t>(terms, 1)), seed);
-  }
-  tape_->CollectGradients();
-  gradient_norm_ = optimizer_->GradientNorm();
+  const uint64_t seed = (run_.seed << 40) + static_cast<uint64_t>(position_.batch * run_.batch);
+  const BatchLoss loss = replicas_->Learn(batch, seed);
+  gradient_norm_ = replicas_->at(0).GradientNorm();
   if (!std::isfinite(loss.sum) || !std::isfinite(gradient_norm_)) {
     return absl::AbortedError("step " + std::to_string(position_.step + 1) + ": loss " +
                               std::to_string(loss.mean()) + ", gradient norm " +
@@ -150,8 +112,7 @@ absl::Status TrainingSession::TrainStep() {
                               ", expected finite numbers; try a lower rate or clipping");
   }
   rate_ = RateAt(run_.schedule, run_.optimizer.rate, steps_, position_.step);
-  optimizer_->Step(position_.step + 1, rate_ / run_.optimizer.rate, gradient_norm_);
-  tape_->Update();
+  replicas_->Step(position_.step + 1, rate_ / run_.optimizer.rate, gradient_norm_);
   loss_ += loss;
   ++position_.step;
   ++position_.batch;
@@ -185,7 +146,7 @@ absl::Status TrainingSession::Evaluate() {
   const bool judge = run_.objective != Objective::kCausalLm;
   BatchLoss loss;
   for (int64_t i = 0; i < data_.valid->batches(); ++i) {
-    loss += trainee_->Evaluate(data_.valid->Batch(i), judge);
+    loss += replicas_->at(0).Evaluate(data_.valid->Batch(i), judge);
   }
   MetricsLine line = {.step = position_.step,
                       .tokens = position_.tokens,
@@ -195,31 +156,10 @@ absl::Status TrainingSession::Evaluate() {
   return log_->Append(line);
 }
 
-std::vector<StateArray> TrainingSession::StateArrays() {
-  std::vector<StateArray> arrays;
-  for (const OptimizedParameter& p : optimizer_->all()) {
-    const Parameter& parameter = *p.parameter;
-    arrays.push_back({parameter.name, parameter.shape});
-    arrays.push_back({"m/" + parameter.name, parameter.shape});
-    arrays.push_back({"v/" + parameter.name, parameter.shape});
-    if (run_.optimizer.ema > 0) arrays.push_back({"average/" + parameter.name, parameter.shape});
-  }
-  return arrays;
-}
-
-absl::StatusOr<std::span<const float>> TrainingSession::ReadArray(size_t index) {
-  const size_t kinds = run_.optimizer.ema > 0 ? 4 : 3;
-  const OptimizedParameter& p = optimizer_->all()[index / kinds];
-  const Tensor arrays[] = {p.parameter->value, p.m, p.v, p.average};
-  const Tensor array = arrays[index % kinds];
-  values_.resize(static_cast<size_t>(array.rows * array.cols));
-  backend_->Download(array, values_);
-  return std::span<const float>(values_);
-}
-
 absl::Status TrainingSession::SaveState() {
-  return SaveTrainingState(run_.output, position_, StateArrays(),
-                           [this](size_t index) { return ReadArray(index); });
+  Replica& replica = replicas_->at(0);
+  return SaveTrainingState(run_.output, position_, replica.StateArrays(),
+                           [&](size_t index) { return replica.ReadState(index); });
 }
 
 absl::Status TrainingSession::SaveResult() {
@@ -227,24 +167,13 @@ absl::Status TrainingSession::SaveResult() {
                        .run_json = ToJson(run_),
                        .tokenizer = run_.tokenizer.empty() ? run_.model.from : run_.tokenizer,
                        .tensors = {}};
-  for (const Parameter& parameter : parameters_->all()) {
+  Replica& replica = replicas_->at(0);
+  for (const Parameter& parameter : replica.parameters().all()) {
     model.tensors.push_back(
         {.name = parameter.name, .dtype = DType::kF32, .shape = parameter.shape});
   }
-  // Where there is a moving average, that is the result.
-  std::map<const Parameter*, Tensor> averages;
-  if (run_.optimizer.ema > 0) {
-    for (const OptimizedParameter& p : optimizer_->all()) averages[p.parameter] = p.average;
-  }
-  const auto read = [&](size_t index) -> absl::StatusOr<std::span<const float>> {
-    const Parameter& parameter = parameters_->all()[index];
-    const auto average = averages.find(&parameter);
-    values_.resize(parameter.host.size());
-    backend_->Download(average == averages.end() ? Tensor(parameter.value) : average->second,
-                       values_);
-    return std::span<const float>(values_);
-  };
-  HIPPODROME_RETURN_IF_ERROR(SaveModel(run_.output + "/model", model, read));
+  HIPPODROME_RETURN_IF_ERROR(SaveModel(run_.output + "/model", model,
+                                       [&](size_t index) { return replica.ReadResult(index); }));
   HIPPODROME_ASSIGN_OR_RETURN(const auto lines, ReadMetrics(run_.output + "/metrics.jsonl"));
   return WriteTextFile(run_.output + "/loss.svg", DrawLossCurve(lines));
 }

@@ -4,13 +4,11 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/tape/tape.h"
 #include "tools/train/metrics_log.h"
-#include "tools/train/optimizer.h"
+#include "tools/train/replicas.h"
 #include "tools/train/run_data.h"
 #include "tools/train/run_file.h"
 #include "tools/train/training_progress.h"
@@ -43,22 +41,15 @@ class TrainingSession {
   absl::Status LogStep();
   absl::Status SaveState();
   absl::Status SaveResult();
-  std::vector<StateArray> StateArrays();
-  absl::StatusOr<std::span<const float>> ReadArray(size_t index);
 
   const TrainingRun run_;
   int64_t steps_ = 0;  // of the whole run
   ModelConfig config_;
-  std::unique_ptr<TrainingBackend> backend_;
-  std::unique_ptr<Parameters> parameters_;
-  std::unique_ptr<Tape> tape_;
-  std::unique_ptr<Trainee> trainee_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Replicas> replicas_;
   RunData data_;
   TrainingPosition position_;
   std::unique_ptr<MetricsLog> log_;
   std::unique_ptr<TrainingProgress> progress_;
-  std::vector<float> values_;  // of ReadArray()
 
   // Since the last line of the log.
   BatchLoss loss_;

@@ -76,6 +76,7 @@ TEST(RunFileTest, GivesWhatIsLeftOutItsDefault) {
   EXPECT_EQ(run.initialization.measure, "diag-lin");
   EXPECT_EQ(run.weights, DType::kF32);
   EXPECT_EQ(run.device, DeviceChoice::kAuto);
+  EXPECT_EQ(run.devices, 0);
 }
 
 TEST(RunFileTest, ReadsWhatIsThere) {
@@ -91,6 +92,7 @@ TEST(RunFileTest, ReadsWhatIsThere) {
   json["weights"] = "bf16";
   json["device"] = "cpu";
   json["threads"] = 2;
+  json["devices"] = 2;
   json["seed"] = 7;
   const TrainingRun run = Parse(json);
   EXPECT_EQ(run.model.from, "/runs/pretrained");
@@ -103,6 +105,7 @@ TEST(RunFileTest, ReadsWhatIsThere) {
   EXPECT_THAT(run.data.labels, testing::ElementsAre("no", "yes"));
   EXPECT_EQ(run.epochs, 3);
   EXPECT_EQ(run.micro_batch, 4);
+  EXPECT_EQ(run.devices, 2);
   EXPECT_EQ(run.optimizer.clip, 1);
   EXPECT_EQ(run.optimizer.ssm_rate, 1e-4);
   EXPECT_TRUE(run.optimizer.no_decay->biases);
@@ -167,6 +170,7 @@ TEST(RunFileTest, ErrorsNameFieldValueAndWhatWasExpected) {
       {"/dropout/head", 1, "dropout.head is 1, expected a number in [0, 1)"},
       {"/weights", "f16", "weights is \"f16\", expected \"f32\" or \"bf16\""},
       {"/device", "tpu", "device is \"tpu\", expected \"auto\", \"cpu\" or \"cuda\""},
+      {"/devices", 2, "devices is 2, expected at most 1, one for each micro-batch of a batch"},
       {"/log_every", 0, "log_every is 0, expected an integer in [1, "},
       {"/recompute", 1, "recompute is 1, expected true or false"},
   };
@@ -198,6 +202,7 @@ TEST(RunFileTest, TheFingerprintIsOfWhatBearsOnTheResult) {
   Json json = CausalRun();
   json["output"] = "elsewhere";
   json["threads"] = 7;
+  json["devices"] = 1;
   json["checkpoint_every"] = 3;
   EXPECT_EQ(Parse(json).fingerprint, fingerprint);
   json["seed"] = 1;

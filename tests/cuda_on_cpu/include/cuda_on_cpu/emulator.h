@@ -27,7 +27,10 @@ int64_t LaunchCount();
 int64_t LaunchCount(const std::string& operation);
 void ResetLaunchCounts();
 
-// Device memory that is not freed.
+// How many devices there are, each like the other: 1 by default.
+void SetDeviceCount(int count);
+
+// Device memory that is not freed, of all devices.
 size_t DeviceBytes();
 
 // ---- For kernels/cuda/launch.cuh ----------------------------------------------------------------
