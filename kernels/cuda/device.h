@@ -73,9 +73,9 @@ class Device {
     std::shared_ptr<void> memory;
     size_t bytes = 0;
   };
-  int index_ = 0;
   cudaStream_t stream_ = nullptr;
   int multiprocessors_ = 0;
+  int index_ = 0;
   size_t shared_bytes_ = 0;
   std::string failure_;
   std::map<ScratchUse, Block> scratch_;
