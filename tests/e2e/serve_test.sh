@@ -41,7 +41,7 @@ grpc_texts() {
     length=$(od -An -tu4 --endian=big -j $((offset + 1)) -N 4 "$file")
     tail -c +$((offset + 6)) "$file" | head -c "$((length))" |
       protoc --decode=hippodrome.v1.GenerateResponse "$proto" |
-      sed -n "s/^text: \"\(.*\)\"$/\1/; T; s/\\\\'/'/g; p"
+      sed -n "s/^text: \"\(.*\)\"$/\1/; T; s/\\\\\([\"']\)/\\1/g; p"
     offset=$((offset + 5 + length))
   done
 }
