@@ -74,6 +74,13 @@ struct AdamWStep {
   int64_t step = 1;           // from 1
 };
 
+// Dropout of the weights P of attention over T tokens: P_ts of head h of sequence b becomes 0 with
+// probability p, else P_ts / (1 - p), drawn by (seed, (b heads + h) T + t, s) alone.
+struct AttentionDropout {
+  double p = 0;  // in [0, 1); 0: none
+  uint64_t seed = 0;
+};
+
 class TrainingBackend : public Backend {
  public:
   // Makes the calling thread one that may use this backend. Only a thread that is new, or has used
@@ -139,12 +146,14 @@ class TrainingBackend : public Backend {
 
   // ---- Attention -----------------------------------------------------------------------------
 
-  // What AttentionSequence() computes from position 0 without leaving rows in pages. qkv: [B T, 3
-  // d], B = `sequences`; o: [B T, d].
+  // What AttentionSequence() computes from position 0 without leaving rows in pages, its weights
+  // after `dropout`. qkv: [B T, 3 d], B = `sequences`; o: [B T, d].
   virtual void CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                               int64_t sequences, Tensor o) = 0;
+                               int64_t sequences, const AttentionDropout& dropout, Tensor o) = 0;
+  // `dropout`: that of the forward.
   virtual void CausalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                       int64_t sequences, Tensor d_o, Gradient dqkv) = 0;
+                                       int64_t sequences, const AttentionDropout& dropout,
+                                       Tensor d_o, Gradient dqkv) = 0;
   // Of Backend::BidirectionalAttention; masked keys and values have no gradient.
   virtual void BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor mask,
                                               Tensor d_o, Gradient dqkv) = 0;

@@ -7,7 +7,7 @@
 namespace hippodrome::cpu {
 
 void CausalAttention(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                     int64_t sequences, Tensor o) {
+                     int64_t sequences, const AttentionDropout& dropout, Tensor o) {
   assert(sequences > 0 && qkv.rows % sequences == 0 && o.rows == qkv.rows);
   assert(qkv.cols == 3 * shape.heads * shape.head_dim && 3 * o.cols == qkv.cols);
   const int64_t tokens = qkv.rows / sequences;
@@ -17,13 +17,16 @@ void CausalAttention(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, 
     AttendHead({.shape = shape,
                 .qkv = qkv.Rows(first, tokens),
                 .turns = turns,
-                .head = index % shape.heads},
+                .head = index % shape.heads,
+                .sequence = index / shape.heads,
+                .dropout = dropout},
                o.Rows(first, tokens));
   });
 }
 
 void CausalAttentionBackward(ThreadPool& pool, const AttentionShape& shape, Tensor qkv,
-                             Tensor inv_freq, int64_t sequences, Tensor d_o, Gradient dqkv) {
+                             Tensor inv_freq, int64_t sequences, const AttentionDropout& dropout,
+                             Tensor d_o, Gradient dqkv) {
   if (dqkv.tensor.data == nullptr) return;
   assert(sequences > 0 && qkv.rows % sequences == 0 && d_o.rows == qkv.rows);
   assert(qkv.cols == 3 * shape.heads * shape.head_dim && 3 * d_o.cols == qkv.cols);
@@ -35,7 +38,9 @@ void CausalAttentionBackward(ThreadPool& pool, const AttentionShape& shape, Tens
     AttendHeadBackward({.shape = shape,
                         .qkv = qkv.Rows(first, tokens),
                         .turns = turns,
-                        .head = index % shape.heads},
+                        .head = index % shape.heads,
+                        .sequence = index / shape.heads,
+                        .dropout = dropout},
                        d_o.Rows(first, tokens), {dqkv.tensor.Rows(first, tokens), dqkv.add});
   });
 }

@@ -9,9 +9,10 @@ namespace hippodrome::cpu {
 
 // The contracts of TrainingBackend's operations of these names.
 void CausalAttention(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                     int64_t sequences, Tensor o);
+                     int64_t sequences, const AttentionDropout& dropout, Tensor o);
 void CausalAttentionBackward(ThreadPool& pool, const AttentionShape& shape, Tensor qkv,
-                             Tensor inv_freq, int64_t sequences, Tensor d_o, Gradient dqkv);
+                             Tensor inv_freq, int64_t sequences, const AttentionDropout& dropout,
+                             Tensor d_o, Gradient dqkv);
 
 }  // namespace hippodrome::cpu
 

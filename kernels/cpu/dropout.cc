@@ -2,7 +2,6 @@
 
 #include "kernels/cpu/parallel_rows.h"
 #include "kernels/cpu/tensor_memory.h"
-#include "kernels/dropout_bits.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/dropout.cc"
@@ -25,20 +24,21 @@ HWY_INLINE V Bits(D d, DropoutRow row, V column) {
   return hn::Xor(x, hn::ShiftRight<16>(x));
 }
 
-void DropRow(DropoutRow row, uint32_t threshold, float scale, int64_t n, float* x) {
+void DropColumns(DropoutRow row, uint32_t threshold, float scale, int64_t first, int64_t n,
+                 float* x) {
   const HWY_CAPPED(float, 16) d;
   const hn::RebindToUnsigned<decltype(d)> du;
   const int64_t lanes = hn::Lanes(d);
-  const auto first = hn::Iota(du, 0);
+  const auto lane = hn::Iota(du, 0);
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const auto bits = Bits(du, row, hn::Add(first, hn::Set(du, static_cast<uint32_t>(i))));
+    const auto bits = Bits(du, row, hn::Add(lane, hn::Set(du, static_cast<uint32_t>(first + i))));
     const auto dropped = hn::RebindMask(d, hn::Lt(bits, hn::Set(du, threshold)));
     const auto kept = hn::Mul(hn::LoadU(d, x + i), hn::Set(d, scale));
     hn::StoreU(hn::IfThenZeroElse(dropped, kept), d, x + i);
   }
   for (; i < n; ++i) {
-    x[i] = DropoutBits(row, static_cast<uint32_t>(i)) < threshold ? 0 : x[i] * scale;
+    x[i] = DropoutBits(row, static_cast<uint32_t>(first + i)) < threshold ? 0 : x[i] * scale;
   }
 }
 
@@ -49,7 +49,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hippodrome::cpu {
 
-HWY_EXPORT(DropRow);
+HWY_EXPORT(DropColumns);
+
+void DropColumns(DropoutRow row, uint32_t threshold, float scale, int64_t first, int64_t n,
+                 float* x) {
+  HWY_DYNAMIC_DISPATCH(DropColumns)(row, threshold, scale, first, n, x);
+}
 
 void Drop(ThreadPool& pool, double p, uint64_t seed, Tensor x) {
   assert(p >= 0 && p < 1);
@@ -58,8 +63,7 @@ void Drop(ThreadPool& pool, double p, uint64_t seed, Tensor x) {
   const float scale = static_cast<float>(1 / (1 - p));
   ParallelRows(pool, x.rows, x.cols, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      HWY_DYNAMIC_DISPATCH(DropRow)
-      (DropoutRowOf(seed, row), threshold, scale, x.cols, F32Row(x, row));
+      DropColumns(DropoutRowOf(seed, row), threshold, scale, 0, x.cols, F32Row(x, row));
     }
   });
 }

@@ -42,8 +42,10 @@ class Forward {
     }
     float totals[kScoreBlock];
     for (int64_t i = 0; i < head_.QueriesOf(block); ++i) {
-      totals[i] =
-          ExponentialRow(scores_ + i * kScoreBlock, head_.VisibleTo(block * kScoreBlock + i));
+      const int64_t token = block * kScoreBlock + i;
+      float* row = scores_ + i * kScoreBlock;
+      totals[i] = ExponentialRow(row, head_.VisibleTo(token));
+      head_.Drop(token, row);
     }
     for (int64_t j = 0; j < head_.BlocksSeen(block); ++j) {
       BlockPair{head_, block, j}.SumKeys(scores_ + j * kScores,

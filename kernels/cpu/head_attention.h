@@ -16,6 +16,8 @@ struct HeadProblem {
   const int32_t* mask = nullptr;  // [T], 0 for tokens without key and value; null: the sequence is
                                   // causal, row t sees keys s <= t
   int64_t head = 0;
+  int64_t sequence = 0;      // of which the tokens are, among those of a batch
+  AttentionDropout dropout;  // of a causal sequence
 };
 
 // o: [T, d], of which the columns of the head are written. REQUIRES: a causal sequence.

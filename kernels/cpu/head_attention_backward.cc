@@ -41,7 +41,8 @@ class Backward {
     head_.LoadRows(d_o_, block, rows_);
   }
 
-  // scores_ = P, dscores_ = dS = P (dP - rowsum(P dP)) with dP = dO V^T.
+  // scores_ = M P, dscores_ = dS = P (dP - rowsum(P dP)) with dP = M dO V^T, where M is 1, or what
+  // dropout multiplies a weight by.
   void Weigh(int64_t block) {
     for (int64_t j = 0; j < head_.BlocksSeen(block); ++j) {
       const BlockPair pair = {head_, block, j};
@@ -50,14 +51,18 @@ class Backward {
       pair.Scores(rows_, value_columns_ + columns, dscores_ + j * kScores);
     }
     for (int64_t i = 0; i < head_.QueriesOf(block); ++i) {
-      const int64_t visible = head_.VisibleTo(block * kScoreBlock + i);
+      const int64_t token = block * kScoreBlock + i;
+      const int64_t visible = head_.VisibleTo(token);
       float* row = scores_ + i * kScoreBlock;
+      float* drow = dscores_ + i * kScoreBlock;
       const float total = ExponentialRow(row, visible);
-      SoftmaxBackwardRow(total, visible, row, dscores_ + i * kScoreBlock);
+      head_.Drop(token, drow);
+      SoftmaxBackwardRow(total, visible, row, drow);
+      head_.Drop(token, row);
     }
   }
 
-  // dV += P^T dO, dK += dS^T Q / sqrt(head_dim), dQ = dS K.
+  // dV += (M P)^T dO, dK += dS^T Q / sqrt(head_dim), dQ = dS K.
   void Sum(int64_t block) {
     for (int64_t j = 0; j < head_.BlocksSeen(block); ++j) {
       const BlockPair pair = {head_, block, j};

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/cpu/dropout.h"
 #include "kernels/cpu/rotary.h"
 #include "kernels/cpu/softmax_block.h"
 #include "kernels/cpu/tensor_memory.h"
@@ -29,6 +30,18 @@ HeadBlocks::HeadBlocks(const HeadProblem& problem)
 const float* HeadBlocks::Part(int64_t token, int64_t part) const {
   const AttentionShape& shape = problem_.shape;
   return F32Row(problem_.qkv, token) + (part * shape.heads + problem_.head) * shape.head_dim;
+}
+
+void HeadBlocks::Drop(int64_t token, float* row) const {
+  const auto& [p, seed] = problem_.dropout;
+  if (p == 0) return;
+  const int64_t head = problem_.sequence * problem_.shape.heads + problem_.head;
+  const DropoutRow bits = DropoutRowOf(seed, head * tokens() + token);
+  const auto scale = static_cast<float>(1 / (1 - p));
+  for (int64_t first = 0; first < VisibleTo(token); first += kScoreBlock) {
+    DropColumns(bits, DropoutThreshold(p), scale, first,
+                std::min(kScoreBlock, VisibleTo(token) - first), row + first * kScoreBlock);
+  }
 }
 
 template <typename Body>

@@ -36,6 +36,10 @@ class HeadBlocks {
   // Part 0, 1, 2 (q, k, v) of a token.
   const float* Part(int64_t token, int64_t part) const;
 
+  // `row`: of the token, as ExponentialRow() and SoftmaxBackwardRow() have it. Drops from it what
+  // is dropped from the weights.
+  void Drop(int64_t token, float* row) const;
+
   // Query rows of a block, [kScoreBlock][stride], rotated and scaled by 1 / sqrt(head_dim).
   void LoadQueries(int64_t block, float* q) const;
   // All keys (part 1, rotated) or values (part 2), [key_blocks * kScoreBlock][stride], zero beyond.

@@ -6,13 +6,14 @@
 namespace hippodrome {
 
 void CpuBackend::CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                 int64_t sequences, Tensor o) {
-  cpu::CausalAttention(pool_, shape, qkv, inv_freq, sequences, o);
+                                 int64_t sequences, const AttentionDropout& dropout, Tensor o) {
+  cpu::CausalAttention(pool_, shape, qkv, inv_freq, sequences, dropout, o);
 }
 
 void CpuBackend::CausalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                         int64_t sequences, Tensor d_o, Gradient dqkv) {
-  cpu::CausalAttentionBackward(pool_, shape, qkv, inv_freq, sequences, d_o, dqkv);
+                                         int64_t sequences, const AttentionDropout& dropout,
+                                         Tensor d_o, Gradient dqkv) {
+  cpu::CausalAttentionBackward(pool_, shape, qkv, inv_freq, sequences, dropout, d_o, dqkv);
 }
 
 void CpuBackend::BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv,

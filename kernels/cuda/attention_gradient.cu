@@ -52,18 +52,18 @@ void CheckShapes(const AttentionProblem& problem, [[maybe_unused]] const Tensor&
   assert(problem.mask.data == nullptr || problem.mask.cols == problem.tokens());
 }
 
-// The rows of the problem, made from qkv. Scratch memory holds, in this order: sums of queries, the
-// rows, and for the backward their gradients.
+// The rows of the problem, made from qkv. Scratch memory holds, in this order: terms of queries,
+// the rows, and for the backward their gradients.
 AttentionArguments Load(Device& device, const AttentionProblem& problem, const Tensor& d_o) {
   const int64_t d = problem.shape.heads * problem.shape.head_dim;
   const int64_t floats = problem.qkv.rows * 3 * d;
-  const int64_t sums = problem.qkv.rows * problem.shape.heads;
+  const int64_t terms = problem.qkv.rows * problem.shape.heads;
   const bool backward = d_o.data != nullptr;
-  const int64_t bytes = sums * static_cast<int64_t>(sizeof(float2)) +
+  const int64_t bytes = terms * static_cast<int64_t>(sizeof(QueryTerms)) +
                         (backward ? 2 : 1) * floats * static_cast<int64_t>(sizeof(float));
-  auto* query_sums =
-      static_cast<float2*>(device.Scratch(ScratchUse::kAttentionRows, static_cast<size_t>(bytes)));
-  auto* rows = reinterpret_cast<float*>(query_sums + sums);
+  auto* query_terms = static_cast<QueryTerms*>(
+      device.Scratch(ScratchUse::kAttentionRows, static_cast<size_t>(bytes)));
+  auto* rows = reinterpret_cast<float*>(query_terms + terms);
   const auto launch = [&]<typename T>(T) {
     Launch(device, "attention_rows", LoadGradientRowsKernel<T>, RowBlocks(problem), RowsOf(problem),
            static_cast<const T*>(problem.qkv.data), problem.qkv.stride, rows);
@@ -74,11 +74,14 @@ AttentionArguments Load(Device& device, const AttentionProblem& problem, const T
           .mask_stride = problem.mask.stride,
           .d_o = static_cast<const float*>(d_o.data),
           .d_o_stride = d_o.stride,
-          .query_sums = query_sums,
+          .query_terms = query_terms,
           .drows = rows + floats,
           .tokens = static_cast<int32_t>(problem.tokens()),
           .heads = static_cast<int32_t>(problem.shape.heads),
-          .head_dim = static_cast<int32_t>(problem.shape.head_dim)};
+          .head_dim = static_cast<int32_t>(problem.shape.head_dim),
+          .dropout_seed = problem.dropout.seed,
+          .dropout_threshold = DropoutThreshold(problem.dropout.p),
+          .dropout_scale = static_cast<float>(1 / (1 - problem.dropout.p))};
 }
 
 // o may be empty.

@@ -1,14 +1,23 @@
 // Attention and its gradients in tiles of queries and keys. With p = exp(q k - lse) from the
 // log-sum-exp of the scores of a query, g = do v and c = sum_j do_j o_j:
-//   ds = p (g - c);  dq = ds k;  dk = ds^T q;  dv = p^T do
+//   ds = p (m g - c);  dq = ds k;  dk = ds^T q;  dv = (m p)^T do
+// where m is 1, or what dropout multiplies a weight by.
 // A block has one tile of queries (forward, dq) or of keys (dk, dv) and goes through the others in
 // order: nothing is added by two blocks.
 #ifndef HIPPODROME_KERNELS_CUDA_ATTENTION_GRADIENT_CUH_
 #define HIPPODROME_KERNELS_CUDA_ATTENTION_GRADIENT_CUH_
 
 #include "kernels/cuda/attention_gradient_tile.cuh"
+#include "kernels/dropout_bits.h"
 
 namespace hippodrome::cuda {
+
+// What the gradients of a query's scores depend on beside its rows.
+struct alignas(16) QueryTerms {
+  float lse;
+  float c;
+  DropoutRow dropout;
+};
 
 struct AttentionArguments {
   const float* rows;    // q | k | v, [B T, 3 d]
@@ -16,11 +25,14 @@ struct AttentionArguments {
   int64_t mask_stride;
   const float* d_o;  // [B T, d], or null
   int64_t d_o_stride;
-  float2* query_sums;  // [B, heads, T]: lse and c
-  float* drows;        // [B T, 3 d]
+  QueryTerms* query_terms;  // [B, heads, T]
+  float* drows;             // [B T, 3 d]
   int32_t tokens;
   int32_t heads;
   int32_t head_dim;
+  uint64_t dropout_seed;
+  uint32_t dropout_threshold;  // 0: none
+  float dropout_scale;
 };
 
 // The tiles of one head (blockIdx.y) of one sequence (blockIdx.z).
@@ -31,7 +43,7 @@ struct AttentionHead {
   __device__ explicit AttentionHead(const AttentionArguments& arguments)
       : a(arguments),
         begin(int64_t{blockIdx.z} * a.tokens),
-        sums(a.query_sums + (int64_t{blockIdx.z} * a.heads + blockIdx.y) * a.tokens) {}
+        terms(a.query_terms + (int64_t{blockIdx.z} * a.heads + blockIdx.y) * a.tokens) {}
 
   __device__ int64_t stride() const { return 3 * int64_t{a.heads} * a.head_dim; }
   __device__ int Count(int first) const { return min(Tile::kRows, a.tokens - first); }
@@ -61,9 +73,19 @@ struct AttentionHead {
   __device__ int KeyEnd(int end) const { return a.mask == nullptr ? min(end, a.tokens) : a.tokens; }
   __device__ int QueryBegin(int first) const { return a.mask == nullptr ? first : 0; }
 
+  // What dropout multiplies the weights of a query by.
+  __device__ DropoutRow DropoutOf(int query) const {
+    return DropoutRowOf(a.dropout_seed,
+                        (int64_t{blockIdx.z} * a.heads + blockIdx.y) * a.tokens + query);
+  }
+  __device__ float Factor(DropoutRow row, int key) const {
+    const uint32_t bits = DropoutBits(row, static_cast<uint32_t>(key));
+    return bits < a.dropout_threshold ? 0.0f : a.dropout_scale;
+  }
+
   const AttentionArguments& a;
-  int64_t begin;  // row of the first token
-  float2* sums;   // of the head's queries
+  int64_t begin;      // row of the first token
+  QueryTerms* terms;  // of the head's queries
 };
 
 // Shared memory in floats: four tiles of rows, two of scores.
@@ -114,7 +136,7 @@ struct TileSoftmax {
   typename Tile::Sums values;
 };
 
-// o, where it is not null, and the sums of queries, where there is do. Blocks: (tiles of queries,
+// o, where it is not null, and the terms of queries, where there is do. Blocks: (tiles of queries,
 // heads, sequences).
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kGradientThreads, kWidth <= 64 ? 2 : 1)
@@ -145,6 +167,14 @@ __global__ void __launch_bounds__(kGradientThreads, kWidth <= 64 ? 2 : 1)
       }
     }
     softmax.Take(scores);
+#pragma unroll
+    for (int i = 0; i < Tile::kPerThread; ++i) {
+      const DropoutRow row = head.DropoutOf(first + TileY() + i * kTileSide);
+#pragma unroll
+      for (int j = 0; j < Tile::kPerThread; ++j) {
+        scores[i][j] *= head.Factor(row, key + TileX() + j * kTileSide);
+      }
+    }
     StoreScores<kWidth>(scores, false, weights);
     __syncthreads();
     AddProduct<kWidth>(weights, v, softmax.values);
@@ -177,11 +207,11 @@ __global__ void __launch_bounds__(kGradientThreads, kWidth <= 64 ? 2 : 1)
     c = RowSum(c);
     const float sum = softmax.sum[i];
     const float lse = sum > 0 ? softmax.max[i] + logf(sum) : INFINITY;
-    if (TileX() == 0 && query < a.tokens) head.sums[query] = make_float2(lse, c);
+    if (TileX() == 0 && query < a.tokens) head.terms[query] = {lse, c, head.DropoutOf(query)};
   }
 }
 
-// p and ds of a tile of queries and a tile of keys, whose rows are in shared memory.
+// m p and ds of a tile of queries and a tile of keys, whose rows are in shared memory.
 template <int kWidth>
 struct TileGradient {
   using Tile = GradientTile<kWidth>;
@@ -190,19 +220,29 @@ struct TileGradient {
                           const float* k, const float* v, const float* d_o) {
     MultiplyTiles<kWidth>(q, k, p);
     MultiplyTiles<kWidth>(d_o, v, ds);
-    int seen_from[Tile::kPerThread];
+    // A bit for each score: registers are short.
+    uint32_t seen = 0;
 #pragma unroll
     for (int j = 0; j < Tile::kPerThread; ++j) {
-      seen_from[j] = head.FirstQuery(key + TileX() + j * kTileSide);
+      const int seen_from = head.FirstQuery(key + TileX() + j * kTileSide);
+#pragma unroll
+      for (int i = 0; i < Tile::kPerThread; ++i) {
+        if (query + TileY() + i * kTileSide >= seen_from) seen |= 1u << (i * Tile::kPerThread + j);
+      }
     }
 #pragma unroll
     for (int i = 0; i < Tile::kPerThread; ++i) {
       const int row = query + TileY() + i * kTileSide;
-      const float2 sums = row < head.a.tokens ? head.sums[row] : make_float2(INFINITY, 0);
+      const QueryTerms terms = row < head.a.tokens
+                                   ? head.terms[row]
+                                   : QueryTerms{.lse = INFINITY, .c = 0, .dropout = {}};
 #pragma unroll
       for (int j = 0; j < Tile::kPerThread; ++j) {
-        p[i][j] = row >= seen_from[j] ? expf(p[i][j] - sums.x) : 0.0f;
-        ds[i][j] = p[i][j] * (ds[i][j] - sums.y);
+        const bool visible = (seen >> (i * Tile::kPerThread + j) & 1u) != 0;
+        const float weight = visible ? expf(p[i][j] - terms.lse) : 0.0f;
+        const float factor = head.Factor(terms.dropout, key + TileX() + j * kTileSide);
+        ds[i][j] = weight * (factor * ds[i][j] - terms.c);
+        p[i][j] = factor * weight;
       }
     }
   }

@@ -15,6 +15,7 @@ struct AttentionProblem {
   Tensor inv_freq;              // [1, rotary_dim / 2] f32, or empty
   Tensor mask;                  // kI32 [B, T], or empty: causal
   int64_t sequences = 0;
+  AttentionDropout dropout = {};  // where causal
 
   int64_t tokens() const { return qkv.rows / sequences; }
 };

@@ -96,9 +96,10 @@ class CudaBackend final : public TrainingBackend {
                              const LongConvParameterGradients& gradients) override;
 
   void CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, int64_t sequences,
-                       Tensor o) override;
+                       const AttentionDropout& dropout, Tensor o) override;
   void CausalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                               int64_t sequences, Tensor d_o, Gradient dqkv) override;
+                               int64_t sequences, const AttentionDropout& dropout, Tensor d_o,
+                               Gradient dqkv) override;
   void BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor mask,
                                       Tensor d_o, Gradient dqkv) override;
 

@@ -5,13 +5,15 @@
 namespace hippodrome {
 
 void CudaBackend::CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                  int64_t sequences, Tensor o) {
-  cuda::AttentionForward(device_, {shape, qkv, inv_freq, /*mask=*/{}, sequences}, o);
+                                  int64_t sequences, const AttentionDropout& dropout, Tensor o) {
+  cuda::AttentionForward(device_, {shape, qkv, inv_freq, /*mask=*/{}, sequences, dropout}, o);
 }
 
 void CudaBackend::CausalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                          int64_t sequences, Tensor d_o, Gradient dqkv) {
-  cuda::AttentionBackward(device_, {shape, qkv, inv_freq, /*mask=*/{}, sequences}, d_o, dqkv);
+                                          int64_t sequences, const AttentionDropout& dropout,
+                                          Tensor d_o, Gradient dqkv) {
+  cuda::AttentionBackward(device_, {shape, qkv, inv_freq, /*mask=*/{}, sequences, dropout}, d_o,
+                          dqkv);
 }
 
 void CudaBackend::BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv,

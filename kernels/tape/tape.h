@@ -19,6 +19,7 @@ struct TapeOptions {
   int64_t longest = 0;                 // tokens of a sequence, at most
   int32_t padding_id = -1;             // a token whose embedding is not trained by looking it up
   std::array<double, 2> dropout = {};  // probability at each DropoutSite
+  double attention_dropout = 0;        // of the weights of AttentionSequence()
 };
 
 // A backend over which a model is loaded and run as for serving. The model's weights must come from
@@ -118,6 +119,8 @@ class Tape final : public Backend {
   OwnedTensor Known(OwnedTensor matrix);
   // A copy of `ids` with the padding id as -1.
   OwnedTensor TrainedIds(Tensor ids);
+  // Of what is dropped next.
+  uint64_t NextDropoutSeed();
   // Makes the gradients that `record` asks for, from its end.
   void Replay(std::vector<Undo>& record);
 

@@ -167,13 +167,17 @@ void Tape::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv
   RequireStart(start);
   const int64_t sequences = page_tables.rows;
   const auto saved = recording() ? memory_.Save(qkv) : nullptr;
+  AttentionDropout dropout;
+  if (mode_ != Mode::kOff && options_.attention_dropout > 0) {
+    dropout = {.p = options_.attention_dropout, .seed = NextDropoutSeed()};
+  }
   memory_.BeforeWrite(o);
-  backend_.CausalAttention(shape, qkv, inv_freq, sequences, o);
+  backend_.CausalAttention(shape, qkv, inv_freq, sequences, dropout, o);
   if (!recording()) return;
   record_.push_back([=, this] {
     const Tensor d_o = memory_.Take(o);
     if (d_o.data == nullptr) return;
-    backend_.CausalAttentionBackward(shape, saved->view, inv_freq, sequences, d_o,
+    backend_.CausalAttentionBackward(shape, saved->view, inv_freq, sequences, dropout, d_o,
                                      memory_.Into(qkv));
     memory_.Unset(o);
   });
@@ -232,11 +236,15 @@ void Tape::GatherRows(Tensor x, Tensor rows, Tensor y) {
   });
 }
 
+uint64_t Tape::NextDropoutSeed() {
+  // Seeds of a forward are far apart from those of the next.
+  return seed_ * 0x9E3779B97F4A7C15u + drops_++;
+}
+
 void Tape::Dropout(DropoutSite site, Tensor x) {
   const double p = options_.dropout[static_cast<size_t>(site)];
   if (mode_ == Mode::kOff || p == 0) return;
-  // Seeds of a forward are far apart from those of the next.
-  const uint64_t seed = seed_ * 0x9E3779B97F4A7C15u + drops_++;
+  const uint64_t seed = NextDropoutSeed();
   memory_.BeforeWrite(x);
   backend_.Drop(p, seed, x);
   if (!recording()) return;

@@ -24,11 +24,11 @@ absl::Status Replica::Prepare(const ModelConfig& config) {
   HIPPODROME_RETURN_IF_ERROR(AddStartingParameters(run_, config, *parameters_));
   const auto* encoder = std::get_if<BigsConfig>(&config);
   const int32_t padding = encoder == nullptr ? -1 : static_cast<int32_t>(encoder->pad_token_id);
-  tape_ =
-      std::make_unique<Tape>(backend_, *parameters_,
-                             TapeOptions{.longest = run_.length,
-                                         .padding_id = padding,
-                                         .dropout = {run_.dropout.embedding, run_.dropout.head}});
+  tape_ = std::make_unique<Tape>(backend_, *parameters_,
+                                 TapeOptions{.longest = run_.length,
+                                             .padding_id = padding,
+                                             .dropout = {run_.dropout.embedding, run_.dropout.head},
+                                             .attention_dropout = run_.dropout.attention});
   const TraineeSize size = {
       .sequences = run_.micro_batch, .length = run_.length, .recompute = run_.recompute};
   HIPPODROME_ASSIGN_OR_RETURN(trainee_,

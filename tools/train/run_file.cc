@@ -156,6 +156,7 @@ absl::StatusOr<Schedule> ReadSchedule(const Json& json, int64_t steps) {
 absl::Status ReadDropout(const Json& json, TrainingDropout& dropout) {
   StrictReader reader(json, "dropout.");
   dropout.embedding = reader.BelowOne("embedding", dropout.embedding);
+  dropout.attention = reader.BelowOne("attention", dropout.attention);
   dropout.head = reader.BelowOne("head", dropout.head);
   return reader.Finish();
 }

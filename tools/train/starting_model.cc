@@ -63,6 +63,11 @@ absl::StatusOr<ModelConfig> EncoderConfig(const TrainingRun& run, Json json) {
     return InvalidArgument(std::string("objective: ") + Name(run.objective) +
                            " needs a model of type \"h3\", this one is a BiGS encoder");
   }
+  if (run.dropout.attention > 0) {
+    return InvalidArgument(
+        "dropout.attention: only decoders drop attention's weights, this is a"
+        " BiGS encoder");
+  }
   const EncoderHead head = HeadFor(run.objective);
   json["architectures"] = {Name(head)};
   const bool classes = run.objective == Objective::kClassification ||

@@ -30,8 +30,8 @@ struct Problem {
   TwinMatrix Attend(int threads) const {
     ThreadPool pool(threads);
     TwinMatrix o(rows, width, 1, Values(size_t(rows * width), 99.0f));
-    CausalAttention(pool, shape, qkv.actual(), inv_freq.actual(), sequences, o.actual());
-    Reference().CausalAttention(shape, qkv.expected(), inv_freq.expected(), sequences,
+    CausalAttention(pool, shape, qkv.actual(), inv_freq.actual(), sequences, dropout, o.actual());
+    Reference().CausalAttention(shape, qkv.expected(), inv_freq.expected(), sequences, dropout,
                                 o.expected());
     return o;
   }
@@ -39,10 +39,10 @@ struct Problem {
   TwinMatrix Backward(int threads, bool add) const {
     ThreadPool pool(threads);
     TwinMatrix dqkv(rows, 3 * width, 5, 3);
-    CausalAttentionBackward(pool, shape, qkv.actual(), inv_freq.actual(), sequences, d_o.actual(),
-                            {dqkv.actual(), add});
+    CausalAttentionBackward(pool, shape, qkv.actual(), inv_freq.actual(), sequences, dropout,
+                            d_o.actual(), {dqkv.actual(), add});
     Reference().CausalAttentionBackward(shape, qkv.expected(), inv_freq.expected(), sequences,
-                                        d_o.expected(), {dqkv.expected(), add});
+                                        dropout, d_o.expected(), {dqkv.expected(), add});
     return dqkv;
   }
 
@@ -50,6 +50,7 @@ struct Problem {
   AttentionShape shape;
   int64_t rows, width;
   TwinMatrix inv_freq, qkv, d_o;
+  AttentionDropout dropout;
 };
 
 // Rounding errors of a sum of n terms grow as sqrt(n) u of the largest (Higham and Mary, 2019):
@@ -90,6 +91,29 @@ TEST(CausalAttentionTest, MatchesTheFormulaForAllHeadSizes) {
   }
 }
 
+TEST(CausalAttentionTest, DropsWeightsAsTheFormulaDoes) {
+  for (const int64_t tokens : {1, 15, 64, 65, 150}) {
+    Problem p(2, tokens, {.heads = 2, .head_dim = 8, .rotary_dim = 4});
+    p.dropout = {.p = 0.2, .seed = 0x123456789abcdefu};
+    ExpectForward(p);
+    ExpectBackward(p, tokens % 2);
+  }
+}
+
+// A head of one sequence whose values are 1 gives the sum of the weights that were kept.
+TEST(CausalAttentionTest, DropoutKeepsTheSumOfWeightsOnAverage) {
+  Problem p(1, 200, {.heads = 1, .head_dim = 1});
+  for (int64_t t = 0; t < p.rows; ++t) F32Row(p.qkv.actual(), t)[2] = 1;
+  p.dropout = {.p = 0.5, .seed = 7};
+  const std::vector<float> sums = p.Attend(1).values();
+  // The weights of row t are about 1 / (t + 1): its sum has a deviation of about 0.09 here, and the
+  // mean over these rows one of 0.009.
+  double mean = 0;
+  for (int64_t t = 100; t < p.rows; ++t) mean += sums[size_t(t)] / 100;
+  EXPECT_NEAR(mean, 1, 0.05);
+  EXPECT_NE(sums[150], 1);
+}
+
 TEST(CausalAttentionTest, LargeScoresDoNotOverflow) {
   const Problem p(1, 70, {.heads = 2, .head_dim = 16}, 30);
   ExpectForward(p, 30);
@@ -115,7 +139,8 @@ TEST(CausalAttentionBackwardTest, MatchesDifferenceQuotientsOfTheForward) {
   const TwinMatrix dqkv = p.Backward(1, false);
   const OwnedTensor o = Reference().NewTensor(p.rows, p.width);
   const auto forward = [&] {
-    Reference().CausalAttention(p.shape, p.qkv.expected(), p.inv_freq.expected(), p.sequences, o);
+    Reference().CausalAttention(p.shape, p.qkv.expected(), p.inv_freq.expected(), p.sequences,
+                                p.dropout, o);
   };
   const double bound = Bound(p) * dqkv.Magnitude() + 1e-9;
   for (int64_t r = 0; r < p.rows; ++r) {
@@ -127,7 +152,8 @@ TEST(CausalAttentionBackwardTest, MatchesDifferenceQuotientsOfTheForward) {
 }
 
 TEST(CausalAttentionBackwardTest, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const Problem p(3, 130, {.heads = 2, .head_dim = 24, .rotary_dim = 8});
+  Problem p(3, 130, {.heads = 2, .head_dim = 24, .rotary_dim = 8});
+  p.dropout = {.p = 0.1, .seed = 1};
   EXPECT_EQ(p.Attend(1).values(), p.Attend(3).values());
   EXPECT_EQ(p.Backward(1, true).values(), p.Backward(3, true).values());
 }
@@ -135,7 +161,7 @@ TEST(CausalAttentionBackwardTest, GivesTheSameBitsOnAnyNumberOfThreads) {
 TEST(CausalAttentionBackwardTest, AnEmptyGradientIsNotWanted) {
   const Problem p(1, 5, {.heads = 1, .head_dim = 4});
   ThreadPool pool(1);
-  CausalAttentionBackward(pool, p.shape, p.qkv.actual(), {}, 1, p.d_o.actual(), {});
+  CausalAttentionBackward(pool, p.shape, p.qkv.actual(), {}, 1, {}, p.d_o.actual(), {});
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 struct GradientCase {
   AttentionCase attention;
   std::vector<int32_t> mask;
+  AttentionDropout dropout = {};
 
   int64_t rows() const { return attention.sequences * attention.tokens; }
 };
@@ -38,7 +39,8 @@ Outcome OnDevice(const GradientCase& gradient, const Values& qkv, const Values& 
     mask = NewMatrix(device, c.sequences, c.tokens, DType::kI32);
     CopyIn(device, gradient.mask, mask);
   }
-  const AttentionProblem problem = {c.shape, in.view(), inv_freq, mask, c.sequences};
+  const AttentionProblem problem = {c.shape, in.view(),   inv_freq,
+                                    mask,    c.sequences, gradient.dropout};
   AttentionForward(device, problem, o.view());
   AttentionBackward(device, problem, out.view(), {dqkv.view(), /*add=*/true});
   EXPECT_TRUE(o.SurroundingsAreZero() && dqkv.SurroundingsAreZero());
@@ -59,8 +61,9 @@ Outcome InDouble(const GradientCase& gradient, const Values& qkv, const Values& 
   const OwnedTensor o = backend->NewTensor(gradient.rows(), c.width());
   const OwnedTensor dqkv = backend->NewTensor(gradient.rows(), 3 * c.width());
   if (gradient.mask.empty()) {
-    backend->CausalAttention(c.shape, in, inv_freq, c.sequences, o);
-    backend->CausalAttentionBackward(c.shape, in, inv_freq, c.sequences, out, {dqkv});
+    backend->CausalAttention(c.shape, in, inv_freq, c.sequences, gradient.dropout, o);
+    backend->CausalAttentionBackward(c.shape, in, inv_freq, c.sequences, gradient.dropout, out,
+                                     {dqkv});
   } else {
     const OwnedTensor mask = backend->NewIndices(c.sequences, c.tokens);
     backend->UploadIndices(gradient.mask, mask);
@@ -129,6 +132,10 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AttentionGradientTest,
                                          MakeCase(DType::kBF16, {1, 128, 0}, 1, 34)));
 
 TEST_P(AttentionGradientTest, CausalMatchesTheReference) { ExpectGradients({GetParam(), {}}); }
+
+TEST_P(AttentionGradientTest, DropoutMatchesTheReference) {
+  ExpectGradients({GetParam(), {}, {.p = 0.25, .seed = 0x123456789abcdefu}});
+}
 
 TEST_P(AttentionGradientTest, MaskedMatchesTheReference) {
   AttentionCase c = GetParam();

@@ -29,7 +29,8 @@ struct Machine {
   explicit Machine(const std::vector<float>& matrix, double dropout = 0)
       : backend(MakeReferenceBackend()),
         parameters(*backend),
-        tape(*backend, parameters, {.longest = kRows, .dropout = {dropout, 0}}) {
+        tape(*backend, parameters,
+             {.longest = kRows, .dropout = {dropout, 0}, .attention_dropout = dropout}) {
     parameters.Add("w", {kCols, kCols}, matrix);
     parameters.Add("head", {5, kCols}, Random(5 * kCols, 2));
     parameters.Add("bias", {kCols}, Random(kCols, 3));
@@ -141,6 +142,26 @@ TEST(TapeTest, DropsTheSameOnTheWayBack) {
         m.tape.Linear(m.x, *m.w, {}, t);
         m.tape.Dropout(DropoutSite::kEmbedding, t);
         m.tape.Linear(t, *m.w, {.residual = t}, m.y);
+      },
+      0.3);
+}
+
+TEST(TapeTest, DropsTheSameWeightsOfAttentionOnTheWayBack) {
+  ExpectGradient(
+      [](Machine& m) {
+        const AttentionShape shape = {.heads = 2, .head_dim = 2};
+        const OwnedTensor tables = m.tape.NewIndices(1, 1);
+        const std::shared_ptr<KeyValuePages> pages =
+            m.tape.NewKeyValuePages(shape, 1, kRows, DType::kF32);
+        const OwnedTensor qkv = m.tape.NewTensor(kRows, 3 * kCols);
+        m.tape.Linear(m.x, *m.w, {}, m.y);
+        m.tape.Dropout(DropoutSite::kEmbedding, m.y);
+        m.tape.Recompute(m.y, [&m, shape, tables, pages, qkv] {
+          for (int64_t part = 0; part < 3; ++part) {
+            m.tape.Linear(m.y, *m.w, {}, qkv.view.Cols(part * kCols, kCols));
+          }
+          m.tape.AttentionSequence(shape, qkv, {}, *pages, tables, 0, m.y);
+        });
       },
       0.3);
 }

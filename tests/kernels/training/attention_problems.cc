@@ -8,6 +8,7 @@ struct AttentionCase {
   int64_t sequences, tokens;
   AttentionShape shape;
   bool large = false;
+  AttentionDropout dropout = {};
 };
 
 TrainingProblem Base(const std::string& name, const AttentionCase& s) {
@@ -32,11 +33,12 @@ TrainingProblem CausalProblem(const std::string& name, const AttentionCase& s) {
     return inv_freq;
   };
   p.forward = [=](TrainingBackend& backend, Tensors x, Tensor y) {
-    backend.CausalAttention(s.shape, x[0], frequencies(backend), s.sequences, y);
+    backend.CausalAttention(s.shape, x[0], frequencies(backend), s.sequences, s.dropout, y);
     backend.Wait();
   };
   p.backward = [=](TrainingBackend& backend, Tensors x, Tensor dy, std::span<const Gradient> dx) {
-    backend.CausalAttentionBackward(s.shape, x[0], frequencies(backend), s.sequences, dy, dx[0]);
+    backend.CausalAttentionBackward(s.shape, x[0], frequencies(backend), s.sequences, s.dropout, dy,
+                                    dx[0]);
     backend.Wait();
   };
   return p;
@@ -74,6 +76,8 @@ std::vector<TrainingProblem> AttentionProblems() {
       CausalProblem("AllRotary", {1, 7, {1, 4, 4}}),
       CausalProblem("Large", {3, 75, {3, 20, 8}, true}),
       CausalProblem("LargeHead", {2, 260, {1, 64, 64}, true}),
+      CausalProblem("Dropout", {2, 5, {2, 4, 4}, false, {0.3, 11}}),
+      CausalProblem("LargeDropout", {3, 75, {3, 20, 8}, true, {0.1, 0x123456789abcdefu}}),
       BidirectionalProblem("OneToken", {1, 1, {2, 2, 0}}),
       BidirectionalProblem("Masked", {3, 5, {2, 3, 0}}),
       BidirectionalProblem("Large", {3, 75, {3, 20, 0}, true}),

@@ -24,7 +24,7 @@ inline TrainingRun SmallRun() {
                          "attn_layer_idx": [1], "attn_cfg": {"num_heads": 2}}},
     "data": {"vocabulary": 12, "sequence": 9}, "batch": 4, "micro_batch": 1, "steps": 10,
     "optimizer": {"rate": 1e-3, "weight_decay": 0.1, "clip": 0.5, "ema": 0.9},
-    "dropout": {"embedding": 0.1, "head": 0}, "seed": 3, "threads": 1
+    "dropout": {"embedding": 0.1, "attention": 0.1}, "seed": 3, "threads": 1
   })",
                                     "/");
   EXPECT_TRUE(run.ok()) << run.status();

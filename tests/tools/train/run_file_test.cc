@@ -73,6 +73,7 @@ TEST(RunFileTest, GivesWhatIsLeftOutItsDefault) {
   EXPECT_FALSE(run.optimizer.no_decay.has_value());
   EXPECT_EQ(run.schedule.kind, ScheduleKind::kConstant);
   EXPECT_EQ(run.dropout.embedding, 0);
+  EXPECT_EQ(run.dropout.attention, 0);
   EXPECT_EQ(run.initialization.measure, "diag-lin");
   EXPECT_EQ(run.weights, DType::kF32);
   EXPECT_EQ(run.device, DeviceChoice::kAuto);
@@ -87,7 +88,7 @@ TEST(RunFileTest, ReadsWhatIsThere) {
                        {"ssm_rate", 1e-4}, {"ssm_decay", true},   {"no_decay", {"bias"}},
                        {"ema", 0.99}};
   json["schedule"] = {{"kind", "cosine"}, {"warmup", 10}, {"floor", 0.1}, {"warmup_from", 1e-6}};
-  json["dropout"] = {{"embedding", 0.1}, {"head", 0.2}};
+  json["dropout"] = {{"embedding", 0.1}, {"attention", 0.3}, {"head", 0.2}};
   json["initialization"] = {{"measure", "diag-inv"}, {"range", 0.01}, {"scaling", "lin"}};
   json["weights"] = "bf16";
   json["device"] = "cpu";
@@ -111,6 +112,7 @@ TEST(RunFileTest, ReadsWhatIsThere) {
   EXPECT_TRUE(run.optimizer.no_decay->biases);
   EXPECT_FALSE(run.optimizer.no_decay->norms);
   EXPECT_EQ(run.schedule.warmup_from, 1e-6);
+  EXPECT_EQ(run.dropout.attention, 0.3);
   EXPECT_EQ(run.dropout.head, 0.2);
   EXPECT_EQ(run.initialization.scaling, "lin");
   EXPECT_EQ(run.weights, DType::kBF16);
