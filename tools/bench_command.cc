@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ const CommandSpec kSpec = {
         "         [--length 512,4096] [--batch 1,8] [--repeats 3] [--device auto|cpu|cuda]\n"
         "         [--threads N] [--json FILE]\n"
         "       hippodrome bench train (--preset NAME | --config FILE) [--weights bf16|f32]\n"
-        "         [--length 256] [--batch 16] [--micro-batch 16] [--repeats 3]\n"
+        "         [--length 256] [--batch 16] [--micro-batch 4] [--repeats 3]\n"
         "         [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
         "       hippodrome bench kernels [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
         "       hippodrome bench serve --grpc ADDR [--model NAME] [--streams 32] [--prompt 512]\n"
@@ -44,7 +45,8 @@ const CommandSpec kSpec = {
         "run. Weights are random; serve measures a server that runs already; --table7 is the\n"
         "scenario of Table 7 of the H3 paper, the time of the prompts included. Of encode, the "
         "limit\n"
-        "counts matrix products and weights, not the convolutions.",
+        "counts matrix products and weights, not the convolutions. --micro-batch: how many\n"
+        "sequences train takes at a time; on a GPU, by default the whole batch.",
     .values = {"preset", "config", "weights", "prompt", "length", "batch", "repeats", "device",
                "threads", "json", "grpc", "model", "streams", "tokens", "micro-batch"},
     .switches = {"table7"},
@@ -152,11 +154,14 @@ absl::Status Train(const CommandLine& line) {
   if (weights.has_value()) benchmark.weights = {*weights};
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.length, line.Integer("length", 256, 1, kMostPrompt));
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.batch, line.Integer("batch", 16, 1, kMostBatch));
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.micro_batch,
-                              line.Integer("micro-batch", benchmark.batch, 1, benchmark.batch));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 3, 1, 1000));
   benchmark.repeats = static_cast<int>(repeats);
   HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
+  // A processor's caches hold the activations of a few sequences.
+  const int64_t at_a_time =
+      machine.backend->name() == "cuda" ? benchmark.batch : std::min<int64_t>(4, benchmark.batch);
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.micro_batch,
+                              line.Integer("micro-batch", at_a_time, 1, benchmark.batch));
   HIPPODROME_ASSIGN_OR_RETURN(const Figures figures, BenchTrain(machine, benchmark));
   return Report(line, machine.name, figures);
 }
