@@ -104,10 +104,11 @@ Made MakeTexts(const Part& part) {
   }
   HIPPODROME_ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer(part));
   if (part.run.objective == Objective::kRegression) {
-    return MakeTextRegression(texts, *tokenizer, part.run.length, part.batches);
+    return MakeTextRegression(texts, *tokenizer, part.run.length, part.run.dropout.tokens,
+                              part.batches);
   }
   return MakeTextClassification(texts, std::get<BigsConfig>(part.config).labels, *tokenizer,
-                                part.run.length, part.batches);
+                                part.run.length, part.run.dropout.tokens, part.batches);
 }
 
 absl::StatusOr<std::string> OneFile(const Part& part) {

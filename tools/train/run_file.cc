@@ -153,11 +153,17 @@ absl::StatusOr<Schedule> ReadSchedule(const Json& json, int64_t steps) {
   return schedule;
 }
 
-absl::Status ReadDropout(const Json& json, TrainingDropout& dropout) {
+absl::Status ReadDropout(const Json& json, Objective objective, TrainingDropout& dropout) {
   StrictReader reader(json, "dropout.");
   dropout.embedding = reader.BelowOne("embedding", dropout.embedding);
   dropout.attention = reader.BelowOne("attention", dropout.attention);
   dropout.head = reader.BelowOne("head", dropout.head);
+  dropout.tokens = reader.BelowOne("tokens", dropout.tokens);
+  const bool has_texts =
+      objective == Objective::kClassification || objective == Objective::kRegression;
+  if (dropout.tokens > 0 && !has_texts) {
+    reader.Reject("tokens", "0 but for classification and regression");
+  }
   return reader.Finish();
 }
 
@@ -230,7 +236,7 @@ absl::StatusOr<TrainingRun> Read(const Json& json, const std::string& directory)
   ReadSizes(top, run);
   HIPPODROME_ASSIGN_OR_RETURN(run.optimizer, ReadOptimizer(optimizer));
   HIPPODROME_ASSIGN_OR_RETURN(run.schedule, ReadSchedule(schedule, run.steps));
-  HIPPODROME_RETURN_IF_ERROR(ReadDropout(dropout, run.dropout));
+  HIPPODROME_RETURN_IF_ERROR(ReadDropout(dropout, run.objective, run.dropout));
   ReadMachine(top, run);
   HIPPODROME_RETURN_IF_ERROR(top.Finish());
   run.fingerprint = Fingerprint(json);

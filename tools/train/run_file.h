@@ -8,7 +8,7 @@
 //    "data": {"train": "FILE" or ["FILE", ..], "valid": the same, "columns": {..}, ..},
 //    "length": 256, "batch": 16, "micro_batch": 4, "steps": 10000 or "epochs": 3,
 //    "optimizer": {..}, "schedule": {..},
-//    "dropout": {"embedding": 0.1, "attention": 0.1, "head": 0.1},
+//    "dropout": {"embedding": 0.1, "attention": 0.1, "head": 0.1, "tokens": 0.1},
 //    "weights": "bf16", "recompute": false, "seed": 0,
 //    "threads": 0, "device": "auto", "devices": 0,
 //    "checkpoint_every": 1000, "evaluate_every": 0, "log_every": 10}
@@ -78,6 +78,7 @@ struct TrainingDropout {
   double embedding = 0;
   double attention = 0;  // of decoders: of the weights of attention
   double head = 0;
+  double tokens = 0;  // of classification and regression: tokens of the input become [MASK]
 };
 
 struct TrainingRun {

@@ -88,7 +88,7 @@ TEST(RunFileTest, ReadsWhatIsThere) {
                        {"ssm_rate", 1e-4}, {"ssm_decay", true},   {"no_decay", {"bias"}},
                        {"ema", 0.99}};
   json["schedule"] = {{"kind", "cosine"}, {"warmup", 10}, {"floor", 0.1}, {"warmup_from", 1e-6}};
-  json["dropout"] = {{"embedding", 0.1}, {"attention", 0.3}, {"head", 0.2}};
+  json["dropout"] = {{"embedding", 0.1}, {"attention", 0.3}, {"head", 0.2}, {"tokens", 0.4}};
   json["initialization"] = {{"measure", "diag-inv"}, {"range", 0.01}, {"scaling", "lin"}};
   json["weights"] = "bf16";
   json["device"] = "cpu";
@@ -114,6 +114,7 @@ TEST(RunFileTest, ReadsWhatIsThere) {
   EXPECT_EQ(run.schedule.warmup_from, 1e-6);
   EXPECT_EQ(run.dropout.attention, 0.3);
   EXPECT_EQ(run.dropout.head, 0.2);
+  EXPECT_EQ(run.dropout.tokens, 0.4);
   EXPECT_EQ(run.initialization.scaling, "lin");
   EXPECT_EQ(run.weights, DType::kBF16);
   EXPECT_EQ(run.seed, 7u);
@@ -170,6 +171,7 @@ TEST(RunFileTest, ErrorsNameFieldValueAndWhatWasExpected) {
       {"/schedule/warmup", 101, "schedule.warmup is 101, expected an integer in [0, 100]"},
       {"/schedule/floor", 1.5, "schedule.floor is 1.5, expected a number in [0, 1]"},
       {"/dropout/head", 1, "dropout.head is 1, expected a number in [0, 1)"},
+      {"/dropout/tokens", 0.1, "dropout.tokens is 0.1, expected 0 but for classification"},
       {"/weights", "f16", "weights is \"f16\", expected \"f32\" or \"bf16\""},
       {"/device", "tpu", "device is \"tpu\", expected \"auto\", \"cpu\" or \"cuda\""},
       {"/devices", 2, "devices is 2, expected at most 1, one for each micro-batch of a batch"},

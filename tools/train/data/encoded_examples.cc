@@ -1,23 +1,35 @@
 #include "tools/train/data/encoded_examples.h"
 
+#include <span>
 #include <string>
 #include <utility>
 
 #include "engine/status.h"
+#include "tools/train/data/example_random.h"
 
 namespace hippodrome {
 namespace {
 
 class EncodedData final : public TrainingData {
  public:
-  EncodedData(EncodedExamples data, ExampleOrder order) : data_(std::move(data)), order_(order) {}
+  EncodedData(EncodedExamples data, ExampleOrder order, const BatchOptions& options)
+      : data_(std::move(data)), order_(order), seed_(options.seed) {
+    if (options.evaluation) data_.token_dropout = 0;
+  }
 
   int64_t batches() const override { return order_.batches(); }
 
   TrainingBatch Batch(int64_t index) const override {
     const std::vector<int64_t> examples = order_.Examples(index);
     TrainingBatch batch{.sequences = std::ssize(examples), .length = data_.length};
-    for (const int64_t example : examples) Append(data_.examples[example], batch);
+    for (const int64_t example : examples) {
+      const size_t first = batch.ids.size();
+      Append(data_.examples[example], batch);
+      if (data_.token_dropout == 0) continue;
+      ExampleRandom random(seed_, static_cast<uint64_t>(order_.Epoch(index)),
+                           static_cast<uint64_t>(example));
+      Drop(std::span(batch.ids).subspan(first), random);
+    }
     return batch;
   }
 
@@ -34,8 +46,16 @@ class EncodedData final : public TrainingData {
     }
   }
 
+  void Drop(std::span<int32_t> ids, ExampleRandom& random) const {
+    for (int32_t& id : ids) {
+      const bool of_text = id != data_.pad && id != data_.cls && id != data_.sep;
+      if (of_text && random.Uniform() < data_.token_dropout) id = data_.mask;
+    }
+  }
+
   EncodedExamples data_;
   ExampleOrder order_;
+  uint64_t seed_;
 };
 
 }  // namespace
@@ -44,13 +64,18 @@ absl::StatusOr<std::unique_ptr<TrainingData>> MakeEncodedData(EncodedExamples ex
                                                               const BatchOptions& options) {
   HIPPODROME_ASSIGN_OR_RETURN(ExampleOrder order,
                               ExampleOrder::Create(std::ssize(examples.examples), options));
-  return std::make_unique<EncodedData>(std::move(examples), order);
+  return std::make_unique<EncodedData>(std::move(examples), order, options);
 }
 
 absl::StatusOr<EncodedExamples> NoExamples(const WordPieceTokenizer& tokenizer, int64_t length,
                                            int64_t row_labels) {
   if (length >= 3) {
-    return EncodedExamples{.length = length, .pad = tokenizer.pad(), .row_labels = row_labels};
+    return EncodedExamples{.length = length,
+                           .pad = tokenizer.pad(),
+                           .cls = tokenizer.cls(),
+                           .sep = tokenizer.sep(),
+                           .mask = tokenizer.mask(),
+                           .row_labels = row_labels};
   }
   return InvalidArgument("inputs have " + std::to_string(length) +
                          " tokens, expected at least 3: [CLS], one of the text and [SEP]");

@@ -22,13 +22,16 @@ struct EncodedExample {
 
 struct EncodedExamples {
   int64_t length = 0;  // T: inputs are padded to it, none is longer
-  int32_t pad = 0;     // the token that pads
+  // The tokens that pad, and those of the layout.
+  int32_t pad = 0, cls = 0, sep = 0, mask = 0;
   int64_t row_labels =
       0;  // of each row of a batch, filled up with -1; 0: rows have targets instead
+  double token_dropout = 0;  // how likely a token of the text becomes [MASK] in training
   std::vector<EncodedExample> examples;
 };
 
-// Batches with ids, types and mask, and labels or targets. Errors: as of ExampleOrder.
+// Batches with ids, types and mask, and labels or targets. Which tokens are dropped changes with
+// the epoch. Errors: as of ExampleOrder.
 absl::StatusOr<std::unique_ptr<TrainingData>> MakeEncodedData(EncodedExamples examples,
                                                               const BatchOptions& options);
 

@@ -36,23 +36,26 @@ std::vector<std::string> LabelsOf(const LabelledTexts& texts) {
 
 absl::StatusOr<std::unique_ptr<TrainingData>> MakeTextClassification(
     const LabelledTexts& texts, const std::vector<std::string>& labels,
-    const WordPieceTokenizer& tokenizer, int64_t length, const BatchOptions& options) {
+    const WordPieceTokenizer& tokenizer, int64_t length, double token_dropout,
+    const BatchOptions& options) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto classes, ClassesOf(texts.examples, labels));
   HIPPODROME_ASSIGN_OR_RETURN(EncodedExamples data, EncodeTexts(texts, tokenizer, length, 1));
   for (size_t i = 0; i < classes.size(); ++i) {
     data.examples[i].labels = {static_cast<int32_t>(classes[i])};
   }
+  data.token_dropout = token_dropout;
   return MakeEncodedData(std::move(data), options);
 }
 
 absl::StatusOr<std::unique_ptr<TrainingData>> MakeTextRegression(
     const LabelledTexts& texts, const WordPieceTokenizer& tokenizer, int64_t length,
-    const BatchOptions& options) {
+    double token_dropout, const BatchOptions& options) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto scores, ScoresOf(texts.examples));
   HIPPODROME_ASSIGN_OR_RETURN(EncodedExamples data, EncodeTexts(texts, tokenizer, length, 0));
   for (size_t i = 0; i < scores.size(); ++i) {
     data.examples[i].target = static_cast<float>(scores[i]);
   }
+  data.token_dropout = token_dropout;
   return MakeEncodedData(std::move(data), options);
 }
 

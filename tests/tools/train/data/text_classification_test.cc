@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "engine/status.h"
 
 namespace hippodrome {
@@ -25,7 +28,7 @@ TEST(TextClassificationTest, PairsHaveTypes) {
                                        {.first = "1", .second = "2", .label = "0"});
   ASSERT_TRUE(texts.ok()) << texts.status();
   EXPECT_THAT(LabelsOf(*texts), ElementsAre("no", "yes"));
-  const auto data = MakeTextClassification(*texts, LabelsOf(*texts), Tokenizer(), 7, kInOrder);
+  const auto data = MakeTextClassification(*texts, LabelsOf(*texts), Tokenizer(), 7, 0.5, kInOrder);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->batches(), 2);
   const TrainingBatch batch = (*data)->Batch(0);
@@ -41,7 +44,7 @@ TEST(TextClassificationTest, PairsHaveTypes) {
 
 TEST(TextClassificationTest, RegressionHasTargets) {
   const auto texts = ReadLabelledTexts("2.5\ta\n-1\tb\n", {.first = "1", .label = "0"});
-  const auto data = MakeTextRegression(*texts, Tokenizer(), 4, kInOrder);
+  const auto data = MakeTextRegression(*texts, Tokenizer(), 4, 0.5, kInOrder);
   ASSERT_TRUE(data.ok()) << data.status();
   const TrainingBatch batch = (*data)->Batch(0);
   EXPECT_THAT(batch.ids, ElementsAre(2, 5, 3, 0, 2, 6, 3, 0));
@@ -49,15 +52,33 @@ TEST(TextClassificationTest, RegressionHasTargets) {
   EXPECT_THAT(batch.labels, IsEmpty());
 }
 
+TEST(TextClassificationTest, TrainingDropsOtherTokensInEachEpoch) {
+  std::string words;
+  for (int i = 0; i < 1000; ++i) words += " a";
+  const std::string table = "x\t" + words + "\n";
+  const auto texts = ReadLabelledTexts(table, {.first = "1", .label = "0"});
+  const auto data = MakeTextClassification(*texts, {"x"}, Tokenizer(), 1010, 0.25, {.seed = 3});
+  ASSERT_TRUE(data.ok()) << data.status();
+  const std::vector<int32_t> first = (*data)->Batch(0).ids;
+  EXPECT_EQ(first[0], Tokenizer().cls());
+  EXPECT_EQ(first[1001], Tokenizer().sep());
+  EXPECT_EQ(std::count(first.begin(), first.end(), Tokenizer().pad()), 8);
+  // A quarter, within 5 standard deviations.
+  EXPECT_NEAR(std::count(first.begin(), first.end(), Tokenizer().mask()), 250, 69);
+  EXPECT_EQ(first, (*data)->Batch(0).ids);
+  EXPECT_NE(first, (*data)->Batch(1).ids);
+}
+
 TEST(TextClassificationTest, NamesWhatIsWrong) {
   const auto texts = ReadLabelledTexts("x\ta\ny\tb\n", {.first = "1", .label = "0"});
-  EXPECT_THAT(Message(MakeTextClassification(*texts, {"x"}, Tokenizer(), 4, {}).status()),
+  EXPECT_THAT(Message(MakeTextClassification(*texts, {"x"}, Tokenizer(), 4, 0, {}).status()),
               HasSubstr("line 2: the label is 'y'"));
-  EXPECT_THAT(Message(MakeTextRegression(*texts, Tokenizer(), 4, {}).status()),
+  EXPECT_THAT(Message(MakeTextRegression(*texts, Tokenizer(), 4, 0, {}).status()),
               HasSubstr("expected a number"));
-  EXPECT_THAT(Message(MakeTextClassification(*texts, {"x", "y"}, Tokenizer(), 2, {}).status()),
+  EXPECT_THAT(Message(MakeTextClassification(*texts, {"x", "y"}, Tokenizer(), 2, 0, {}).status()),
               HasSubstr("expected at least 3"));
-  EXPECT_FALSE(MakeTextClassification(*texts, {"x", "y"}, Tokenizer(), 4, {.batch_size = 3}).ok());
+  EXPECT_FALSE(
+      MakeTextClassification(*texts, {"x", "y"}, Tokenizer(), 4, 0, {.batch_size = 3}).ok());
 }
 
 }  // namespace
