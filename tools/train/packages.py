@@ -35,10 +35,20 @@ def fetch_debian(names, directory):
         run(["dpkg-deb", "-x", packages[0], directory])
 
 
+def download(kind, requirement, directory):
+    run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", kind, ":all:", "--dest",
+         directory, requirement])
+
+
 def fetch_wheel(requirement, directory):
-    """Unpacks a wheel of PyPI into `directory`. Others are refused: they run code when fetched."""
-    run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:",
-         "--dest", directory, requirement])
+    """Unpacks a wheel of PyPI into `directory`."""
+    download("--only-binary", requirement, directory)
     for wheel in glob.glob(os.path.join(directory, "*.whl")):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(directory)
+
+
+def fetch_source(requirement, directory):
+    """Leaves a source package of PyPI in `directory`, NAME-VERSION.tar.gz, for what its wheel
+    lacks. pip runs its setup.py, to ask for its name."""
+    download("--no-binary", requirement, directory)

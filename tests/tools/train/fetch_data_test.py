@@ -4,12 +4,14 @@
 """
 
 import bz2
+import io
 import lzma
 import os
 import pathlib
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 import zlib
@@ -18,6 +20,7 @@ TOOLS = pathlib.Path(__file__).resolve().parents[3] / "tools" / "train"
 sys.path.insert(0, str(TOOLS))
 
 import r_data  # noqa: E402
+import rated_texts  # noqa: E402
 import sword_text  # noqa: E402
 
 HEADER = b"X\n" + struct.pack(">3i", 3, 0x40201, 0x30500) + struct.pack(">i", 5) + b"UTF-8"
@@ -169,6 +172,37 @@ class SwordTextTest(unittest.TestCase):
     def test_keeps_lines_of_poems(self):
         poem = '<l sID="1"/>He heals,<l eID="1"/> <l sID="2"/>and binds.<l eID="2"/> <lb/>Selah.'
         self.assertEqual(sword_text.plain_text(poem), "He heals,\nand binds.\nSelah.")
+
+
+def packed(files):
+    """A .tar.gz of name -> bytes."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+class RatedTextsTest(unittest.TestCase):
+    def read(self, files):
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory) / "rated-1.0.tar.gz"
+            path.write_bytes(packed({f"rated-1.0/{name}": data for name, data in files.items()}))
+            return rated_texts.read_package(path)
+
+    def test_reads_words_then_sentences(self):
+        sentences = {part: b"1\t-3.5\tIt broke.\r\n2\t0.1\tIt is grey.\n"
+                     for part in rated_texts.PARTS}
+        words = b":)\t2.0\t0.5\t[2]\ngood\t1.9\t0.9\t[2]\nmeh\t-0.3\t0.1\t[0]\n"
+        self.assertEqual(self.read({rated_texts.LEXICON: words,
+                                    rated_texts.SENTENCES: packed(sentences)}),
+                         [("positive", "good")] + 3 * [("negative", "It broke.")])
+
+    def test_names_what_is_missing(self):
+        with self.assertRaisesRegex(ValueError, "there is no hutto_ICWSM_2014/amazonReview"):
+            self.read({rated_texts.LEXICON: b"", rated_texts.SENTENCES: packed({})})
 
 
 class FetchDataTest(unittest.TestCase):
