@@ -6,7 +6,8 @@ import tarfile
 LEXICON = "vaderSentiment/vader_lexicon.txt"
 SENTENCES = "additional_resources/hutto_ICWSM_2014.tar.gz"
 PARTS = [f"hutto_ICWSM_2014/{part}_GroundTruth.txt"
-         for part in ("amazonReviewSnippets", "tweets", "movieReviewSnippets")]
+         for part in ("amazonReviewSnippets", "tweets", "movieReviewSnippets",
+                      "nytEditorialSnippets")]
 
 
 def sentiments(lines):

@@ -198,7 +198,7 @@ class RatedTextsTest(unittest.TestCase):
         words = b":)\t2.0\t0.5\t[2]\ngood\t1.9\t0.9\t[2]\nmeh\t-0.3\t0.1\t[0]\n"
         self.assertEqual(self.read({rated_texts.LEXICON: words,
                                     rated_texts.SENTENCES: packed(sentences)}),
-                         [("positive", "good")] + 3 * [("negative", "It broke.")])
+                         [("positive", "good")] + len(rated_texts.PARTS) * [("negative", "It broke.")])
 
     def test_names_what_is_missing(self):
         with self.assertRaisesRegex(ValueError, "there is no hutto_ICWSM_2014/amazonReview"):
