@@ -3,6 +3,7 @@
 #define HIPPODROME_ENGINE_OPEN_BACKEND_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "kernels/make_backend.h"
@@ -10,12 +11,14 @@
 namespace hippodrome {
 
 // `threads` do the arithmetic of the CPU, 0: one per available core. kUnavailable with the obstacle
-// when `device` cannot be had; kAuto always can.
-absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(DeviceChoice device, int threads);
+// when `device` cannot be had; kAuto always can. `obstacle` receives why CUDA is not used
+// (ChosenBackend::obstacle), where it is not null.
+absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(DeviceChoice device, int threads,
+                                                     std::string* obstacle = nullptr);
 
 // The same for training.
-absl::StatusOr<std::unique_ptr<TrainingBackend>> OpenTrainingBackend(DeviceChoice device,
-                                                                     int threads);
+absl::StatusOr<std::unique_ptr<TrainingBackend>> OpenTrainingBackend(
+    DeviceChoice device, int threads, std::string* obstacle = nullptr);
 
 }  // namespace hippodrome
 

@@ -87,12 +87,16 @@ absl::StatusOr<ModelParts> LoadEncoder(const Source& source, std::unique_ptr<Bac
 
 absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string& directory,
                                      const LoadOptions& options, const LoadProgress& progress) {
+  std::string obstacle;
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                              OpenBackend(options.device, options.threads));
+                              OpenBackend(options.device, options.threads, &obstacle));
   HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(directory));
   const Source source{name, directory, options, progress};
-  return family == ModelFamily::kBigs ? LoadEncoder(source, std::move(backend))
-                                      : LoadDecoder(source, std::move(backend));
+  HIPPODROME_ASSIGN_OR_RETURN(ModelParts parts, family == ModelFamily::kBigs
+                                                    ? LoadEncoder(source, std::move(backend))
+                                                    : LoadDecoder(source, std::move(backend)));
+  parts.device_obstacle = std::move(obstacle);
+  return parts;
 }
 
 }  // namespace hippodrome

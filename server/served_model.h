@@ -38,7 +38,8 @@ struct EncoderParts {
 // What loading gives.
 struct ModelParts {
   v1::Model info;
-  std::string device;  // the backend's name
+  std::string device;           // the backend's name
+  std::string device_obstacle;  // why it is not CUDA; empty where it is, or was not asked for
   std::variant<DecoderParts, EncoderParts> family;
 };
 

@@ -64,7 +64,8 @@ absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options) 
         ModelParts parts,
         LoadModel(source.name, source.directory, options.load,
                   [&](int64_t done, int64_t total) { progress.Update(done, total); }));
-    std::printf("%s runs on %s\n", source.name.c_str(), parts.device.c_str());
+    const std::string why = parts.device_obstacle.empty() ? "" : " (" + parts.device_obstacle + ")";
+    std::printf("%s runs on %s%s\n", source.name.c_str(), parts.device.c_str(), why.c_str());
     models.push_back(std::move(parts));
   }
   return models;
