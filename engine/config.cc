@@ -30,7 +30,7 @@ void CheckArchitecture(ObjectReader& top) {
   }
 }
 
-void ReadSizes(ObjectReader& top, H3Config& config) {
+void ReadDecoderSizes(ObjectReader& top, H3Config& config) {
   config.d_model = top.Integer("d_model", {1, kMostChannels});
   config.n_layer = top.Integer("n_layer", {1, kMostLayers});
   config.d_inner = top.Integer("d_inner", {1, kMostInner}, 4 * config.d_model);
@@ -113,13 +113,13 @@ const Json& Nested(ObjectReader& top, const char* name) {
   return *empty;
 }
 
-absl::StatusOr<H3Config> Read(const Json& json) {
+absl::StatusOr<H3Config> ReadDecoder(const Json& json) {
   ObjectReader top(json, "");
   ObjectReader ssm(Nested(top, "ssm_cfg"), "ssm_cfg.");
   ObjectReader attention(Nested(top, "attn_cfg"), "attn_cfg.");
   H3Config config;
   CheckArchitecture(top);
-  ReadSizes(top, config);
+  ReadDecoderSizes(top, config);
   ReadVocabulary(top, config);
   ReadAttentionLayers(top, config);
   ReadMixer(top, config);
@@ -149,7 +149,7 @@ bool H3Config::IsAttention(int64_t layer) const {
 absl::StatusOr<H3Config> ParseH3Config(const std::string& json_text) {
   const auto json = ParseJsonObject(json_text);
   if (!json.ok()) return InvalidArgument("config.json: " + Message(json.status()));
-  auto config = Read(*json);
+  auto config = ReadDecoder(*json);
   if (!config.ok()) return InvalidArgument("config.json: " + Message(config.status()));
   return config;
 }

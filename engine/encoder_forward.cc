@@ -11,7 +11,7 @@ namespace hippodrome {
 namespace {
 
 // Tokens that go together, unless a single sequence is longer.
-constexpr int64_t kMostRows = 2048;
+constexpr int64_t kRowsTogether = 2048;
 
 absl::Status CheckValues(const char* name, std::span<const int32_t> values, int64_t expected,
                          int64_t limit) {
@@ -79,7 +79,7 @@ absl::Status EncoderForward(Backend& backend, const Bigs& model, const EncoderIn
   const BigsConfig& config = model.config();
   HIPPODROME_RETURN_IF_ERROR(Validate(config, inputs));
   const int64_t length = inputs.length;
-  const int64_t together = std::clamp<int64_t>(kMostRows / length, 1, inputs.batch);
+  const int64_t together = std::clamp<int64_t>(kRowsTogether / length, 1, inputs.batch);
   EncoderPass pass(backend, model, together * length);
   const int64_t columns = LogitsPerAnswer(config);
   for (int64_t first = 0; first < inputs.batch; first += together) {

@@ -11,7 +11,7 @@
 namespace hippodrome {
 namespace {
 
-constexpr int64_t kPageTokens = 64;
+constexpr int64_t kTokensPerPage = 64;
 
 absl::Status ValidateIds(const H3Config& config, std::span<const int32_t> ids) {
   if (ids.empty()) return InvalidArgument("a sequence without tokens");
@@ -38,7 +38,7 @@ absl::Status ValidateLength(const H3Config& config, int64_t length) {
   return check(config.longest, ", ssm_cfg.l_max of its config.json");
 }
 
-absl::Status Validate(const H3Config& config, std::span<const int32_t> ids,
+absl::Status ValidateIds(const H3Config& config, std::span<const int32_t> ids,
                       const ForwardMode& mode) {
   HIPPODROME_RETURN_IF_ERROR(ValidateIds(config, ids));
   if (config.TakesWholeSequences() && (mode.step || mode.chunk > 0)) {
@@ -102,11 +102,11 @@ void ForwardStep(Backend& b, const HybridH3& model, std::span<const int32_t> ids
 
 absl::Status Forward(Backend& backend, const HybridH3& model, std::span<const int32_t> ids,
                      const ForwardMode& mode, const LogitsSink& sink) {
-  HIPPODROME_RETURN_IF_ERROR(Validate(model.config(), ids, mode));
+  HIPPODROME_RETURN_IF_ERROR(ValidateIds(model.config(), ids, mode));
   const bool has_attention = !model.config().attention_layers.empty();
   const int64_t pages =
-      has_attention ? (static_cast<int64_t>(ids.size()) + kPageTokens - 1) / kPageTokens : 0;
-  const auto state = model.NewState(backend, 1, pages, kPageTokens);
+      has_attention ? (static_cast<int64_t>(ids.size()) + kTokensPerPage - 1) / kTokensPerPage : 0;
+  const auto state = model.NewState(backend, 1, pages, kTokensPerPage);
   const SequenceState sequence = *state->Reserve(pages);
   if (model.config().TakesWholeSequences()) {
     ForwardWhole(backend, model, ids, sequence, *state, sink);

@@ -11,7 +11,7 @@ namespace hippodrome {
 namespace {
 
 // The heartbeat while there is nothing to do.
-constexpr std::chrono::milliseconds kIdleTurn{500};
+constexpr std::chrono::milliseconds kIdleWait{500};
 
 std::string Numbers(int64_t inputs, int64_t tokens) {
   return std::to_string(inputs) + " inputs with " + std::to_string(tokens) + " tokens";
@@ -171,7 +171,7 @@ bool EncodingBatcher::NextBatch() {
   while (!stopping_) {
     const Clock::time_point now = Clock::now();
     heartbeat_.store(now.time_since_epoch().count(), std::memory_order_release);
-    Clock::time_point until = now + kIdleTurn;
+    Clock::time_point until = now + kIdleWait;
     if (!waiting_.empty()) {
       std::vector<QueuedInput> queue;
       queue.reserve(waiting_.size());

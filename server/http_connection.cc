@@ -1,5 +1,7 @@
 #include "server/http_connection.h"
 
+#include <fmt/format.h>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -7,6 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http.hpp>
+#include <sstream>
 #include <utility>
 
 #include "server/json_responses.h"
@@ -27,17 +30,28 @@ constexpr size_t kLargeBody = 64 << 10;
 // Of what a client sends ahead while its answer is made, and room for a request's headers.
 constexpr size_t kReadAhead = 64 << 10;
 
-HttpResponse Error(int status, const std::string& code, const std::string& message) {
+HttpResponse ErrorResponse(int status, const std::string& code, const std::string& message) {
   HttpResponse response;
   response.status = status;
   response.body = ErrorBody(status, code, message);
   return response;
 }
 
-void SetHead(const HttpResponse& from, bool keep_alive, http::fields& to) {
-  to.set(http::field::content_type, from.content_type);
-  to.set(http::field::connection, keep_alive ? "keep-alive" : "close");
-  for (const auto& [name, value] : from.headers) to.set(name, value);
+http::response_header<> Head(const HttpResponse& response, bool keep_alive) {
+  http::response_header<> head;
+  head.version(11);
+  head.result(static_cast<unsigned>(response.status));
+  head.set(http::field::content_type, response.content_type);
+  head.set(http::field::connection, keep_alive ? "keep-alive" : "close");
+  for (const auto& [name, value] : response.headers) head.set(name, value);
+  return head;
+}
+
+// As it is sent. Beast's serializers are left out: each message type costs seconds to compile.
+std::string Text(const http::response_header<>& head) {
+  std::ostringstream text;
+  text << head;
+  return text.str();
 }
 
 }  // namespace
@@ -151,18 +165,18 @@ net::awaitable<std::optional<HttpConnection::Incoming>> HttpConnection::Read() {
 net::awaitable<void> HttpConnection::Refuse(const error_code& error) {
   HttpResponse response;
   if (error == http::error::body_limit) {
-    response = Error(
+    response = ErrorResponse(
         413, "body_too_large",
         "the body is larger than " + std::to_string(shared_.options.max_body_bytes) + " bytes");
   } else if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    response = Error(431, "headers_too_large",
-                     "the headers are larger than " +
-                         std::to_string(shared_.options.max_header_bytes) + " bytes");
+    response = ErrorResponse(431, "headers_too_large",
+                             "the headers are larger than " +
+                                 std::to_string(shared_.options.max_header_bytes) + " bytes");
   } else if (error == beast::error::timeout) {
     co_return;
   } else if (error.category() == make_error_code(http::error::bad_method).category() &&
              error != http::error::end_of_stream && error != http::error::partial_message) {
-    response = Error(400, "bad_request", "this is not HTTP/1.1: " + error.message());
+    response = ErrorResponse(400, "bad_request", "this is not HTTP/1.1: " + error.message());
   } else {
     co_return;
   }
@@ -225,46 +239,35 @@ net::awaitable<std::optional<bool>> HttpConnection::Work(const Incoming& incomin
 // -------------------------------------------------------------------------------------
 
 net::awaitable<bool> HttpConnection::Write(const Incoming& incoming, HttpResponse response) {
-  http::response<http::string_body> message(static_cast<http::status>(response.status), 11);
-  SetHead(response, incoming.keep_alive, message);
-  message.content_length(response.body.size());
-  if (!incoming.head_only) message.body() = std::move(response.body);
-  stream_.expires_after(shared_.options.write_timeout);
-  http::serializer<false, http::string_body> serializer(message);
-  if (incoming.head_only) {
-    const auto [error, bytes] = co_await http::async_write_header(stream_, serializer, kResult);
-    co_return !error;
-  }
-  const auto [error, bytes] = co_await http::async_write(stream_, serializer, kResult);
-  co_return !error;
+  http::response_header<> head = Head(response, incoming.keep_alive);
+  head.set(http::field::content_length, std::to_string(response.body.size()));
+  std::string text = Text(head);
+  if (!incoming.head_only) text += response.body;
+  co_return co_await Send(std::move(text));
 }
 
 net::awaitable<bool> HttpConnection::WriteHead(const Incoming& incoming,
                                                const HttpResponse& response) {
-  http::response<http::empty_body> message(static_cast<http::status>(response.status), 11);
-  SetHead(response, incoming.keep_alive && incoming.chunked, message);
-  if (incoming.chunked) message.chunked(true);
-  stream_.expires_after(shared_.options.write_timeout);
-  http::serializer<false, http::empty_body> serializer(message);
-  const auto [error, bytes] = co_await http::async_write_header(stream_, serializer, kResult);
-  co_return !error;
+  http::response_header<> head = Head(response, incoming.keep_alive && incoming.chunked);
+  if (incoming.chunked) head.set(http::field::transfer_encoding, "chunked");
+  std::string text = Text(head);
+  co_return co_await Send(std::move(text));
 }
 
 net::awaitable<bool> HttpConnection::WriteChunk(const Incoming& incoming, std::string data) {
-  stream_.expires_after(shared_.options.write_timeout);
-  if (incoming.chunked) {
-    const auto [error, bytes] =
-        co_await net::async_write(stream_, http::make_chunk(net::buffer(data)), kResult);
-    co_return !error;
-  }
-  const auto [error, bytes] = co_await net::async_write(stream_, net::buffer(data), kResult);
-  co_return !error;
+  if (incoming.chunked) data = fmt::format("{:x}\r\n{}\r\n", data.size(), data);
+  co_return co_await Send(std::move(data));
 }
 
 net::awaitable<bool> HttpConnection::WriteEnd(const Incoming& incoming) {
   if (!incoming.chunked) co_return false;
+  std::string last = "0\r\n\r\n";
+  co_return co_await Send(std::move(last));
+}
+
+net::awaitable<bool> HttpConnection::Send(std::string text) {
   stream_.expires_after(shared_.options.write_timeout);
-  const auto [error, bytes] = co_await net::async_write(stream_, http::make_chunk_last(), kResult);
+  const auto [error, bytes] = co_await net::async_write(stream_, net::buffer(text), kResult);
   co_return !error;
 }
 

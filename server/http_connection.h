@@ -53,6 +53,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   boost::asio::awaitable<bool> WriteHead(const Incoming& incoming, const HttpResponse& response);
   boost::asio::awaitable<bool> WriteChunk(const Incoming& incoming, std::string data);
   boost::asio::awaitable<bool> WriteEnd(const Incoming& incoming);
+  boost::asio::awaitable<bool> Send(std::string text);
   // Does the work; returns early, with nothing, when the client disconnects.
   boost::asio::awaitable<std::optional<bool>> Work(const Incoming& incoming, HttpReply reply);
   boost::asio::awaitable<void> AwaitDisconnect();

@@ -14,17 +14,17 @@ namespace hippodrome {
 namespace {
 
 // Keeps the order in which fields are written, and the numbers as floats.
-using Json = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool, int64_t,
-                                  uint64_t, float>;
+using FloatJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
+                                       int64_t, uint64_t, float>;
 
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string DumpAnswer(const FloatJson& json) {
+  return json.dump(-1, ' ', false, FloatJson::error_handler_t::replace);
 }
 
 // The list of what `make` makes of each item.
 template <typename Items, typename Make>
-Json List(const Items& items, const Make& make) {
-  Json list = Json::array();
+FloatJson List(const Items& items, const Make& make) {
+  FloatJson list = FloatJson::array();
   for (const auto& item : items) list.push_back(make(item));
   return list;
 }
@@ -37,14 +37,14 @@ std::vector<float> Apply(PredictCall::Function function, std::vector<float> scor
   return scores;
 }
 
-Json Prediction(const PredictCall& call, const v1::ClassifyResponse::Result& result) {
+FloatJson Prediction(const PredictCall& call, const v1::ClassifyResponse::Result& result) {
   std::vector<float> scores;
   for (const auto& score : result.scores()) scores.push_back(score.score());
   // Both functions rise, so the order stays.
   scores = Apply(call.function, std::move(scores));
   const auto size = static_cast<int64_t>(scores.size());
   const int64_t count = std::min(size, call.top_k.value_or(size));
-  Json labels = Json::array();
+  FloatJson labels = FloatJson::array();
   for (int i = 0; i < count; ++i) {
     labels.push_back({{"label", result.scores(i).label()}, {"score", scores[i]}});
   }
@@ -57,20 +57,20 @@ std::string Base64(const google::protobuf::RepeatedField<float>& values) {
                              static_cast<size_t>(values.size()) * sizeof(float)});
 }
 
-Json Candidates(const v1::FillMaskResponse::Mask& mask) {
+FloatJson Candidates(const v1::FillMaskResponse::Mask& mask) {
   return List(mask.candidates(), [](const v1::FillMaskResponse::Candidate& candidate) {
-    return Json{{"score", candidate.score()},
-                {"token", candidate.token_id()},
-                {"token_str", candidate.token()},
-                {"sequence", candidate.sequence()}};
+    return FloatJson{{"score", candidate.score()},
+                     {"token", candidate.token_id()},
+                     {"token_str", candidate.token()},
+                     {"sequence", candidate.sequence()}};
   });
 }
 
-Json Masks(const v1::FillMaskResponse::Result& result) {
+FloatJson Masks(const v1::FillMaskResponse::Result& result) {
   return result.masks_size() == 1 ? Candidates(result.masks(0)) : List(result.masks(), Candidates);
 }
 
-Json Group(const v1::TagTokensResponse::Entity& entity) {
+FloatJson Group(const v1::TagTokensResponse::Entity& entity) {
   return {{"entity_group", entity.label()},
           {"score", entity.score()},
           {"word", entity.word()},
@@ -78,19 +78,19 @@ Json Group(const v1::TagTokensResponse::Entity& entity) {
           {"end", entity.end()}};
 }
 
-Json Token(const v1::TagTokensResponse::Entity& entity) {
+FloatJson Token(const v1::TagTokensResponse::Entity& entity) {
   return {{"entity", entity.label()}, {"score", entity.score()}, {"index", entity.index()},
           {"word", entity.word()},    {"start", entity.start()}, {"end", entity.end()}};
 }
 
-Json Answer(const v1::AnswerQuestionResponse::Answer& answer) {
+FloatJson AnswerJson(const v1::AnswerQuestionResponse::Answer& answer) {
   return {{"score", answer.score()},
           {"start", answer.start()},
           {"end", answer.end()},
           {"answer", answer.text()}};
 }
 
-Json Labels(const v1::Model& model) {
+FloatJson Labels(const v1::Model& model) {
   std::map<std::string, std::string> id2label;
   std::map<std::string, int> label2id;
   for (int i = 0; i < model.labels_size(); ++i) {
@@ -101,7 +101,7 @@ Json Labels(const v1::Model& model) {
 }
 
 // TEI calls a classifier with one label a reranker.
-Json ModelType(const v1::Model& model) {
+FloatJson ModelType(const v1::Model& model) {
   if (model.head() == "sequence_classification") {
     return {{model.labels_size() == 1 ? "reranker" : "classifier", Labels(model)}};
   }
@@ -113,32 +113,33 @@ Json ModelType(const v1::Model& model) {
 
 std::string PredictBody(const PredictCall& call, const v1::ClassifyResponse& response) {
   const auto prediction = [&](const auto& result) { return Prediction(call, result); };
-  return Dump(call.nested ? List(response.results(), prediction) : prediction(response.results(0)));
+  return DumpAnswer(call.nested ? List(response.results(), prediction)
+                                : prediction(response.results(0)));
 }
 
 std::string EmbedBody(const v1::EmbedResponse& response) {
-  return Dump(List(response.embeddings(), [](const v1::EmbedResponse::Embedding& embedding) {
-    return Json(embedding.values());
+  return DumpAnswer(List(response.embeddings(), [](const v1::EmbedResponse::Embedding& embedding) {
+    return FloatJson(embedding.values());
   }));
 }
 
 std::string EmbeddingsBody(const EmbedCall& call, const v1::EmbedResponse& response) {
-  Json data = Json::array();
+  FloatJson data = FloatJson::array();
   for (const v1::EmbedResponse::Embedding& embedding : response.embeddings()) {
     const auto& values = embedding.values();
     data.push_back({{"object", "embedding"},
                     {"index", data.size()},
-                    {"embedding", call.base64 ? Json(Base64(values)) : Json(values)}});
+                    {"embedding", call.base64 ? FloatJson(Base64(values)) : FloatJson(values)}});
   }
   const int64_t tokens = response.usage().tokens();
-  return Dump({{"object", "list"},
-               {"data", data},
-               {"model", call.request.model()},
-               {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
+  return DumpAnswer({{"object", "list"},
+                     {"data", data},
+                     {"model", call.request.model()},
+                     {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
 }
 
 std::string FillMaskBody(const FillMaskCall& call, const v1::FillMaskResponse& response) {
-  return Dump(call.batch ? List(response.results(), Masks) : Masks(response.results(0)));
+  return DumpAnswer(call.batch ? List(response.results(), Masks) : Masks(response.results(0)));
 }
 
 std::string TokenClassificationBody(const TokenClassificationCall& call,
@@ -147,35 +148,36 @@ std::string TokenClassificationBody(const TokenClassificationCall& call,
   const auto entities = [&](const v1::TagTokensResponse::Result& result) {
     return List(result.entities(), by_token ? Token : Group);
   };
-  return Dump(call.batch ? List(response.results(), entities) : entities(response.results(0)));
+  return DumpAnswer(call.batch ? List(response.results(), entities)
+                               : entities(response.results(0)));
 }
 
 std::string QuestionAnsweringBody(const QuestionAnsweringCall& call,
                                   const v1::AnswerQuestionResponse& response) {
   const bool several = call.request.has_top_k() && call.request.top_k() > 1;
   const auto answers = [&](const v1::AnswerQuestionResponse::Result& result) {
-    if (several) return List(result.answers(), Answer);
+    if (several) return List(result.answers(), AnswerJson);
     // An empty context has no answer, which is the empty one at 0.
-    return result.answers().empty() ? Answer({}) : Answer(result.answers(0));
+    return result.answers().empty() ? AnswerJson({}) : AnswerJson(result.answers(0));
   };
-  return Dump(call.batch ? List(response.results(), answers) : answers(response.results(0)));
+  return DumpAnswer(call.batch ? List(response.results(), answers) : answers(response.results(0)));
 }
 
 std::string InfoBody(const v1::Model& model, const RequestLimits& limits, const HttpOptions& http) {
-  return Dump({{"model_id", model.name()},
-               {"model_sha", nullptr},
-               {"model_dtype", model.weights() == "bf16" ? "bfloat16" : "float32"},
-               {"model_type", ModelType(model)},
-               {"max_concurrent_requests", http.max_connections},
-               {"max_input_length", model.max_positions()},
-               {"max_batch_tokens", model.max_batch_tokens()},
-               {"max_batch_requests", nullptr},
-               {"max_client_batch_size", limits.max_inputs},
-               {"auto_truncate", false},
-               {"tokenization_workers", http.threads},
-               {"version", Version()},
-               {"sha", nullptr},
-               {"docker_label", nullptr}});
+  return DumpAnswer({{"model_id", model.name()},
+                     {"model_sha", nullptr},
+                     {"model_dtype", model.weights() == "bf16" ? "bfloat16" : "float32"},
+                     {"model_type", ModelType(model)},
+                     {"max_concurrent_requests", http.max_connections},
+                     {"max_input_length", model.max_positions()},
+                     {"max_batch_tokens", model.max_batch_tokens()},
+                     {"max_batch_requests", nullptr},
+                     {"max_client_batch_size", limits.max_inputs},
+                     {"auto_truncate", false},
+                     {"tokenization_workers", http.threads},
+                     {"version", Version()},
+                     {"sha", nullptr},
+                     {"docker_label", nullptr}});
 }
 
 }  // namespace hippodrome

@@ -9,14 +9,14 @@ namespace hippodrome {
 namespace {
 
 // Keeps the order in which fields are written.
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Messages may quote what a client sent, so invalid UTF-8 is replaced rather than thrown on.
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string DumpOrdered(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
-Json FinishJson(StreamFinish finish) {
+OrderedJson FinishJson(StreamFinish finish) {
   switch (finish) {
     case StreamFinish::kStop:
       return "stop";
@@ -27,15 +27,15 @@ Json FinishJson(StreamFinish finish) {
   }
 }
 
-Json Completion(const CompletionHead& head) {
+OrderedJson Completion(const CompletionHead& head) {
   return {{"id", head.id},
           {"object", "text_completion"},
           {"created", head.created},
           {"model", head.model},
-          {"choices", Json::array()}};
+          {"choices", OrderedJson::array()}};
 }
 
-Json Choice(int64_t index, const StreamUpdate& update) {
+OrderedJson Choice(int64_t index, const StreamUpdate& update) {
   return {{"index", index},
           {"text", update.text},
           {"token_ids", update.token_ids},
@@ -43,7 +43,7 @@ Json Choice(int64_t index, const StreamUpdate& update) {
           {"finish_reason", FinishJson(update.finish)}};
 }
 
-Json UsageJson(std::span<const StreamUpdate> choices) {
+OrderedJson UsageJson(std::span<const StreamUpdate> choices) {
   int64_t prompt = 0;
   int64_t completion = 0;
   for (const StreamUpdate& choice : choices) {
@@ -57,34 +57,34 @@ Json UsageJson(std::span<const StreamUpdate> choices) {
 
 std::string Error(const std::string& message, const char* type, const std::string& code,
                   const std::string& param) {
-  const Json error = {{"message", message},
+  const OrderedJson error = {{"message", message},
                       {"type", type},
                       {"code", code},
-                      {"param", param.empty() ? Json(nullptr) : Json(param)}};
-  return Dump({{"error", error}});
+                      {"param", param.empty() ? OrderedJson(nullptr) : OrderedJson(param)}};
+  return DumpOrdered({{"error", error}});
 }
 
 }  // namespace
 
 std::string CompletionBody(const CompletionHead& head, std::span<const StreamUpdate> choices) {
-  Json json = Completion(head);
+  OrderedJson json = Completion(head);
   for (size_t i = 0; i < choices.size(); ++i) {
     json["choices"].push_back(Choice(static_cast<int64_t>(i), choices[i]));
   }
   json["usage"] = UsageJson(choices);
-  return Dump(json);
+  return DumpOrdered(json);
 }
 
 std::string CompletionEvent(const CompletionHead& head, int64_t index, const StreamUpdate& update) {
-  Json json = Completion(head);
+  OrderedJson json = Completion(head);
   json["choices"].push_back(Choice(index, update));
-  return Dump(json);
+  return DumpOrdered(json);
 }
 
 std::string UsageEvent(const CompletionHead& head, std::span<const StreamUpdate> choices) {
-  Json json = Completion(head);
+  OrderedJson json = Completion(head);
   json["usage"] = UsageJson(choices);
-  return Dump(json);
+  return DumpOrdered(json);
 }
 
 std::string ErrorBody(const absl::Status& status) {
@@ -96,20 +96,20 @@ std::string ErrorBody(int http_status, const std::string& code, const std::strin
 }
 
 std::string ModelsBody(const v1::ListModelsResponse& models) {
-  Json data = Json::array();
+  OrderedJson data = OrderedJson::array();
   for (const v1::Model& model : models.models()) {
     data.push_back({{"id", model.name()},
                     {"object", "model"},
                     {"created", model.created()},
                     {"owned_by", "hippodrome"}});
   }
-  return Dump({{"object", "list"}, {"data", data}});
+  return DumpOrdered({{"object", "list"}, {"data", data}});
 }
 
 std::string TokenizeBody(const v1::TokenizeResponse& response, const v1::Model& model) {
-  Json json = {{"tokens", response.token_ids()}, {"count", response.token_ids_size()}};
+  OrderedJson json = {{"tokens", response.token_ids()}, {"count", response.token_ids_size()}};
   if (model.max_positions() > 0) json["max_model_len"] = model.max_positions();
-  return Dump(json);
+  return DumpOrdered(json);
 }
 
 std::string DetokenizeBody(const v1::DetokenizeResponse& response) {
@@ -117,7 +117,7 @@ std::string DetokenizeBody(const v1::DetokenizeResponse& response) {
 }
 
 std::string TextBody(const std::string& name, const std::string& value) {
-  return Dump({{name, value}});
+  return DumpOrdered({{name, value}});
 }
 
 }  // namespace hippodrome

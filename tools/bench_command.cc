@@ -25,7 +25,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {
+const CommandSpec kBenchSpec = {
     .usage =
         "usage: hippodrome bench generate (--preset NAME | --config FILE) [--weights bf16|f32]\n"
         "         [--prompt 512] [--batch 1,32] [--repeats 3] [--device auto|cpu|cuda]\n"
@@ -204,6 +204,6 @@ absl::Status Bench(const CommandLine& line) {
 
 }  // namespace
 
-int BenchCommand(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Bench); }
+int BenchCommand(int argc, char** argv) { return RunCommand(argc, argv, kBenchSpec, Bench); }
 
 }  // namespace hippodrome

@@ -19,7 +19,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {
+const CommandSpec kCompareSpec = {
     .usage =
         "usage: hippodrome compare --model DIR (--input IN.safetensors | --prompt-ids 1,2,3)\n"
         "  [--mode prefill|step|chunked=N] [--weights f32|bf16] [--device cuda|cpu|auto] "
@@ -98,6 +98,6 @@ absl::Status Compare(const CommandLine& line) {
 
 }  // namespace
 
-int CompareCommand(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Compare); }
+int CompareCommand(int argc, char** argv) { return RunCommand(argc, argv, kCompareSpec, Compare); }
 
 }  // namespace hippodrome

@@ -8,7 +8,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {.usage =
+const CommandSpec kEvalSpec = {.usage =
                                "usage: hippodrome eval TASK [options]   (TASK --help says more)\n"
                                "  perplexity       of a decoder over a text\n"
                                "  cola sst2 mrpc qqp stsb mnli qnli rte wnli   tasks of GLUE\n"
@@ -25,8 +25,8 @@ int EvalCommand(int argc, char** argv) {
   if (task == "squad") return EvalSquad(argc, argv);
   if (task == "syntax") return EvalSyntax(argc, argv);
   if (FindGlueTask(task) != nullptr) return EvalGlue(argc, argv);
-  if (AsksForHelp(argc, argv)) return PrintUsage(kSpec);
-  return UsageError(kSpec,
+  if (AsksForHelp(argc, argv)) return PrintUsage(kEvalSpec);
+  return UsageError(kEvalSpec,
                     Usage(task.empty() ? "no task is given" : "unknown task '" + task + "'"));
 }
 

@@ -18,7 +18,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {
+const CommandSpec kForwardSpec = {
     .usage =
         "usage: hippodrome forward --model DIR --input IN.safetensors --output OUT.safetensors\n"
         "  [--mode prefill|step|chunked=N] [--weights f32|bf16] [--device auto|cpu|cuda] "
@@ -30,7 +30,7 @@ const CommandSpec kSpec = {
         "start_logits and end_logits [B, L]. Nothing is padded or truncated; no --mode.",
     .values = {"device", "model", "input", "output", "mode", "weights", "threads"}};
 
-absl::Status WriteLogits(Backend& backend, const HybridH3& model, const InputIds& input,
+absl::Status WriteDecoderLogits(Backend& backend, const HybridH3& model, const InputIds& input,
                          const ForwardMode& mode, const std::string& path) {
   const TensorSpec spec{.name = "logits",
                         .dtype = DType::kF32,
@@ -49,7 +49,7 @@ absl::Status WriteLogits(Backend& backend, const HybridH3& model, const InputIds
 }
 
 // What the command line says of either family.
-struct Files {
+struct ForwardFiles {
   std::string directory, input, output;
 };
 
@@ -59,17 +59,17 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(const CommandLine& line) {
   return OpenBackend(device, threads);
 }
 
-absl::Status ForwardLanguageModel(const CommandLine& line, const Files& files) {
+absl::Status ForwardLanguageModel(const CommandLine& line, const ForwardFiles& files) {
   HIPPODROME_ASSIGN_OR_RETURN(const ForwardMode mode, ReadForwardMode(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(const InputIds input, ReadInputIds(files.input));
   HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(line));
   HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
                               LoadDecoderDirectory(*backend, files.directory, weights));
-  return WriteLogits(*backend, *loaded.model, input, mode, files.output);
+  return WriteDecoderLogits(*backend, *loaded.model, input, mode, files.output);
 }
 
-absl::Status ForwardEncoder(const CommandLine& line, const Files& files) {
+absl::Status ForwardEncoder(const CommandLine& line, const ForwardFiles& files) {
   HIPPODROME_RETURN_IF_ERROR(RefuseForwardMode(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(const EncoderInputs inputs, ReadEncoderInputs(files.input));
@@ -80,7 +80,7 @@ absl::Status ForwardEncoder(const CommandLine& line, const Files& files) {
 }
 
 absl::Status RunForward(const CommandLine& line) {
-  Files files;
+  ForwardFiles files;
   HIPPODROME_ASSIGN_OR_RETURN(files.directory, line.Required("model"));
   HIPPODROME_ASSIGN_OR_RETURN(files.input, line.Required("input"));
   HIPPODROME_ASSIGN_OR_RETURN(files.output, line.Required("output"));
@@ -91,6 +91,6 @@ absl::Status RunForward(const CommandLine& line) {
 
 }  // namespace
 
-int ForwardCommand(int argc, char** argv) { return RunCommand(argc, argv, kSpec, RunForward); }
+int ForwardCommand(int argc, char** argv) { return RunCommand(argc, argv, kForwardSpec, RunForward); }
 
 }  // namespace hippodrome

@@ -18,7 +18,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {
+const CommandSpec kGenerateSpec = {
     .usage =
         "usage: hippodrome generate --model DIR (--prompt TEXT | --prompt-ids 1,2,3)\n"
         "  [--max-tokens 128] [--temperature 0] [--top-k 0] [--top-p 1] [--min-p 0]\n"
@@ -144,6 +144,6 @@ absl::Status Generate(const CommandLine& line) {
 
 }  // namespace
 
-int GenerateCommand(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Generate); }
+int GenerateCommand(int argc, char** argv) { return RunCommand(argc, argv, kGenerateSpec, Generate); }
 
 }  // namespace hippodrome

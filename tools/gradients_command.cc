@@ -19,7 +19,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {
+const CommandSpec kGradientsSpec = {
     .usage =
         "usage: hippodrome gradients --model DIR --input IN.safetensors --output OUT.safetensors\n"
         "  [--weights f32|bf16] [--device auto|cpu|cuda] [--threads N]\n"
@@ -104,6 +104,6 @@ absl::Status RunGradients(const CommandLine& line) {
 
 }  // namespace
 
-int GradientsCommand(int argc, char** argv) { return RunCommand(argc, argv, kSpec, RunGradients); }
+int GradientsCommand(int argc, char** argv) { return RunCommand(argc, argv, kGradientsSpec, RunGradients); }
 
 }  // namespace hippodrome

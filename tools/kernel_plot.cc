@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kMaxColumns = 256;
 constexpr int64_t kMaxRows = 128;
-constexpr int kPanelWidth = 512;
-constexpr int kPanelHeight = 160;
+constexpr int kImageWidth = 512;
+constexpr int kImageHeight = 160;
 constexpr int kMargin = 28;
 
 // Shades of each colour: few, so that neighbours often share one.
@@ -78,26 +78,26 @@ std::string Cells(const Grid& grid) {
   return svg;
 }
 
-std::string Panel(const std::string& title, const Grid& grid, int x, int y) {
+std::string ImagePanel(const std::string& title, const Grid& grid, int x, int y) {
   char text[512];
   std::snprintf(text, sizeof(text),
                 "<g transform=\"translate(%d %d)\"><text y=\"-6\">%s</text>\n"
                 "<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %lld %lld\" "
                 "preserveAspectRatio=\"none\" shape-rendering=\"crispEdges\">\n",
-                x, y, title.c_str(), kPanelWidth, kPanelHeight,
+                x, y, title.c_str(), kImageWidth, kImageHeight,
                 static_cast<long long>(grid.columns), static_cast<long long>(grid.rows));
   std::string svg = text + Cells(grid) + "</svg>\n";
   std::snprintf(text, sizeof(text),
                 "<rect width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"#888\"/></g>\n",
-                kPanelWidth, kPanelHeight);
+                kImageWidth, kImageHeight);
   return svg + text;
 }
 
 }  // namespace
 
 std::string PlotKernels(const std::vector<LayerKernels>& layers, int64_t length) {
-  const int width = 2 * kPanelWidth + 3 * kMargin;
-  const int height = static_cast<int>(layers.size()) * (kPanelHeight + kMargin) + kMargin;
+  const int width = 2 * kImageWidth + 3 * kMargin;
+  const int height = static_cast<int>(layers.size()) * (kImageHeight + kMargin) + kMargin;
   char text[256];
   std::snprintf(text, sizeof(text),
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
@@ -109,11 +109,11 @@ std::string PlotKernels(const std::vector<LayerKernels>& layers, int64_t length)
   for (const LayerKernels& layer : layers) {
     const std::string name = "layer " + std::to_string(layer.layer);
     const std::string lags = ", lags 0 to " + std::to_string(length - 1);
-    svg += Panel(name + ": diagonal SSM" + lags, Reduce(layer.diagonal, layer.heads, length),
+    svg += ImagePanel(name + ": diagonal SSM" + lags, Reduce(layer.diagonal, layer.heads, length),
                  kMargin, y);
-    svg += Panel(name + ": shift SSM" + lags, Reduce(layer.shift, layer.d_model, length),
-                 kPanelWidth + 2 * kMargin, y);
-    y += kPanelHeight + kMargin;
+    svg += ImagePanel(name + ": shift SSM" + lags, Reduce(layer.shift, layer.d_model, length),
+                 kImageWidth + 2 * kMargin, y);
+    y += kImageHeight + kMargin;
   }
   return svg + "</svg>\n";
 }

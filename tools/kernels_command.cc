@@ -22,7 +22,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {
+const CommandSpec kKernelsSpec = {
     .usage =
         "usage: hippodrome kernels --model DIR --length L --output OUT.(safetensors|csv|svg)\n"
         "Language models: per H3 layer i, layer{i}.diag [H, L] and layer{i}.shift [d, L].\n"
@@ -139,6 +139,6 @@ absl::Status WriteKernels(const CommandLine& line) {
 
 }  // namespace
 
-int KernelsCommand(int argc, char** argv) { return RunCommand(argc, argv, kSpec, WriteKernels); }
+int KernelsCommand(int argc, char** argv) { return RunCommand(argc, argv, kKernelsSpec, WriteKernels); }
 
 }  // namespace hippodrome

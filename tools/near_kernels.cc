@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kMostLags = 10;
 constexpr int kCellWidth = 26;
 constexpr int kCellHeight = 18;
-constexpr int kLeft = 64;   // axis title and layer numbers
-constexpr int kTop = 44;    // title and caption
+constexpr int kGridLeft = 64;   // axis title and layer numbers
+constexpr int kGridTop = 44;    // title and caption
 constexpr int kBelow = 44;  // positions and axis title
 constexpr int kKeyGap = 24;
 constexpr int kKeyWidth = 16;
@@ -21,7 +21,7 @@ constexpr int kKeyLabels = 72;
 constexpr int kCaptionWidth = 960;
 
 // From almost white at 0 to dark blue at 1.
-std::string Color(double scaled) {
+std::string CellColor(double scaled) {
   constexpr std::array kLow = {247, 251, 255};
   constexpr std::array kHigh = {8, 48, 107};
   std::array<int, 3> mixed{};
@@ -58,31 +58,31 @@ std::string RowLabel(const EncoderKernels& kernels, int64_t row) {
   return kernels.heads == 1 ? layer : layer + "." + std::to_string(row % kernels.heads);
 }
 
-std::string Key(int x, int height, const Range& range) {
+std::string ScaleKey(int x, int height, const Range& range) {
   std::string svg =
       "<defs><linearGradient id=\"shades\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">"
       "<stop offset=\"0\" stop-color=\"" +
-      Color(0) + "\"/><stop offset=\"1\" stop-color=\"" + Color(1) +
+      CellColor(0) + "\"/><stop offset=\"1\" stop-color=\"" + CellColor(1) +
       "\"/></linearGradient></defs>\n";
-  svg += SvgRect(x, kTop, kKeyWidth, height, "url(#shades)");
-  svg += SvgFrame(x, kTop, kKeyWidth, height);
-  svg += SvgText(x + kKeyWidth + 6, kTop + 10, Label(range.most));
-  svg += SvgText(x + kKeyWidth + 6, kTop + height, Label(range.least));
+  svg += SvgRect(x, kGridTop, kKeyWidth, height, "url(#shades)");
+  svg += SvgFrame(x, kGridTop, kKeyWidth, height);
+  svg += SvgText(x + kKeyWidth + 6, kGridTop + 10, Label(range.most));
+  svg += SvgText(x + kKeyWidth + 6, kGridTop + height, Label(range.least));
   return svg;
 }
 
 std::string Axes(const EncoderKernels& kernels, int64_t rows, int64_t lags, int width, int height) {
   std::string svg;
   for (int64_t row = 0; row < rows; ++row) {
-    const int y = kTop + static_cast<int>(row) * kCellHeight + kCellHeight - 5;
-    svg += SvgText(kLeft - 6, y, RowLabel(kernels, row), "end");
+    const int y = kGridTop + static_cast<int>(row) * kCellHeight + kCellHeight - 5;
+    svg += SvgText(kGridLeft - 6, y, RowLabel(kernels, row), "end");
   }
   for (int64_t position = -lags; position <= lags; ++position) {
-    const int x = kLeft + static_cast<int>(position + lags) * kCellWidth + kCellWidth / 2;
-    svg += SvgText(x, kTop + height + 16, std::to_string(position), "middle");
+    const int x = kGridLeft + static_cast<int>(position + lags) * kCellWidth + kCellWidth / 2;
+    svg += SvgText(x, kGridTop + height + 16, std::to_string(position), "middle");
   }
-  svg += SvgVerticalText(14, kTop + height / 2, kernels.heads == 1 ? "layer" : "layer.head");
-  svg += SvgText(kLeft + width / 2, kTop + height + 36, "relative position", "middle");
+  svg += SvgVerticalText(14, kGridTop + height / 2, kernels.heads == 1 ? "layer" : "layer.head");
+  svg += SvgText(kGridLeft + width / 2, kGridTop + height + 36, "relative position", "middle");
   return svg;
 }
 
@@ -103,16 +103,16 @@ Drawing DrawNearKernels(const EncoderKernels& kernels) {
                  "is not added. Shades from the least to the largest value.");
   for (size_t row = 0; row < rows.size(); ++row) {
     for (size_t column = 0; column < rows[row].size(); ++column) {
-      svg += SvgRect(kLeft + static_cast<int>(column) * kCellWidth,
-                     kTop + static_cast<int>(row) * kCellHeight, kCellWidth, kCellHeight,
-                     Color(range.Scale(rows[row][column])));
+      svg += SvgRect(kGridLeft + static_cast<int>(column) * kCellWidth,
+                     kGridTop + static_cast<int>(row) * kCellHeight, kCellWidth, kCellHeight,
+                     CellColor(range.Scale(rows[row][column])));
     }
   }
-  svg += SvgFrame(kLeft, kTop, width, height);
+  svg += SvgFrame(kGridLeft, kGridTop, width, height);
   svg += Axes(kernels, static_cast<int64_t>(rows.size()), lags, width, height);
-  svg += Key(kLeft + width + kKeyGap, height, range);
-  return {.width = std::max(kLeft + width + kKeyGap + kKeyWidth + kKeyLabels, kCaptionWidth),
-          .height = kTop + height + kBelow,
+  svg += ScaleKey(kGridLeft + width + kKeyGap, height, range);
+  return {.width = std::max(kGridLeft + width + kKeyGap + kKeyWidth + kKeyLabels, kCaptionWidth),
+          .height = kGridTop + height + kBelow,
           .svg = svg};
 }
 

@@ -143,7 +143,7 @@ absl::Status Train(const CommandLine& line) {
   return WriteFiles(out, files);
 }
 
-const CommandSpec kSpec = {
+const CommandSpec kTokenizerSpec = {
     .usage =
         "usage: hippodrome tokenizer COMMAND [options]   (COMMAND --help says more)\n"
         "  train    a tokenizer from texts\n"
@@ -155,9 +155,9 @@ int TokenizerCommand(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   if (command == "train") return RunCommand(argc, argv, kTrainSpec, Train);
   if (command == "encode") return RunCommand(argc, argv, kEncodeSpec, Encode);
-  if (AsksForHelp(argc, argv)) return PrintUsage(kSpec);
+  if (AsksForHelp(argc, argv)) return PrintUsage(kTokenizerSpec);
   return UsageError(
-      kSpec, Usage(command.empty() ? "no command is given" : "unknown command '" + command + "'"));
+      kTokenizerSpec, Usage(command.empty() ? "no command is given" : "unknown command '" + command + "'"));
 }
 
 }  // namespace hippodrome

@@ -11,7 +11,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {
+const CommandSpec kTrainingSpec = {
     .usage =
         "usage: hippodrome train --config RUN.json [--resume]\n"
         "Trains as the run file says (tools/train/run_file.h; examples in tools/train/recipes). "
@@ -35,6 +35,6 @@ absl::Status RunTrain(const CommandLine& line) {
 
 }  // namespace
 
-int TrainCommand(int argc, char** argv) { return RunCommand(argc, argv, kSpec, RunTrain); }
+int TrainCommand(int argc, char** argv) { return RunCommand(argc, argv, kTrainingSpec, RunTrain); }
 
 }  // namespace hippodrome

@@ -16,7 +16,7 @@
 namespace hippodrome {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct Layout {
   std::string header;  // length and JSON
@@ -24,8 +24,8 @@ struct Layout {
 };
 
 // Lays the tensors side by side. Errors: kInvalidArgument.
-absl::StatusOr<Json> DescribeTensors(const std::vector<TensorSpec>& specs, uint64_t& data_size) {
-  Json json = Json::object();
+absl::StatusOr<OrderedJson> DescribeTensors(const std::vector<TensorSpec>& specs, uint64_t& data_size) {
+  OrderedJson json = OrderedJson::object();
   for (const TensorSpec& spec : specs) {
     if (json.contains(spec.name)) {
       return InvalidArgument("two tensors are named \"" + OneLine(spec.name) + "\"");
@@ -46,12 +46,12 @@ absl::StatusOr<Layout> MakeLayout(const std::vector<TensorSpec>& specs,
   // The data start at a multiple of this, so that mapped tensors can be used in place.
   constexpr size_t kAlignment = 64;
   Layout layout;
-  HIPPODROME_ASSIGN_OR_RETURN(Json json, DescribeTensors(specs, layout.data_size));
+  HIPPODROME_ASSIGN_OR_RETURN(OrderedJson json, DescribeTensors(specs, layout.data_size));
   if (!metadata.empty()) json["__metadata__"] = metadata;
   std::string text;
   try {
     text = json.dump();
-  } catch (const Json::exception&) {
+  } catch (const OrderedJson::exception&) {
     return InvalidArgument("a tensor name or the metadata are not UTF-8");
   }
   while ((sizeof(uint64_t) + text.size()) % kAlignment != 0) text += ' ';

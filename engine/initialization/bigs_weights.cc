@@ -9,8 +9,8 @@
 namespace hippodrome {
 namespace {
 
-const double kLogShortestStep = std::log(0.01);
-constexpr double kLogLongestStep = 0;
+const double kLogShortestBigsStep = std::log(0.01);
+constexpr double kLogLongestBigsStep = 0;
 
 class EncoderWeights {
  public:
@@ -52,7 +52,7 @@ void EncoderWeights::AddSsm(const std::string& prefix) {
   list_.Constant(prefix + "kernel.A_re", PerHead({n}), -0.5f);
   list_.Repeated(prefix + "kernel.A_im", PerHead({n}), a_imag_);
   list_.Normal(prefix + "kernel.C", PerHead({n, 2}), kComplexNormal);
-  list_.Uniform(prefix + "kernel.log_step", PerHead({1}), kLogShortestStep, kLogLongestStep);
+  list_.Uniform(prefix + "kernel.log_step", PerHead({1}), kLogShortestBigsStep, kLogLongestBigsStep);
   list_.Constant(prefix + "D", PerHead({1}), 1);
 }
 

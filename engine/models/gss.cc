@@ -6,7 +6,7 @@
 namespace hippodrome {
 namespace {
 
-absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadSsm(const WeightsReader& reader,
+absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadSharedSsm(const WeightsReader& reader,
                                                          const H3Config& config,
                                                          const std::string& prefix) {
   const int64_t e = config.gss_channels;
@@ -44,7 +44,7 @@ absl::StatusOr<GssMixer> GssMixer::Load(const WeightsReader& reader, const H3Con
   HIPPODROME_ASSIGN_OR_RETURN(m.w_v_, reader.Linear({prefix + "to_v.0.weight"}, e, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.gamma_, reader.Row({prefix + "dss.norm.weight"}, e));
   HIPPODROME_ASSIGN_OR_RETURN(m.beta_, reader.Row({prefix + "dss.norm.bias"}, e));
-  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_, LoadSsm(reader, config, prefix + "dss."));
+  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_, LoadSharedSsm(reader, config, prefix + "dss."));
   HIPPODROME_ASSIGN_OR_RETURN(m.w_y_, reader.Linear({prefix + "to_gate.weight"}, g, e));
   HIPPODROME_ASSIGN_OR_RETURN(m.w_o_, reader.Linear({prefix + "to_out.weight"}, d, g));
   HIPPODROME_ASSIGN_OR_RETURN(m.b_o_, reader.Row({prefix + "to_out.bias"}, d));

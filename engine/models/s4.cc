@@ -6,7 +6,7 @@
 namespace hippodrome {
 namespace {
 
-absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadSsm(const WeightsReader& reader,
+absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadS4(const WeightsReader& reader,
                                                          const H3Config& config,
                                                          const std::string& prefix) {
   const int64_t d = config.d_model;
@@ -48,7 +48,7 @@ absl::StatusOr<S4Mixer> S4Mixer::Load(const WeightsReader& reader, const H3Confi
   const int64_t d = config.d_model;
   const std::string o = prefix + "output_linear.0.";
   S4Mixer m;
-  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_, LoadSsm(reader, config, prefix + "layer."));
+  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_, LoadS4(reader, config, prefix + "layer."));
   HIPPODROME_ASSIGN_OR_RETURN(m.w_o_, reader.Linear({o + "weight"}, 2 * d, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.b_o_, reader.Row({o + "bias"}, 2 * d));
   return m;

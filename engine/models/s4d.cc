@@ -6,7 +6,7 @@
 namespace hippodrome {
 namespace {
 
-absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadSsm(const WeightsReader& reader,
+absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadS4d(const WeightsReader& reader,
                                                          const H3Config& config,
                                                          const std::string& prefix) {
   const int64_t d = config.d_model;
@@ -43,7 +43,7 @@ absl::StatusOr<S4dMixer> S4dMixer::Load(const WeightsReader& reader, const H3Con
   const int64_t d = config.d_model;
   const std::string o = prefix + "output_linear.";
   S4dMixer m;
-  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_, LoadSsm(reader, config, prefix));
+  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_, LoadS4d(reader, config, prefix));
   HIPPODROME_ASSIGN_OR_RETURN(m.w_o_, reader.Linear({o + "weight"}, d, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.b_o_, reader.Row({o + "bias"}, d));
   return m;

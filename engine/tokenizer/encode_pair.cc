@@ -34,7 +34,7 @@ std::span<const WordPiece> Keep(std::span<const WordPiece> pieces, int64_t count
   return side == TruncationSide::kRight ? pieces.first(kept) : pieces.last(kept);
 }
 
-void Append(const WordPiece& piece, int32_t type, int8_t sequence, EncodedText& text) {
+void AppendPiece(const WordPiece& piece, int32_t type, int8_t sequence, EncodedText& text) {
   text.ids.push_back(piece.id);
   text.types.push_back(type);
   text.pieces.push_back(piece);
@@ -44,8 +44,8 @@ void Append(const WordPiece& piece, int32_t type, int8_t sequence, EncodedText& 
 // The pieces of text number `sequence` and the [SEP] behind them.
 void AppendText(std::span<const WordPiece> pieces, int8_t sequence, int32_t sep,
                 EncodedText& text) {
-  for (const WordPiece& piece : pieces) Append(piece, sequence, sequence, text);
-  Append({sep}, sequence, -1, text);
+  for (const WordPiece& piece : pieces) AppendPiece(piece, sequence, sequence, text);
+  AppendPiece({sep}, sequence, -1, text);
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ EncodedText EncodePair(const WordPieceTokenizer& tokenizer, std::span<const Word
   const Lengths kept = Shorten(whole, has_pair, std::max<int64_t>(most - added, 0), truncation);
   EncodedText text;
   text.dropped = whole.a + whole.b - kept.a - kept.b;
-  Append({tokenizer.cls()}, 0, -1, text);
+  AppendPiece({tokenizer.cls()}, 0, -1, text);
   AppendText(Keep(a, kept.a, side), 0, tokenizer.sep(), text);
   if (has_pair) AppendText(Keep(b, kept.b, side), 1, tokenizer.sep(), text);
   return text;

@@ -11,7 +11,7 @@
 namespace hippodrome {
 namespace {
 
-constexpr size_t kMostTokens = 1 << 24;
+constexpr size_t kMostWordPieces = 1 << 24;
 constexpr std::string_view kContinues = "##";
 
 bool IsUtf8(std::string_view text) {
@@ -23,10 +23,10 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
-absl::Status AddToken(std::string_view line, WordPieceVocabulary& vocabulary) {
+absl::Status AddWordPiece(std::string_view line, WordPieceVocabulary& vocabulary) {
   if (line.empty()) return InvalidArgument("expected a token, found an empty line");
   if (!IsUtf8(line)) return InvalidArgument("expected a token in UTF-8");
-  if (vocabulary.tokens.size() == kMostTokens) return InvalidArgument("more than 2^24 tokens");
+  if (vocabulary.tokens.size() == kMostWordPieces) return InvalidArgument("more than 2^24 tokens");
   const int32_t id = static_cast<int32_t>(vocabulary.tokens.size());
   const auto [first, is_new] = vocabulary.ids.emplace(line, id);
   if (!is_new) return InvalidArgument(fmt::format("line {} has this token too", first->second + 1));
@@ -62,7 +62,7 @@ absl::StatusOr<WordPieceVocabulary> ParseWordPieceVocabulary(std::string_view te
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end == text.npos ? text.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
-    const absl::Status status = AddToken(line, vocabulary);
+    const absl::Status status = AddWordPiece(line, vocabulary);
     if (status.ok()) continue;
     return InvalidArgument(
         fmt::format("vocab.txt:{}: \"{}\": {}", number, OneLine(line), Message(status)));

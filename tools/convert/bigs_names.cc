@@ -36,7 +36,7 @@ std::optional<std::string> FindPrefix(const std::vector<BigsTensor>& tensors) {
   return std::nullopt;
 }
 
-void ReplacePrefix(const std::string& prefix, std::string& name) {
+void ReplaceModelPrefix(const std::string& prefix, std::string& name) {
   for (const char* part : {"embeddings.", "encoder.", "pooler."}) {
     if (!name.starts_with(prefix + part)) continue;
     name = "bigs." + name.substr(prefix.size());
@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<BigsTensor>> MapBigsNames(const std::vector<std::stri
   }
   const std::optional<std::string> prefix = FindPrefix(tensors);
   if (prefix) {
-    for (BigsTensor& tensor : tensors) ReplacePrefix(*prefix, tensor.name);
+    for (BigsTensor& tensor : tensors) ReplaceModelPrefix(*prefix, tensor.name);
   }
   const bool layers = std::any_of(tensors.begin(), tensors.end(), [](const BigsTensor& tensor) {
     return tensor.name.starts_with("bigs.encoder.layer.");

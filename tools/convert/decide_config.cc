@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-absl::StatusOr<Json> ReadHints(const ConfigHints& hints) {
+absl::StatusOr<Json> ReadH3Hints(const ConfigHints& hints) {
   Json given = Json::object();
   if (!hints.preset.empty()) {
     HIPPODROME_ASSIGN_OR_RETURN(const H3Config preset, H3Preset(hints.preset));
@@ -23,7 +23,7 @@ absl::StatusOr<Json> ReadHints(const ConfigHints& hints) {
   return given;
 }
 
-void SetDefault(Json& object, const char* key, const Json& value) {
+void SetIfAbsent(Json& object, const char* key, const Json& value) {
   if (!object.contains(key)) object[key] = value;
 }
 
@@ -37,22 +37,22 @@ absl::Status Complete(const H3Config& inferred, const ConfigHints& hints, Json& 
       return InvalidArgument(std::string("config: ") + nested + " is not an object");
     }
   }
-  SetDefault(given, "model_type", "h3");
-  SetDefault(given, "d_model", inferred.d_model);
-  SetDefault(given, "n_layer", inferred.n_layer);
-  SetDefault(given, "d_inner", inferred.d_inner);
-  SetDefault(given, "vocab_size", inferred.vocab_size);
-  SetDefault(given, "padded_vocab_size", inferred.padded_vocab_size);
-  SetDefault(given, "max_position_embeddings", inferred.max_position_embeddings);
-  SetDefault(given, "attn_layer_idx", inferred.attention_layers);
+  SetIfAbsent(given, "model_type", "h3");
+  SetIfAbsent(given, "d_model", inferred.d_model);
+  SetIfAbsent(given, "n_layer", inferred.n_layer);
+  SetIfAbsent(given, "d_inner", inferred.d_inner);
+  SetIfAbsent(given, "vocab_size", inferred.vocab_size);
+  SetIfAbsent(given, "padded_vocab_size", inferred.padded_vocab_size);
+  SetIfAbsent(given, "max_position_embeddings", inferred.max_position_embeddings);
+  SetIfAbsent(given, "attn_layer_idx", inferred.attention_layers);
   Json& ssm = given["ssm_cfg"];
-  SetDefault(ssm, "d_state", inferred.d_state);
-  SetDefault(ssm, "head_dim", inferred.head_dim);
-  SetDefault(ssm, "n_ssm", inferred.n_ssm);
+  SetIfAbsent(ssm, "d_state", inferred.d_state);
+  SetIfAbsent(ssm, "head_dim", inferred.head_dim);
+  SetIfAbsent(ssm, "n_ssm", inferred.n_ssm);
   if (inferred.attention_layers.empty()) return absl::OkStatus();
   Json& attention = given["attn_cfg"];
-  SetDefault(attention, "rotary_emb_dim", inferred.rotary_dim);
-  if (hints.attention_heads > 0) SetDefault(attention, "num_heads", hints.attention_heads);
+  SetIfAbsent(attention, "rotary_emb_dim", inferred.rotary_dim);
+  if (hints.attention_heads > 0) SetIfAbsent(attention, "num_heads", hints.attention_heads);
   return absl::OkStatus();
 }
 
@@ -84,7 +84,7 @@ absl::Status Compare(const H3Config& given, const H3Config& found) {
 
 absl::StatusOr<H3Config> DecideConfig(const ShapeMap& shapes, const ConfigHints& hints) {
   HIPPODROME_ASSIGN_OR_RETURN(const H3Config inferred, InferConfig(shapes));
-  HIPPODROME_ASSIGN_OR_RETURN(Json given, ReadHints(hints));
+  HIPPODROME_ASSIGN_OR_RETURN(Json given, ReadH3Hints(hints));
   HIPPODROME_RETURN_IF_ERROR(Complete(inferred, hints, given));
   if (!inferred.attention_layers.empty() && !given["attn_cfg"].contains("num_heads")) {
     return InvalidArgument(

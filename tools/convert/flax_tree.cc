@@ -9,7 +9,7 @@
 namespace hippodrome {
 namespace {
 
-using Kind = MsgpackItem::Kind;
+using ItemKind = MsgpackItem::Kind;
 
 constexpr size_t kMostKeys = 65536;
 constexpr int kMostLevels = 32;
@@ -31,7 +31,7 @@ class TreeReader {
   explicit TreeReader(const RandomAccessFile& file) : file_(file), reader_(file) {}
 
   absl::StatusOr<std::vector<FlaxArray>> Read() {
-    HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem root, Expect(Kind::kMap, "the file"));
+    HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem root, Expect(ItemKind::kMap, "the file"));
     HIPPODROME_RETURN_IF_ERROR(ReadMap(root.size, "", 1));
     if (reader_.position() == file_.size()) return std::move(arrays_);
     return InvalidArgument("the tree ends at byte " + std::to_string(reader_.position()) +
@@ -40,7 +40,7 @@ class TreeReader {
 
  private:
   // `what`: for the message.
-  absl::StatusOr<MsgpackItem> Expect(Kind kind, const std::string& what) {
+  absl::StatusOr<MsgpackItem> Expect(ItemKind kind, const std::string& what) {
     const uint64_t position = reader_.position();
     HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem item, reader_.Next());
     if (item.kind == kind) return item;
@@ -71,7 +71,7 @@ class TreeReader {
 
   absl::StatusOr<std::string> ReadKey(const std::string& folder) {
     HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem item,
-                                Expect(Kind::kString, "a key in '" + Printable(folder) + "'"));
+                                Expect(ItemKind::kString, "a key in '" + Printable(folder) + "'"));
     if (++keys_ > kMostKeys) {
       return InvalidArgument("more than " + std::to_string(kMostKeys) + " keys");
     }
@@ -84,12 +84,12 @@ class TreeReader {
 
   absl::Status ReadValue(const std::string& name, int level) {
     HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem item, reader_.Next());
-    if (item.kind == Kind::kMap) return ReadMap(item.size, name + "/", level + 1);
-    if (item.kind == Kind::kExtension && item.extension == kArrayType) {
+    if (item.kind == ItemKind::kMap) return ReadMap(item.size, name + "/", level + 1);
+    if (item.kind == ItemKind::kExtension && item.extension == kArrayType) {
       return ReadArray(name, item.size);
     }
     const std::string type =
-        item.kind == Kind::kExtension ? " of type " + std::to_string(item.extension) : "";
+        item.kind == ItemKind::kExtension ? " of type " + std::to_string(item.extension) : "";
     return InvalidArgument("'" + Printable(name) + "' is " + Describe(item.kind) + type +
                            "; expected a map or an array (extension of type 1)");
   }
@@ -98,7 +98,7 @@ class TreeReader {
     const uint64_t end = reader_.position() + size;
     const std::string what = "array '" + Printable(name) + "'";
     FlaxArray array{.name = name};
-    HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem triple, Expect(Kind::kArray, what));
+    HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem triple, Expect(ItemKind::kArray, what));
     if (triple.size != 3) {
       return InvalidArgument(what + " has " + std::to_string(triple.size) +
                              " parts; expected shape, type and bytes");
@@ -106,7 +106,7 @@ class TreeReader {
     HIPPODROME_RETURN_IF_ERROR(ReadShape(what, array));
     HIPPODROME_RETURN_IF_ERROR(ReadType(what, array));
     HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem bytes,
-                                Expect(Kind::kBinary, "the data of " + what));
+                                Expect(ItemKind::kBinary, "the data of " + what));
     array.offset = reader_.position();
     reader_.Skip(bytes.size);
     if (reader_.position() != end) {
@@ -120,7 +120,7 @@ class TreeReader {
 
   absl::Status ReadShape(const std::string& what, FlaxArray& array) {
     HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem shape,
-                                Expect(Kind::kArray, "the shape of " + what));
+                                Expect(ItemKind::kArray, "the shape of " + what));
     if (shape.size > kMostDimensions) {
       return InvalidArgument(what + " has " + std::to_string(shape.size) +
                              " dimensions; expected at most " + std::to_string(kMostDimensions));
@@ -128,7 +128,7 @@ class TreeReader {
     array.elements = 1;
     for (uint64_t i = 0; i < shape.size; ++i) {
       HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem dimension,
-                                  Expect(Kind::kInteger, "a dimension of " + what));
+                                  Expect(ItemKind::kInteger, "a dimension of " + what));
       const int64_t most = static_cast<int64_t>(file_.size());  // bytes, no fewer than elements
       if (dimension.integer < 0 || dimension.integer > most) {
         return InvalidArgument(what + " has a dimension of " + std::to_string(dimension.integer) +
@@ -146,7 +146,7 @@ class TreeReader {
 
   absl::Status ReadType(const std::string& what, FlaxArray& array) {
     HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem type,
-                                Expect(Kind::kString, "the type of " + what));
+                                Expect(ItemKind::kString, "the type of " + what));
     if (type.size > kLongestType) {
       return InvalidArgument("the name of the type of " + what + " has " +
                              std::to_string(type.size) + " bytes; expected at most " +

@@ -35,7 +35,7 @@ std::vector<MappedTensor> RenameGenerations(const std::vector<std::string>& name
   return tensors;
 }
 
-int64_t CountLayers(const std::vector<MappedTensor>& tensors) {
+int64_t CountNamedLayers(const std::vector<MappedTensor>& tensors) {
   int64_t layers = 0;
   for (const MappedTensor& tensor : tensors) {
     if (const auto split = SplitLayerName(tensor.name)) layers = std::max(layers, split->layer + 1);
@@ -64,7 +64,7 @@ void MoveNorms(std::vector<MappedTensor>& tensors) {
     return tensor.name == "backbone.ln_0.weight";
   });
   if (!old) return;
-  const int64_t layers = CountLayers(tensors);
+  const int64_t layers = CountNamedLayers(tensors);
   for (MappedTensor& tensor : tensors) tensor.name = MoveNorm(tensor.name, layers);
 }
 
@@ -102,7 +102,7 @@ std::vector<MappedTensor> SplitProjections(const std::vector<MappedTensor>& tens
   return result;
 }
 
-absl::Status CheckUnique(const std::vector<MappedTensor>& tensors,
+absl::Status CheckUniqueH3(const std::vector<MappedTensor>& tensors,
                          const std::vector<std::string>& names) {
   std::map<std::string_view, size_t> seen;
   for (const MappedTensor& tensor : tensors) {
@@ -139,8 +139,8 @@ absl::StatusOr<std::vector<MappedTensor>> MapH3Names(const std::vector<std::stri
   std::vector<MappedTensor> tensors = RenameGenerations(names, lightning);
   MoveNorms(tensors);
   tensors = SplitProjections(tensors);
-  HIPPODROME_RETURN_IF_ERROR(CheckUnique(tensors, names));
-  if (CountLayers(tensors) == 0) {
+  HIPPODROME_RETURN_IF_ERROR(CheckUniqueH3(tensors, names));
+  if (CountNamedLayers(tensors) == 0) {
     return InvalidArgument("no tensor is named backbone.layers.N.*; expected an H3 checkpoint");
   }
   return tensors;

@@ -7,7 +7,7 @@
 namespace hippodrome {
 namespace {
 
-H3Config Published(int64_t d_model, int64_t n_layer, std::vector<int64_t> attention_layers,
+H3Config PublishedH3(int64_t d_model, int64_t n_layer, std::vector<int64_t> attention_layers,
                    int64_t attention_heads, int64_t rotary_dim) {
   H3Config config;
   config.d_model = d_model;
@@ -25,11 +25,11 @@ H3Config Published(int64_t d_model, int64_t n_layer, std::vector<int64_t> attent
 
 const std::map<std::string, H3Config>& Presets() {
   static const auto* const presets = new std::map<std::string, H3Config>{
-      {"h3-125m", Published(768, 12, {6}, 12, 0)},
-      {"h3-355m", Published(1024, 24, {8, 16}, 16, 0)},
-      {"h3-1.3b", Published(2048, 24, {8, 16}, 16, 0)},
-      {"h3-2.7b", Published(2560, 32, {10, 21}, 20, 64)},
-      {"h3-2.7b-3attn", Published(2560, 32, {8, 16, 24}, 20, 0)},
+      {"h3-125m", PublishedH3(768, 12, {6}, 12, 0)},
+      {"h3-355m", PublishedH3(1024, 24, {8, 16}, 16, 0)},
+      {"h3-1.3b", PublishedH3(2048, 24, {8, 16}, 16, 0)},
+      {"h3-2.7b", PublishedH3(2560, 32, {10, 21}, 20, 64)},
+      {"h3-2.7b-3attn", PublishedH3(2560, 32, {8, 16, 24}, 20, 0)},
   };
   return *presets;
 }

@@ -6,7 +6,7 @@
 namespace hippodrome {
 namespace {
 
-void AddStateSpace(const H3Config& config, const std::string& mixer, SpecList& list) {
+void AddH3Mixer(const H3Config& config, const std::string& mixer, SpecList& list) {
   const int64_t d = config.d_model;
   const int64_t modes = config.d_state / 2;
   for (const char* name : {"q_proj", "k_proj", "v_proj", "output_linear"}) {
@@ -43,7 +43,7 @@ std::vector<TensorSpec> H3TensorSpecs(const H3Config& config, DType matrix_dtype
     if (config.IsAttention(layer)) {
       AddAttention(config, mixer, list);
     } else {
-      AddStateSpace(config, mixer, list);
+      AddH3Mixer(config, mixer, list);
     }
     list.LayerNorm(JoinLayerName(layer, "norm2"), config.d_model);
     list.Linear(JoinLayerName(layer, "mlp.fc1"), config.d_inner, config.d_model);

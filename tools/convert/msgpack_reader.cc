@@ -7,34 +7,34 @@
 namespace hippodrome {
 namespace {
 
-using Kind = MsgpackItem::Kind;
+using ItemKind = MsgpackItem::Kind;
 
 // The least bytes that the contents of an item take.
 uint64_t LeastBytes(const MsgpackItem& item) {
-  return item.kind == Kind::kMap ? 2 * item.size : item.size;
+  return item.kind == ItemKind::kMap ? 2 * item.size : item.size;
 }
 
 }  // namespace
 
-const char* Describe(Kind kind) {
+const char* Describe(ItemKind kind) {
   switch (kind) {
-    case Kind::kNil:
+    case ItemKind::kNil:
       return "nil";
-    case Kind::kBoolean:
+    case ItemKind::kBoolean:
       return "a boolean";
-    case Kind::kInteger:
+    case ItemKind::kInteger:
       return "an integer";
-    case Kind::kFloat:
+    case ItemKind::kFloat:
       return "a float";
-    case Kind::kString:
+    case ItemKind::kString:
       return "a string";
-    case Kind::kBinary:
+    case ItemKind::kBinary:
       return "binary data";
-    case Kind::kArray:
+    case ItemKind::kArray:
       return "an array";
-    case Kind::kMap:
+    case ItemKind::kMap:
       return "a map";
-    case Kind::kExtension:
+    case ItemKind::kExtension:
       return "an extension";
   }
   return "";
@@ -57,16 +57,16 @@ absl::StatusOr<MsgpackItem> MsgpackReader::Integer(uint64_t width, bool is_signe
     return InvalidArgument("integer " + std::to_string(bits) + " at byte " +
                            std::to_string(position_ - width) + "; expected at most 63 bits");
   }
-  return MsgpackItem{.kind = Kind::kInteger,
+  return MsgpackItem{.kind = ItemKind::kInteger,
                      .integer = is_signed ? extended : static_cast<int64_t>(bits)};
 }
 
-absl::StatusOr<MsgpackItem> MsgpackReader::Sized(Kind kind, uint64_t width, uint64_t size) {
+absl::StatusOr<MsgpackItem> MsgpackReader::Sized(ItemKind kind, uint64_t width, uint64_t size) {
   MsgpackItem item{.kind = kind, .size = size};
   if (width > 0) {
     HIPPODROME_ASSIGN_OR_RETURN(item.size, Unsigned(width));
   }
-  if (kind == Kind::kExtension) {
+  if (kind == ItemKind::kExtension) {
     HIPPODROME_ASSIGN_OR_RETURN(const uint64_t type, Unsigned(1));
     item.extension = static_cast<int8_t>(type);
   }
@@ -78,34 +78,34 @@ absl::StatusOr<MsgpackItem> MsgpackReader::Sized(Kind kind, uint64_t width, uint
 
 absl::StatusOr<MsgpackItem> MsgpackReader::Float(uint64_t width) {
   HIPPODROME_RETURN_IF_ERROR(Unsigned(width).status());
-  return MsgpackItem{.kind = Kind::kFloat};
+  return MsgpackItem{.kind = ItemKind::kFloat};
 }
 
 absl::StatusOr<MsgpackItem> MsgpackReader::Next() {
   HIPPODROME_ASSIGN_OR_RETURN(const uint64_t head, Unsigned(1));
   if (head <= 0x7f) {
-    return MsgpackItem{.kind = Kind::kInteger, .integer = static_cast<int64_t>(head)};
+    return MsgpackItem{.kind = ItemKind::kInteger, .integer = static_cast<int64_t>(head)};
   }
   if (head >= 0xe0) {
-    return MsgpackItem{.kind = Kind::kInteger, .integer = static_cast<int8_t>(head)};
+    return MsgpackItem{.kind = ItemKind::kInteger, .integer = static_cast<int8_t>(head)};
   }
-  if (head <= 0x8f) return Sized(Kind::kMap, 0, head & 15);
-  if (head <= 0x9f) return Sized(Kind::kArray, 0, head & 15);
-  if (head <= 0xbf) return Sized(Kind::kString, 0, head & 31);
+  if (head <= 0x8f) return Sized(ItemKind::kMap, 0, head & 15);
+  if (head <= 0x9f) return Sized(ItemKind::kArray, 0, head & 15);
+  if (head <= 0xbf) return Sized(ItemKind::kString, 0, head & 31);
   switch (head) {
     case 0xc0:
-      return MsgpackItem{.kind = Kind::kNil};
+      return MsgpackItem{.kind = ItemKind::kNil};
     case 0xc2:
     case 0xc3:
-      return MsgpackItem{.kind = Kind::kBoolean};
+      return MsgpackItem{.kind = ItemKind::kBoolean};
     case 0xc4:
     case 0xc5:
     case 0xc6:
-      return Sized(Kind::kBinary, uint64_t{1} << (head - 0xc4));
+      return Sized(ItemKind::kBinary, uint64_t{1} << (head - 0xc4));
     case 0xc7:
     case 0xc8:
     case 0xc9:
-      return Sized(Kind::kExtension, uint64_t{1} << (head - 0xc7));
+      return Sized(ItemKind::kExtension, uint64_t{1} << (head - 0xc7));
     case 0xca:
     case 0xcb:
       return Float(uint64_t{4} << (head - 0xca));
@@ -124,17 +124,17 @@ absl::StatusOr<MsgpackItem> MsgpackReader::Next() {
     case 0xd6:
     case 0xd7:
     case 0xd8:
-      return Sized(Kind::kExtension, 0, uint64_t{1} << (head - 0xd4));
+      return Sized(ItemKind::kExtension, 0, uint64_t{1} << (head - 0xd4));
     case 0xd9:
     case 0xda:
     case 0xdb:
-      return Sized(Kind::kString, uint64_t{1} << (head - 0xd9));
+      return Sized(ItemKind::kString, uint64_t{1} << (head - 0xd9));
     case 0xdc:
     case 0xdd:
-      return Sized(Kind::kArray, uint64_t{2} << (head - 0xdc));
+      return Sized(ItemKind::kArray, uint64_t{2} << (head - 0xdc));
     case 0xde:
     case 0xdf:
-      return Sized(Kind::kMap, uint64_t{2} << (head - 0xde));
+      return Sized(ItemKind::kMap, uint64_t{2} << (head - 0xde));
     default:
       return InvalidArgument("byte " + std::to_string(position_ - 1) +
                              " is 0xc1; expected the head of a MessagePack item");

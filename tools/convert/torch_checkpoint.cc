@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{32} << 20;
 
-bool IsFloat(const TorchStorage& storage) {
+bool StoresFloats(const TorchStorage& storage) {
   return storage.dtype == DType::kF32 || storage.dtype == DType::kF16 ||
          storage.dtype == DType::kBF16 || storage.dtype == DType::kF64;
 }
@@ -38,7 +38,7 @@ TorchCheckpoint::TorchCheckpoint(TorchStateDict state, std::unique_ptr<StorageRe
     tensors_.push_back({.name = tensor.name,
                         .shape = tensor.shape,
                         .type = tensor.storage.type,
-                        .is_float = IsFloat(tensor.storage),
+                        .is_float = StoresFloats(tensor.storage),
                         .elements = tensor.elements()});
   }
 }

@@ -16,7 +16,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = EncoderCommand(
+const CommandSpec kClassificationSpec = EncoderCommand(
     "usage: hippodrome eval classification --model DIR --data FILE\n"
     "  [--label COLUMN] [--text COLUMN] [--pair COLUMN] [--header]\n",
     "FILE is a tab-separated table. A column is a number from 0 or, with --header, a name in the\n"
@@ -34,7 +34,7 @@ std::vector<std::string> NamesInData(const BigsConfig& config, std::string_view 
   return by_number && !by_name ? numbers : names;
 }
 
-absl::Status Evaluate(const CommandLine& line) {
+absl::Status EvaluateClassification(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string path, line.Required("data"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string table, ReadDataFile(path));
   const TableLayout layout = {.header = line.Has("header"),
@@ -62,6 +62,6 @@ absl::Status Evaluate(const CommandLine& line) {
 
 }  // namespace
 
-int EvalClassification(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Evaluate); }
+int EvalClassification(int argc, char** argv) { return RunCommand(argc, argv, kClassificationSpec, EvaluateClassification); }
 
 }  // namespace hippodrome

@@ -17,7 +17,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = EncoderCommand(
+const CommandSpec kGlueSpec = EncoderCommand(
     "usage: hippodrome eval cola|sst2|mrpc|qqp|stsb|mnli|qnli|rte|wnli --model DIR --data FILE\n"
     "       hippodrome eval cola --model DIR --annotations FILE\n",
     "FILE is a table of GLUE with labels (dev.tsv), or CoLA's grammatical annotations, major or\n"
@@ -98,7 +98,7 @@ absl::StatusOr<std::string> DataPath(const CommandLine& line, const GlueTask& ta
   return line.Required("annotations");
 }
 
-absl::Status Evaluate(const CommandLine& line) {
+absl::Status EvaluateGlue(const CommandLine& line) {
   const GlueTask& task = *FindGlueTask(line.positional()[0]);
   HIPPODROME_ASSIGN_OR_RETURN(const std::string path, DataPath(line, task));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string table, ReadDataFile(path));
@@ -130,6 +130,6 @@ absl::Status Evaluate(const CommandLine& line) {
 
 }  // namespace
 
-int EvalGlue(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Evaluate); }
+int EvalGlue(int argc, char** argv) { return RunCommand(argc, argv, kGlueSpec, EvaluateGlue); }
 
 }  // namespace hippodrome

@@ -16,7 +16,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = {
+const CommandSpec kPerplexitySpec = {
     .usage =
         "usage: hippodrome eval perplexity --model DIR --data FILE --window N\n"
         "  [--weights f32|bf16] [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
@@ -24,7 +24,7 @@ const CommandSpec kSpec = {
     .values = {"device", "model", "data", "window", "weights", "threads", "json"},
     .positional = 1};
 
-absl::Status Evaluate(const CommandLine& line) {
+absl::Status EvaluateText(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string data, line.Required("data"));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, line.Integer("window", 2048, 1, 1 << 30));
@@ -57,6 +57,6 @@ absl::Status Evaluate(const CommandLine& line) {
 
 }  // namespace
 
-int EvalPerplexity(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Evaluate); }
+int EvalPerplexity(int argc, char** argv) { return RunCommand(argc, argv, kPerplexitySpec, EvaluateText); }
 
 }  // namespace hippodrome

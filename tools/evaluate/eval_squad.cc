@@ -20,7 +20,7 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = EncoderCommand(
+const CommandSpec kSquadSpec = EncoderCommand(
     "usage: hippodrome eval squad --model DIR --data FILE\n",
     "FILE is SQuAD's JSON, of version 1.1 or 2.0. Figures are in percent. Long paragraphs are "
     "read\n"
@@ -114,7 +114,7 @@ struct Tally {
   }
 };
 
-absl::Status Evaluate(const CommandLine& line) {
+absl::Status EvaluateSquad(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string path, line.Required("data"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadDataFile(path));
   const auto file = ParseSquad(text);
@@ -144,6 +144,6 @@ absl::Status Evaluate(const CommandLine& line) {
 
 }  // namespace
 
-int EvalSquad(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Evaluate); }
+int EvalSquad(int argc, char** argv) { return RunCommand(argc, argv, kSquadSpec, EvaluateSquad); }
 
 }  // namespace hippodrome

@@ -17,14 +17,14 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSpec = EncoderCommand(
+const CommandSpec kSyntaxSpec = EncoderCommand(
     "usage: hippodrome eval syntax --model DIR --data FILE\n",
     "FILE is a table of family, condition, good and bad sentence, as of Marvin and Linzen (2018).\n"
     "Of pairs that differ in one word, that word is masked, and the model is right when its logit\n"
     "for the good word is above that for the bad one. Both must be in the vocabulary.");
 
 // A pair's words as tokens.
-struct Words {
+struct PairWords {
   int32_t good = 0;
   int32_t bad = 0;
 };
@@ -46,16 +46,16 @@ std::optional<EncoderRequest> MaskRequest(const EncoderSession& session,
       .ids = std::move(input.ids), .types = std::move(input.types), .rows = {row}};
 }
 
-struct Work {
-  std::vector<Words> words;                // of each pair
+struct PairWork {
+  std::vector<PairWords> words;                // of each pair
   std::vector<EncoderRequest> sentences;   // masked, each once
   std::vector<std::vector<size_t>> pairs;  // of each sentence
   int64_t skipped = 0;                     // pairs
 };
 
 // Many pairs share the sentence and differ in their two words alone.
-Work PlanWork(const EncoderSession& session, const std::vector<SyntaxPair>& pairs) {
-  Work work{.words = std::vector<Words>(pairs.size())};
+PairWork PlanPairs(const EncoderSession& session, const std::vector<SyntaxPair>& pairs) {
+  PairWork work{.words = std::vector<PairWords>(pairs.size())};
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto good = OnlyToken(session.tokenizer(), pairs[i].good);
@@ -76,7 +76,7 @@ Work PlanWork(const EncoderSession& session, const std::vector<SyntaxPair>& pair
   return work;
 }
 
-struct Tally {
+struct PairTally {
   int64_t pairs = 0;
   int64_t right = 0;
 
@@ -92,9 +92,9 @@ struct Tally {
 };
 
 struct Tallies {
-  Tally all;
-  std::map<std::string, Tally> families;
-  std::map<std::string, Tally> conditions;
+  PairTally all;
+  std::map<std::string, PairTally> families;
+  std::map<std::string, PairTally> conditions;
 
   void Add(const SyntaxPair& pair, bool is_right) {
     all.Add(is_right);
@@ -104,7 +104,7 @@ struct Tallies {
 };
 
 absl::StatusOr<Tallies> Score(EncoderSession& session, const std::vector<SyntaxPair>& pairs,
-                              const Work& work) {
+                              const PairWork& work) {
   Tallies tallies;
   const auto score = [&](size_t sentence, const EncoderOutput& output) {
     for (const size_t pair : work.pairs[sentence]) {
@@ -116,20 +116,20 @@ absl::StatusOr<Tallies> Score(EncoderSession& session, const std::vector<SyntaxP
   return tallies;
 }
 
-nlohmann::json Json(const std::map<std::string, Tally>& tallies) {
+nlohmann::json Json(const std::map<std::string, PairTally>& tallies) {
   nlohmann::json json = nlohmann::json::object();
   for (const auto& [name, tally] : tallies) json[name] = tally.Json();
   return json;
 }
 
-absl::Status Evaluate(const CommandLine& line) {
+absl::Status EvaluateSyntax(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string path, line.Required("data"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string table, ReadDataFile(path));
   const auto read = ReadSyntaxPairs(table);
   if (!read.ok()) return InFile(path, read.status());
   HIPPODROME_ASSIGN_OR_RETURN(const auto session,
                               EncoderSession::Open(line, EncoderHead::kMaskedLm));
-  const Work work = PlanWork(*session, read->pairs);
+  const PairWork work = PlanPairs(*session, read->pairs);
   HIPPODROME_ASSIGN_OR_RETURN(const Tallies tallies, Score(*session, read->pairs, work));
   nlohmann::json json = session->Description();
   json.update({{"task", "syntax"},
@@ -143,6 +143,6 @@ absl::Status Evaluate(const CommandLine& line) {
 
 }  // namespace
 
-int EvalSyntax(int argc, char** argv) { return RunCommand(argc, argv, kSpec, Evaluate); }
+int EvalSyntax(int argc, char** argv) { return RunCommand(argc, argv, kSyntaxSpec, EvaluateSyntax); }
 
 }  // namespace hippodrome

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kFields = 4;
 
-std::vector<std::string_view> Words(std::string_view sentence) {
+std::vector<std::string_view> SplitWords(std::string_view sentence) {
   std::vector<std::string_view> words;
   while (true) {
     const size_t begin = sentence.find_first_not_of(' ');
@@ -56,8 +56,8 @@ absl::StatusOr<SyntaxPairs> ReadSyntaxPairs(std::string_view table) {
   SyntaxPairs result;
   for (const TsvRow& row : ParseTsv(table)) {
     if (row.fields.size() < kFields) return CheckFields(row, kFields);
-    const std::vector<std::string_view> good = Words(row.fields[2]);
-    const std::vector<std::string_view> bad = Words(row.fields[3]);
+    const std::vector<std::string_view> good = SplitWords(row.fields[2]);
+    const std::vector<std::string_view> bad = SplitWords(row.fields[3]);
     const std::optional<size_t> place = OnlyDifference(good, bad);
     if (!place || row.fields.size() > kFields) {
       ++result.skipped;

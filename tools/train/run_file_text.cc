@@ -7,18 +7,18 @@
 namespace hippodrome {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json ModelJson(const StartingModel& model) {
-  Json json = Json::object();
+OrderedJson ModelJson(const StartingModel& model) {
+  OrderedJson json = OrderedJson::object();
   if (!model.from.empty()) json["from"] = model.from;
-  if (!model.config.empty()) json["config"] = Json::parse(model.config);
+  if (!model.config.empty()) json["config"] = OrderedJson::parse(model.config);
   if (model.positions > 0) json["positions"] = model.positions;
   return json;
 }
 
-Json ColumnsJson(const DataFiles& data) {
-  Json json = Json::object();
+OrderedJson ColumnsJson(const DataFiles& data) {
+  OrderedJson json = OrderedJson::object();
   const auto add = [&](const char* name, const std::optional<DataColumn>& column) {
     if (!column.has_value()) return;
     std::visit([&](const auto& place) { json[name] = place; }, *column);
@@ -29,21 +29,21 @@ Json ColumnsJson(const DataFiles& data) {
   return json;
 }
 
-Json DataJson(const TrainingRun& run) {
+OrderedJson DataJson(const TrainingRun& run) {
   const DataFiles& data = run.data;
   if (IsSynthetic(run.objective)) {
     return {{"vocabulary", data.vocabulary}, {"sequence", data.sequence}};
   }
-  Json json = {{"train", data.train}};
+  OrderedJson json = {{"train", data.train}};
   if (!data.valid.empty()) json["valid"] = data.valid;
-  if (const Json columns = ColumnsJson(data); !columns.empty()) json["columns"] = columns;
+  if (const OrderedJson columns = ColumnsJson(data); !columns.empty()) json["columns"] = columns;
   if (data.header) json["header"] = true;
   if (!data.labels.empty()) json["labels"] = data.labels;
   return json;
 }
 
-Json OptimizerJson(const OptimizerOptions& options) {
-  Json json = {{"rate", options.rate},
+OrderedJson OptimizerJson(const OptimizerOptions& options) {
+  OrderedJson json = {{"rate", options.rate},
                {"beta1", options.beta1},
                {"beta2", options.beta2},
                {"epsilon", options.epsilon},
@@ -52,7 +52,7 @@ Json OptimizerJson(const OptimizerOptions& options) {
   if (options.ssm_rate.has_value()) json["ssm_rate"] = *options.ssm_rate;
   json["ssm_decay"] = options.ssm_decay;
   if (options.no_decay.has_value()) {
-    json["no_decay"] = Json::array();
+    json["no_decay"] = OrderedJson::array();
     if (options.no_decay->biases) json["no_decay"].push_back("bias");
     if (options.no_decay->norms) json["no_decay"].push_back("norm");
   }
@@ -60,7 +60,7 @@ Json OptimizerJson(const OptimizerOptions& options) {
   return json;
 }
 
-Json ScheduleJson(const Schedule& schedule) {
+OrderedJson ScheduleJson(const Schedule& schedule) {
   return {{"kind", WordOf(kScheduleWords, schedule.kind)},
           {"warmup", schedule.warmup},
           {"warmup_from", schedule.warmup_from},
@@ -70,7 +70,7 @@ Json ScheduleJson(const Schedule& schedule) {
 }  // namespace
 
 std::string ToJson(const TrainingRun& run) {
-  Json json = {{"output", run.output},
+  OrderedJson json = {{"output", run.output},
                {"model", ModelJson(run.model)},
                {"initialization",
                 {{"measure", run.initialization.measure},

@@ -16,9 +16,9 @@
 namespace hippodrome {
 namespace {
 
-constexpr int64_t kMostTokens = 1 << 24;
-constexpr int64_t kLeastCount = 2;
-constexpr size_t kMostCharacters = 1000;
+constexpr int64_t kMostWordPieces = 1 << 24;
+constexpr int64_t kLeastPairCount = 2;
+constexpr size_t kMostPieceCharacters = 1000;
 constexpr std::string_view kContinues = "##";
 
 using CountedWords = std::vector<std::pair<std::string, int64_t>>;
@@ -43,7 +43,7 @@ std::set<std::string> Alphabet(const CountedWords& words) {
   std::sort(characters.begin(), characters.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });
-  characters.resize(std::min(characters.size(), kMostCharacters));
+  characters.resize(std::min(characters.size(), kMostPieceCharacters));
   std::set<std::string> alphabet;
   for (const auto& [character, count] : characters) alphabet.insert(character);
   return alphabet;
@@ -82,7 +82,7 @@ std::vector<SymbolWord> AddCharacters(const CountedWords& words, TokenTable& tab
 }
 
 absl::Status CheckSize(int64_t vocab_size, int64_t least) {
-  if (vocab_size >= least && vocab_size <= kMostTokens) return absl::OkStatus();
+  if (vocab_size >= least && vocab_size <= kMostWordPieces) return absl::OkStatus();
   return InvalidArgument("the vocabulary has " + std::to_string(vocab_size) + " tokens, expected " +
                          std::to_string(least) +
                          " (the specials and the characters of the text) to 2^24");
@@ -97,7 +97,7 @@ absl::StatusOr<std::string> TrainWordPiece(const WordCounts& words, int64_t voca
   HIPPODROME_RETURN_IF_ERROR(CheckSize(vocab_size, table.size()));
   while (table.size() < vocab_size) {
     const auto pair = merges.MostFrequent();
-    if (!pair || pair->count < kLeastCount) {
+    if (!pair || pair->count < kLeastPairCount) {
       return InvalidArgument("the text gives only " + std::to_string(table.size()) +
                              " tokens, asked for are " + std::to_string(vocab_size));
     }
