@@ -25,6 +25,7 @@ add_library(hippodrome_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/initial_model.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/random_model.cc
 )
+hippodrome_compile_alone(${CMAKE_CURRENT_SOURCE_DIR}/reference/nplr_ssm.cc)
 target_link_libraries(hippodrome_testing PUBLIC hippodrome_engine)
 
 add_library(hippodrome_training_problems STATIC
@@ -36,13 +37,14 @@ add_library(hippodrome_training_problems STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/row_problems.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/solve.cc
 )
+hippodrome_compile_alone(${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/row_problems.cc)
 target_link_libraries(hippodrome_training_problems PUBLIC hippodrome_testing)
 
 add_library(hippodrome_test_backend_cpu STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/test_backend_cpu.cc)
 target_link_libraries(hippodrome_test_backend_cpu PUBLIC hippodrome_testing)
 
-# What every backend must pass: cuda.cmake builds these again for the CUDA backend.
+# What every backend must pass: kernels/cuda links the same objects to the CUDA backend.
 set(HIPPODROME_BACKEND_TESTS
   engine/bigs_golden_test.cc
   engine/encoder_test.cc
@@ -51,41 +53,60 @@ set(HIPPODROME_BACKEND_TESTS
   engine/models/hybrid_h3_test.cc
   engine/models/sequence_mixer_test.cc
   engine/streams_test.cc
+  kernels/training_backend_test.cc
+  kernels/training_operations_test.cc
 )
-foreach(test IN LISTS HIPPODROME_BACKEND_TESTS)
-  hippodrome_test(${test} hippodrome_test_backend_cpu)
-endforeach()
+add_library(hippodrome_backend_tests OBJECT ${HIPPODROME_BACKEND_TESTS})
+target_link_libraries(hippodrome_backend_tests
+  PRIVATE hippodrome_training_problems GTest::gtest GTest::gmock)
+hippodrome_compile_test(hippodrome_backend_tests)
+hippodrome_test_files(backend_tests
+  COMPILED hippodrome_backend_tests
+  LIBRARIES hippodrome_training_problems hippodrome_test_backend_cpu
+  SOURCES ${HIPPODROME_BACKEND_TESTS})
 
-hippodrome_test(engine/generator_test.cc hippodrome_testing)
-hippodrome_test(reference/sample_test.cc hippodrome_testing)
-hippodrome_test(reference/training_reference_test.cc hippodrome_training_problems)
-hippodrome_test(engine/decode_state_test.cc hippodrome_testing)
-hippodrome_test(engine/decode_step_test.cc hippodrome_testing)
-hippodrome_test(engine/prefill_chunk_test.cc hippodrome_testing)
-hippodrome_test(engine/model_directory_test.cc hippodrome_testing)
-hippodrome_test(engine/models/mixer_gradients_test.cc hippodrome_testing)
-hippodrome_test(engine/bigs_config_test.cc hippodrome_engine)
-hippodrome_test(engine/checkpoint/random_weights_test.cc hippodrome_testing)
-hippodrome_test(engine/checkpoint/safetensors_corruption_test.cc hippodrome_engine)
-hippodrome_test(engine/checkpoint/safetensors_test.cc hippodrome_engine)
-hippodrome_test(engine/checkpoint/safetensors_writer_test.cc hippodrome_engine)
-hippodrome_test(engine/checkpoint/tensor_values_test.cc hippodrome_engine)
-hippodrome_test(engine/config_test.cc hippodrome_engine)
-hippodrome_test(engine/initialization/hippo_test.cc hippodrome_engine)
-hippodrome_test(engine/initialization/initial_weights_test.cc hippodrome_testing)
-hippodrome_test(engine/initialization/position_table_test.cc hippodrome_engine)
-hippodrome_test(engine/tasks/answer_spans_test.cc hippodrome_engine)
-hippodrome_test(engine/tasks/fill_mask_test.cc hippodrome_engine)
-hippodrome_test(engine/tasks/label_scores_test.cc hippodrome_engine)
-hippodrome_test(engine/tasks/tagged_spans_test.cc hippodrome_engine)
-hippodrome_test(engine/tokenizer/bert_characters_test.cc hippodrome_engine)
-hippodrome_test(engine/tokenizer/bert_normalizer_test.cc hippodrome_engine)
-hippodrome_test(engine/shared_kernel_test.cc hippodrome_engine)
-hippodrome_test(engine/tokenizer/bpe_test.cc hippodrome_engine)
-hippodrome_test(engine/tokenizer/bpe_vocabulary_test.cc hippodrome_engine)
-hippodrome_test(engine/tokenizer/code_points_test.cc hippodrome_engine)
-hippodrome_test(engine/tokenizer/encode_pair_test.cc hippodrome_engine)
-hippodrome_test(engine/tokenizer/gpt2_split_test.cc hippodrome_engine)
-hippodrome_test(engine/tokenizer/utf8_stream_test.cc hippodrome_engine)
-hippodrome_test(engine/tokenizer/wordpiece_test.cc hippodrome_engine)
-hippodrome_test(engine/tokenizer/wordpiece_vocabulary_test.cc hippodrome_engine)
+hippodrome_test_files(engine_tests
+  LIBRARIES hippodrome_training_problems
+  SOURCES
+    engine/checkpoint/random_weights_test.cc
+    engine/decode_state_test.cc
+    engine/decode_step_test.cc
+    engine/generator_test.cc
+    engine/initialization/initial_weights_test.cc
+    engine/model_directory_test.cc
+    engine/models/mixer_gradients_test.cc
+    engine/prefill_chunk_test.cc
+    engine/shared_kernel_test.cc
+    reference/sample_test.cc
+    reference/training_reference_test.cc
+)
+
+# These have one thread: nothing for the thread sanitizer.
+if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
+  hippodrome_test_files(engine_text_tests
+    LIBRARIES hippodrome_testing
+    SOURCES
+      engine/bigs_config_test.cc
+      engine/checkpoint/safetensors_corruption_test.cc
+      engine/checkpoint/safetensors_test.cc
+      engine/checkpoint/safetensors_writer_test.cc
+      engine/checkpoint/tensor_values_test.cc
+      engine/config_test.cc
+      engine/initialization/hippo_test.cc
+      engine/initialization/position_table_test.cc
+      engine/tasks/answer_spans_test.cc
+      engine/tasks/fill_mask_test.cc
+      engine/tasks/label_scores_test.cc
+      engine/tasks/tagged_spans_test.cc
+      engine/tokenizer/bert_characters_test.cc
+      engine/tokenizer/bert_normalizer_test.cc
+      engine/tokenizer/bpe_test.cc
+      engine/tokenizer/bpe_vocabulary_test.cc
+      engine/tokenizer/code_points_test.cc
+      engine/tokenizer/encode_pair_test.cc
+      engine/tokenizer/gpt2_split_test.cc
+      engine/tokenizer/utf8_stream_test.cc
+      engine/tokenizer/wordpiece_test.cc
+      engine/tokenizer/wordpiece_vocabulary_test.cc
+  )
+endif()

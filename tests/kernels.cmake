@@ -1,50 +1,55 @@
 # Tests of kernels.
-hippodrome_test(kernels/cpu/activate_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/adamw_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/attention_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/bidirectional_attention_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/causal_attention_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/cross_entropy_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/dropout_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/elementwise_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/embedding_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/fft_conv_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/gather_rows_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/gradient_tiles_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/h3_convolution_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/h3_sequence_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/h3_step_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/key_value_pages_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/layer_norm_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/linear_backward_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/linear_epilogue_backward_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/linear_epilogue_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/linear_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/long_conv_backward_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/long_conv_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/mean_pool_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/memory_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/packed_weights_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/parallel_rows_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/rotary_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/sample_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/scatter_rows_test.cc hippodrome_testing)
-hippodrome_test(kernels/cpu/scratch_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/small_product_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/softmax_block_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/softmax_lanes_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/softmax_rows_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/tensor_memory_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/thread_pool_test.cc hippodrome_kernels)
-hippodrome_test(kernels/cpu/trained_weights_test.cc hippodrome_kernels)
-hippodrome_test(kernels/long_conv_gradient_test.cc hippodrome_testing)
-hippodrome_test(kernels/h3_gradient_test.cc hippodrome_testing)
-hippodrome_test(kernels/make_backend_test.cc hippodrome_kernels)
-hippodrome_test(kernels/ssm_kernel_test.cc hippodrome_testing)
-hippodrome_test(kernels/training_backend_test.cc
-  hippodrome_training_problems hippodrome_test_backend_cpu)
-hippodrome_test(kernels/training_operations_test.cc
-  hippodrome_training_problems hippodrome_test_backend_cpu)
-hippodrome_test(kernels/tape/rectangles_test.cc hippodrome_kernels)
-hippodrome_test(kernels/tape/tape_memory_test.cc hippodrome_kernels)
-hippodrome_test(kernels/tape/tape_test.cc hippodrome_testing)
+hippodrome_test_files(kernels_cpu_tests
+  LIBRARIES hippodrome_testing
+  SOURCES
+    kernels/cpu/activate_test.cc
+    kernels/cpu/adamw_test.cc
+    kernels/cpu/attention_test.cc
+    kernels/cpu/bidirectional_attention_test.cc
+    kernels/cpu/causal_attention_test.cc
+    kernels/cpu/cross_entropy_test.cc
+    kernels/cpu/dropout_test.cc
+    kernels/cpu/elementwise_test.cc
+    kernels/cpu/embedding_test.cc
+    kernels/cpu/fft_conv_test.cc
+    kernels/cpu/gather_rows_test.cc
+    kernels/cpu/gradient_tiles_test.cc
+    kernels/cpu/h3_convolution_test.cc
+    kernels/cpu/h3_sequence_test.cc
+    kernels/cpu/h3_step_test.cc
+    kernels/cpu/key_value_pages_test.cc
+    kernels/cpu/layer_norm_test.cc
+    kernels/cpu/linear_backward_test.cc
+    kernels/cpu/linear_epilogue_backward_test.cc
+    kernels/cpu/linear_epilogue_test.cc
+    kernels/cpu/linear_test.cc
+    kernels/cpu/long_conv_backward_test.cc
+    kernels/cpu/long_conv_test.cc
+    kernels/cpu/mean_pool_test.cc
+    kernels/cpu/memory_test.cc
+    kernels/cpu/packed_weights_test.cc
+    kernels/cpu/parallel_rows_test.cc
+    kernels/cpu/rotary_test.cc
+    kernels/cpu/sample_test.cc
+    kernels/cpu/scatter_rows_test.cc
+    kernels/cpu/scratch_test.cc
+    kernels/cpu/small_product_test.cc
+    kernels/cpu/softmax_block_test.cc
+    kernels/cpu/softmax_lanes_test.cc
+    kernels/cpu/softmax_rows_test.cc
+    kernels/cpu/tensor_memory_test.cc
+    kernels/cpu/thread_pool_test.cc
+    kernels/cpu/trained_weights_test.cc
+)
+
+hippodrome_test_files(kernels_tests
+  LIBRARIES hippodrome_testing
+  SOURCES
+    kernels/h3_gradient_test.cc
+    kernels/long_conv_gradient_test.cc
+    kernels/make_backend_test.cc
+    kernels/ssm_kernel_test.cc
+    kernels/tape/rectangles_test.cc
+    kernels/tape/tape_memory_test.cc
+    kernels/tape/tape_test.cc
+)

@@ -8,43 +8,51 @@ add_library(hippodrome_server_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_model.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/http_client.cc
 )
+hippodrome_compile_alone(${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_engine.cc)
 target_link_libraries(hippodrome_server_testing PUBLIC hippodrome_serving)
 
-hippodrome_test(server/address_test.cc hippodrome_serving)
-hippodrome_test(server/admission_test.cc hippodrome_serving)
-hippodrome_test(server/status_map_test.cc hippodrome_serving)
-hippodrome_test(server/stop_matcher_test.cc hippodrome_serving)
-hippodrome_test(server/text_decoder_test.cc hippodrome_server_testing)
-hippodrome_test(server/token_stream_test.cc hippodrome_server_testing)
-hippodrome_test(server/encoding_batcher_test.cc hippodrome_server_testing)
-hippodrome_test(server/encoding_handlers_test.cc hippodrome_server_testing)
-hippodrome_test(server/answer_question_handler_test.cc hippodrome_server_testing)
-hippodrome_test(server/fill_mask_handler_test.cc hippodrome_server_testing)
-hippodrome_test(server/tag_tokens_handler_test.cc hippodrome_server_testing)
-hippodrome_test(server/encoding_job_test.cc hippodrome_serving)
-hippodrome_test(server/encoding_policy_test.cc hippodrome_serving)
-hippodrome_test(server/encoding_stress_test.cc hippodrome_server_testing)
-hippodrome_test(server/generation_batcher_test.cc hippodrome_server_testing)
-hippodrome_test(server/handlers_test.cc hippodrome_server_testing)
-hippodrome_test(server/json_encoding_requests_test.cc hippodrome_serving)
-hippodrome_test(server/json_encoding_responses_test.cc
-  hippodrome_serving nlohmann_json::nlohmann_json)
-hippodrome_test(server/json_requests_test.cc hippodrome_serving)
-hippodrome_test(server/json_responses_test.cc hippodrome_serving)
-hippodrome_test(server/metrics_test.cc hippodrome_serving)
-hippodrome_test(server/http_server_test.cc hippodrome_server_testing)
-hippodrome_test(server/http_routes_test.cc hippodrome_server_testing nlohmann_json::nlohmann_json)
-hippodrome_test(server/encoding_routes_test.cc
-  hippodrome_server_testing nlohmann_json::nlohmann_json)
+hippodrome_test_files(server_tests
+  LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
+  SOURCES
+    server/admission_test.cc
+    server/answer_question_handler_test.cc
+    server/encoding_batcher_test.cc
+    server/encoding_handlers_test.cc
+    server/encoding_job_test.cc
+    server/encoding_routes_test.cc
+    server/encoding_stress_test.cc
+    server/fill_mask_handler_test.cc
+    server/generation_batcher_test.cc
+    server/handlers_test.cc
+    server/http_routes_test.cc
+    server/http_server_test.cc
+    server/metrics_test.cc
+    server/tag_tokens_handler_test.cc
+    server/token_stream_test.cc
+)
 
-hippodrome_test(server/encoding_service_test.cc hippodrome_server_testing hippodrome_server)
-hippodrome_test(server/grpc_server_test.cc hippodrome_server_testing hippodrome_server)
-hippodrome_test(server/load_model_test.cc hippodrome_server_testing hippodrome_server)
-hippodrome_test(server/mixed_streams_test.cc
-  hippodrome_server_testing hippodrome_server nlohmann_json::nlohmann_json)
-hippodrome_test(server/server_test.cc hippodrome_server_testing hippodrome_server)
-# Thread checking cannot see into the distribution's gRPC.
-set_tests_properties(
-  server_encoding_service_test server_grpc_server_test server_load_model_test
-  server_mixed_streams_test server_server_test
-  PROPERTIES LABELS grpc)
+# The thread sanitizer cannot see into the distribution's gRPC, and the others have one thread.
+if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
+  hippodrome_test_files(server_text_tests
+    LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
+    SOURCES
+      server/address_test.cc
+      server/encoding_policy_test.cc
+      server/json_encoding_requests_test.cc
+      server/json_encoding_responses_test.cc
+      server/json_requests_test.cc
+      server/json_responses_test.cc
+      server/status_map_test.cc
+      server/stop_matcher_test.cc
+      server/text_decoder_test.cc
+  )
+  hippodrome_test_files(server_grpc_tests
+    LIBRARIES hippodrome_server_testing hippodrome_server nlohmann_json::nlohmann_json
+    SOURCES
+      server/encoding_service_test.cc
+      server/grpc_server_test.cc
+      server/load_model_test.cc
+      server/mixed_streams_test.cc
+      server/server_test.cc
+  )
+endif()

@@ -1,65 +1,86 @@
 # Tests of tools.
-hippodrome_test(tools/bench/bench_encode_test.cc hippodrome_measure hippodrome_testing)
-hippodrome_test(tools/bench/model_cost_test.cc hippodrome_measure)
-hippodrome_test(tools/command_line_test.cc hippodrome_tools)
-hippodrome_test(tools/encoder_input_test.cc hippodrome_command_line)
-hippodrome_test(tools/encoder_kernel_plot_test.cc hippodrome_tools)
-hippodrome_test(tools/encoder_kernels_test.cc hippodrome_tools hippodrome_testing)
-hippodrome_test(tools/encoder_logits_test.cc hippodrome_tools hippodrome_testing)
-hippodrome_test(tools/flops_test.cc hippodrome_tools)
-hippodrome_test(tools/kernel_plot_test.cc hippodrome_tools)
-hippodrome_test(tools/compare/checking_backend_test.cc hippodrome_measure hippodrome_testing)
-hippodrome_test(tools/progress_test.cc hippodrome_tools)
-hippodrome_test(tools/serve_options_test.cc hippodrome_tools)
-hippodrome_test(tools/token_ids_test.cc hippodrome_tools)
-hippodrome_test(tools/evaluate/batch_order_test.cc hippodrome_evaluate)
-hippodrome_test(tools/evaluate/cola_annotations_test.cc hippodrome_evaluate)
-hippodrome_test(tools/evaluate/data_file_test.cc hippodrome_evaluate)
-hippodrome_test(tools/evaluate/eval_tasks_test.cc hippodrome_evaluate hippodrome_testing)
-hippodrome_test(tools/evaluate/label_names_test.cc hippodrome_evaluate)
-hippodrome_test(tools/evaluate/labelled_texts_test.cc hippodrome_evaluate)
-hippodrome_test(tools/evaluate/metrics_test.cc hippodrome_evaluate)
-hippodrome_test(tools/evaluate/perplexity_test.cc hippodrome_evaluate hippodrome_testing)
-hippodrome_test(tools/evaluate/squad_file_test.cc hippodrome_evaluate)
-hippodrome_test(tools/evaluate/squad_metrics_test.cc hippodrome_evaluate)
-hippodrome_test(tools/evaluate/syntax_pairs_test.cc hippodrome_evaluate)
-hippodrome_test(tools/evaluate/tsv_test.cc hippodrome_evaluate)
-hippodrome_test(tools/train/decoder_trainee_test.cc hippodrome_train hippodrome_testing)
+hippodrome_test_files(tools_tests
+  LIBRARIES hippodrome_tools hippodrome_testing
+  SOURCES
+    tools/bench/bench_encode_test.cc
+    tools/bench/model_cost_test.cc
+    tools/command_line_test.cc
+    tools/compare/checking_backend_test.cc
+    tools/encoder_input_test.cc
+    tools/encoder_kernel_plot_test.cc
+    tools/encoder_kernels_test.cc
+    tools/encoder_logits_test.cc
+    tools/flops_test.cc
+    tools/kernel_plot_test.cc
+    tools/progress_test.cc
+    tools/serve_options_test.cc
+    tools/token_ids_test.cc
+    tools/tokenizer_command_test.cc
+)
+
+hippodrome_test_files(evaluate_tests
+  LIBRARIES hippodrome_evaluate hippodrome_testing
+  SOURCES
+    tools/evaluate/batch_order_test.cc
+    tools/evaluate/cola_annotations_test.cc
+    tools/evaluate/data_file_test.cc
+    tools/evaluate/eval_tasks_test.cc
+    tools/evaluate/label_names_test.cc
+    tools/evaluate/labelled_texts_test.cc
+    tools/evaluate/metrics_test.cc
+    tools/evaluate/perplexity_test.cc
+    tools/evaluate/squad_file_test.cc
+    tools/evaluate/squad_metrics_test.cc
+    tools/evaluate/syntax_pairs_test.cc
+    tools/evaluate/tsv_test.cc
+)
+
+hippodrome_test_files(train_tests
+  LIBRARIES hippodrome_train hippodrome_testing nlohmann_json::nlohmann_json
+  SOURCES
+    tools/train/checksum_test.cc
+    tools/train/decoder_trainee_test.cc
+    tools/train/durable_files_test.cc
+    tools/train/encoder_trainee_test.cc
+    tools/train/loss_curve_test.cc
+    tools/train/metrics_log_test.cc
+    tools/train/optimizer_test.cc
+    tools/train/parameter_groups_test.cc
+    tools/train/replicas_test.cc
+    tools/train/run_file_test.cc
+    tools/train/saved_model_test.cc
+    tools/train/schedule_test.cc
+    tools/train/starting_model_test.cc
+    tools/train/step_limits_test.cc
+    tools/train/stop_signal_test.cc
+    tools/train/training_progress_test.cc
+    tools/train/training_state_test.cc
+)
+# It stands between the program and the C library.
+hippodrome_test_files(training_state_crash_tests
+  LIBRARIES hippodrome_train_shell ${CMAKE_DL_LIBS}
+  SOURCES tools/train/training_state_crash_test.cc)
 add_test(NAME tools_train_fetch_data_test
   COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/train/fetch_data_test.py)
-hippodrome_test(tools/train/encoder_trainee_test.cc hippodrome_learn hippodrome_testing)
-hippodrome_test(tools/train/optimizer_test.cc hippodrome_train hippodrome_testing
-  nlohmann_json::nlohmann_json)
-hippodrome_test(tools/train/checksum_test.cc hippodrome_train_shell)
-hippodrome_test(tools/train/durable_files_test.cc hippodrome_train_shell)
-hippodrome_test(tools/train/loss_curve_test.cc hippodrome_train_shell)
-hippodrome_test(tools/train/metrics_log_test.cc hippodrome_train_shell)
-hippodrome_test(tools/train/parameter_groups_test.cc hippodrome_train_shell)
-hippodrome_test(tools/train/replicas_test.cc hippodrome_train)
-hippodrome_test(tools/train/run_file_test.cc hippodrome_train_shell)
-hippodrome_test(tools/train/saved_model_test.cc hippodrome_train_shell)
-hippodrome_test(tools/train/schedule_test.cc hippodrome_train_shell)
-hippodrome_test(tools/train/starting_model_test.cc hippodrome_train)
-hippodrome_test(tools/train/step_limits_test.cc hippodrome_train_shell)
-hippodrome_test(tools/train/stop_signal_test.cc hippodrome_train_shell)
-hippodrome_test(tools/train/training_progress_test.cc hippodrome_train_shell)
-hippodrome_test(tools/train/training_state_crash_test.cc hippodrome_train_shell ${CMAKE_DL_LIBS})
-hippodrome_test(tools/train/training_state_test.cc hippodrome_train_shell)
-hippodrome_test(tools/tokenizer_command_test.cc hippodrome_tools)
-hippodrome_test(tools/train/data/answer_windows_test.cc hippodrome_train_data)
-hippodrome_test(tools/train/data/causal_lm_test.cc hippodrome_train_data)
-hippodrome_test(tools/train/data/encode_text_test.cc hippodrome_train_data)
-hippodrome_test(tools/train/data/example_order_test.cc hippodrome_train_data)
-hippodrome_test(tools/train/data/masked_lm_test.cc hippodrome_train_data)
-hippodrome_test(tools/train/data/numpy_generator_test.cc hippodrome_train_data)
-hippodrome_test(tools/train/data/split_text_test.cc hippodrome_train_data)
-hippodrome_test(tools/train/data/synthetic_tasks_test.cc hippodrome_train_data)
-hippodrome_test(tools/train/data/tagged_words_test.cc hippodrome_train_data)
-hippodrome_test(tools/train/data/text_classification_test.cc hippodrome_train_data)
-hippodrome_test(tools/train/data/tokenized_text_test.cc hippodrome_train_data)
-hippodrome_test(tools/train/tokenizer/pair_merges_test.cc hippodrome_train_tokenizer)
-hippodrome_test(tools/train/tokenizer/train_bpe_test.cc hippodrome_train_tokenizer)
-hippodrome_test(tools/train/tokenizer/train_wordpiece_test.cc hippodrome_train_tokenizer)
+
+hippodrome_test_files(train_data_tests
+  LIBRARIES hippodrome_train_data hippodrome_train_tokenizer
+  SOURCES
+    tools/train/data/answer_windows_test.cc
+    tools/train/data/causal_lm_test.cc
+    tools/train/data/encode_text_test.cc
+    tools/train/data/example_order_test.cc
+    tools/train/data/masked_lm_test.cc
+    tools/train/data/numpy_generator_test.cc
+    tools/train/data/split_text_test.cc
+    tools/train/data/synthetic_tasks_test.cc
+    tools/train/data/tagged_words_test.cc
+    tools/train/data/text_classification_test.cc
+    tools/train/data/tokenized_text_test.cc
+    tools/train/tokenizer/pair_merges_test.cc
+    tools/train/tokenizer/train_bpe_test.cc
+    tools/train/tokenizer/train_wordpiece_test.cc
+)
 
 add_library(hippodrome_convert_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/tools/convert/bigs_files.cc
@@ -71,14 +92,18 @@ add_library(hippodrome_convert_testing STATIC
 target_compile_definitions(hippodrome_convert_testing PRIVATE
   HIPPODROME_TESTDATA="${HIPPODROME_TESTDATA}")
 target_link_libraries(hippodrome_convert_testing PUBLIC hippodrome_convert GTest::gtest)
-hippodrome_test(tools/convert/bigs_names_test.cc hippodrome_convert_testing)
-hippodrome_test(tools/convert/convert_bigs_test.cc hippodrome_convert_testing)
-hippodrome_test(tools/convert/convert_test.cc hippodrome_convert_testing)
-hippodrome_test(tools/convert/decide_bigs_config_test.cc hippodrome_convert_testing)
-hippodrome_test(tools/convert/flax_checkpoint_test.cc hippodrome_convert_testing)
-hippodrome_test(tools/convert/h3_names_test.cc hippodrome_convert_testing)
-hippodrome_test(tools/convert/infer_config_test.cc hippodrome_convert_testing)
-hippodrome_test(tools/convert/legacy_checkpoint_test.cc hippodrome_convert_testing)
-hippodrome_test(tools/convert/pickle_test.cc hippodrome_convert_testing)
-hippodrome_test(tools/convert/torch_state_dict_test.cc hippodrome_convert_testing)
-hippodrome_test(tools/convert/zip_checkpoint_test.cc hippodrome_convert_testing)
+hippodrome_test_files(convert_tests
+  LIBRARIES hippodrome_convert_testing
+  SOURCES
+    tools/convert/bigs_names_test.cc
+    tools/convert/convert_bigs_test.cc
+    tools/convert/convert_test.cc
+    tools/convert/decide_bigs_config_test.cc
+    tools/convert/flax_checkpoint_test.cc
+    tools/convert/h3_names_test.cc
+    tools/convert/infer_config_test.cc
+    tools/convert/legacy_checkpoint_test.cc
+    tools/convert/pickle_test.cc
+    tools/convert/torch_state_dict_test.cc
+    tools/convert/zip_checkpoint_test.cc
+)

@@ -8,7 +8,7 @@
 #include "kernels/cuda/mma.cuh"
 #include "tests/cuda_on_cpu/device_array.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::copies_test {
 namespace {
 
 using cuda_on_cpu::DeviceArray;
@@ -124,4 +124,4 @@ TEST(CopiesTest, MisalignmentIsAnError) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::copies_test

@@ -9,7 +9,7 @@
 #include "kernels/cuda/mma.cuh"
 #include "tests/cuda_on_cpu/device_array.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::tensor_core_test {
 namespace {
 
 using cuda_on_cpu::DeviceArray;
@@ -175,4 +175,4 @@ TEST(TensorCoreTest, FaultsAreErrors) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::tensor_core_test

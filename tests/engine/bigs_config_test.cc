@@ -8,7 +8,7 @@
 #include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::bigs_config_test {
 namespace {
 
 using Activation = Epilogue::Activation;
@@ -247,4 +247,4 @@ TEST(ReadBigsConfig, NamesTheFile) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::bigs_config_test

@@ -15,7 +15,7 @@
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/test_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::bigs_golden_test {
 namespace {
 
 using Gelu = Epilogue::Activation;
@@ -159,4 +159,4 @@ INSTANTIATE_TEST_SUITE_P(Models, BigsGoldenPoolerTest, testing::Values("classifi
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::bigs_golden_test

@@ -8,7 +8,7 @@
 #include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::config_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -270,4 +270,4 @@ TEST(ReadH3Config, NamesTheFile) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::config_test

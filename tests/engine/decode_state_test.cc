@@ -8,7 +8,7 @@
 #include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
 
-namespace hippodrome {
+namespace hippodrome::decode_state_test {
 namespace {
 
 TEST(DecodeStateTest, HandsOutDistinctSlotsAndPagesAndTakesThemBack) {
@@ -51,4 +51,4 @@ TEST(DecodeStateTest, AddsUpTheLayers) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::decode_state_test

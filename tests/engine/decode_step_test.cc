@@ -7,7 +7,7 @@
 #include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
 
-namespace hippodrome {
+namespace hippodrome::decode_step_test {
 namespace {
 
 std::vector<float> Values(Backend& backend, Tensor logits) {
@@ -47,4 +47,4 @@ TEST(DecodeStepTest, ARowInABatchIsTheRowAlone) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::decode_step_test

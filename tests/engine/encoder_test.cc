@@ -10,7 +10,7 @@
 #include "tests/testing/random_model.h"
 #include "tests/testing/test_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::encoder_test {
 namespace {
 
 EncoderRequest Request(int64_t tokens, uint32_t seed, std::vector<int32_t> rows = {}) {
@@ -136,4 +136,4 @@ TEST(EncoderTest, AModelWithoutHeadGivesEmbeddings) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoder_test

@@ -9,7 +9,7 @@
 #include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
 
-namespace hippodrome {
+namespace hippodrome::generator_test {
 namespace {
 
 constexpr auto kForever = Generator::Clock::time_point::max();
@@ -203,4 +203,4 @@ TEST_F(GeneratorTest, AModelWithoutAttentionCostsTheSameAtAnyLength) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::generator_test

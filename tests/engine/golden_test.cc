@@ -18,7 +18,7 @@
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/test_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::golden_test {
 namespace {
 
 const std::string kDirectory = std::string(HIPPODROME_TESTDATA) + "/h3_golden";
@@ -160,4 +160,4 @@ TEST_F(GoldenTest, StatesAreThePublishedOnes) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::golden_test

@@ -17,7 +17,7 @@
 #include "kernels/make_backend.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::model_directory_test {
 namespace {
 
 using testing::HasSubstr;
@@ -160,4 +160,4 @@ TEST_F(ModelDirectoryTest, AnEncoderNeedsNoTokenizerButNoneThatIsLarger) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::model_directory_test

@@ -7,7 +7,7 @@
 #include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
 
-namespace hippodrome {
+namespace hippodrome::prefill_chunk_test {
 namespace {
 
 class PrefillChunkTest : public testing::Test {
@@ -132,4 +132,4 @@ TEST_F(PrefillChunkTest, ADroppedPartTouchesNothingAndDisturbsNobody) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::prefill_chunk_test

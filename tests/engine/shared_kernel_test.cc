@@ -13,7 +13,7 @@
 #include "kernels/make_backend.h"
 #include "kernels/ssm_kernel.h"
 
-namespace hippodrome {
+namespace hippodrome::shared_kernel_test {
 namespace {
 
 constexpr int64_t kSsms = 8;
@@ -108,4 +108,4 @@ TEST_F(SharedKernelTest, ConvolvesAsThePublishedLayer) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::shared_kernel_test

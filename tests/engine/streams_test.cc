@@ -10,7 +10,7 @@
 #include "tests/testing/random_model.h"
 #include "tests/testing/test_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::streams_test {
 namespace {
 
 constexpr auto kForever = Generator::Clock::time_point::max();
@@ -71,4 +71,4 @@ TEST(StreamsTest, SixtyFourGreedyStreamsSayWhatEachSaysAlone) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::streams_test

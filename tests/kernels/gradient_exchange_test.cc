@@ -6,7 +6,7 @@
 
 #include "kernels/make_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::gradient_exchange_test {
 namespace {
 
 TEST(GradientExchangeTest, RunsOnOneDeviceOrSaysWhatIsMissing) {
@@ -30,4 +30,4 @@ TEST(GradientExchangeTest, RunsOnOneDeviceOrSaysWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::gradient_exchange_test

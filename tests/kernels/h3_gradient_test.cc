@@ -5,7 +5,7 @@
 #include "kernels/ssm_kernel.h"
 #include "tests/kernels/cpu/h3_problem.h"
 
-namespace hippodrome {
+namespace hippodrome::h3_gradient_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -164,4 +164,4 @@ INSTANTIATE_TEST_SUITE_P(
                          -5.0f}));
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::h3_gradient_test

@@ -8,7 +8,7 @@
 #include "tests/kernels/random_long_conv.h"
 #include "tests/reference/reference_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::long_conv_gradient_test {
 namespace {
 
 // The kernels, [H, length]: what the reference answers to an impulse.
@@ -132,4 +132,4 @@ TEST(LongConvGradientTest, TinyStepsHaveNoCancellation) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::long_conv_gradient_test

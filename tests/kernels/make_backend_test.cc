@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace hippodrome {
+namespace hippodrome::make_backend_test {
 namespace {
 
 // Operations have tests of their own: here they only have to be reached through the interface.
@@ -104,4 +104,4 @@ TEST(MakeBackendTest, TheCpuBackendEncodes) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::make_backend_test

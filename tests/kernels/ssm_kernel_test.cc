@@ -5,7 +5,7 @@
 #include "tests/kernels/cpu/h3_problem.h"
 #include "tests/kernels/cpu/random_shared_ssm.h"
 
-namespace hippodrome {
+namespace hippodrome::ssm_kernel_test {
 namespace {
 
 // K[l] = 2 Re sum_n C_n dB_n exp(l log dA_n).
@@ -134,4 +134,4 @@ TEST(SsmKernelTest, ShiftTapsAreTheImpulseResponse) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::ssm_kernel_test

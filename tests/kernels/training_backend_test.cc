@@ -9,7 +9,7 @@
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/test_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::training_backend_test {
 namespace {
 
 // What the reference says.
@@ -83,4 +83,4 @@ TEST_P(TrainingBackendTest, RepeatsBitForBit) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::training_backend_test

@@ -8,7 +8,7 @@
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/test_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::training_operations_test {
 namespace {
 
 constexpr double kUnit = 0x1p-24;
@@ -172,4 +172,4 @@ TEST_P(TrainingForwardTest, MatchesTheReference) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::training_operations_test

@@ -7,7 +7,7 @@
 #include "kernels/make_backend.h"
 #include "tests/reference/reference_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::sample_test {
 namespace {
 
 std::vector<int32_t> Sample(Backend& backend, const std::vector<float>& logits, int64_t vocab,
@@ -55,4 +55,4 @@ TEST(SampleTest, TheCpuDrawsTheTokensOfTheReference) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::sample_test

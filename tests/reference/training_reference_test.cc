@@ -9,7 +9,7 @@
 #include "tests/kernels/training/solve.h"
 #include "tests/reference/reference_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::training_reference_test {
 namespace {
 
 // d f / d x by differences of fourth order: the error is h^4/30 of the fifth derivative, 1e-12 of
@@ -73,4 +73,4 @@ TEST_P(TrainingReferenceTest, AddsWhereAskedTo) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::training_reference_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hippodrome {
+namespace hippodrome::address_test {
 namespace {
 
 TEST(AddressTest, RoundTrips) {
@@ -22,4 +22,4 @@ TEST(AddressTest, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::address_test

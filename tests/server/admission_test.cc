@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-namespace hippodrome {
+namespace hippodrome::admission_test {
 namespace {
 
 TEST(AdmissionTest, TakesTheLongestPrefixThatFits) {
@@ -55,4 +55,4 @@ TEST(AdmissionTest, RandomWorkloadsStayWithinCapacityAndEnd) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::admission_test

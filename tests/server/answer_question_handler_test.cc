@@ -8,7 +8,7 @@
 #include "server/status_map.h"
 #include "tests/server/encoding_handlers_fixture.h"
 
-namespace hippodrome {
+namespace hippodrome::answer_question_handler_test {
 namespace {
 
 using testing::HasSubstr;
@@ -97,4 +97,4 @@ TEST_F(AnswerQuestionHandlerTest, AContextOfTooManyWindowsIsRefused) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::answer_question_handler_test

@@ -13,7 +13,7 @@
 #include "tests/testing/fake_encoder.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::encoding_batcher_test {
 namespace {
 
 using testing::ElementsAre;
@@ -276,4 +276,4 @@ TEST_F(EncodingBatcherTest, ItEndsWhileItsEngineRuns) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoding_batcher_test

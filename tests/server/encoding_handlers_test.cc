@@ -14,7 +14,7 @@
 #include "tests/server/encoding_handlers_fixture.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::encoding_handlers_test {
 namespace {
 
 using testing::HasSubstr;
@@ -234,4 +234,4 @@ TEST_F(EncodingHandlersTest, EmbeddingsHaveLengthOne) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoding_handlers_test

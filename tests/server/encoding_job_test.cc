@@ -6,7 +6,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::encoding_job_test {
 namespace {
 
 EncodingJob NewJob(size_t requests) {
@@ -71,4 +71,4 @@ TEST(EncodingJobTest, NobodyIsWokenAfterOnReadyReturned) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoding_job_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace hippodrome {
+namespace hippodrome::encoding_policy_test {
 namespace {
 
 using std::chrono::microseconds;
@@ -100,4 +100,4 @@ TEST(EncodingPolicyTest, EveryInputRunsOnceAndInTheOrderOfItsLength) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoding_policy_test

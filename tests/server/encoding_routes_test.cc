@@ -16,7 +16,7 @@
 #include "tests/testing/http_client.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::encoding_routes_test {
 namespace {
 
 using nlohmann::json;
@@ -273,4 +273,4 @@ TEST_F(EncodingRoutesTest, RequestsAreCountedByRouteAndModel) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoding_routes_test

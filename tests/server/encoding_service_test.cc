@@ -15,7 +15,7 @@
 #include "tests/testing/fake_model.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::encoding_service_test {
 namespace {
 
 class EncodingServiceTest : public testing::Test {
@@ -240,4 +240,4 @@ TEST_F(EncodingServiceTest, TheServerStopsWithStreamsOpen) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoding_service_test

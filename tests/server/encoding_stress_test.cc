@@ -11,7 +11,7 @@
 #include "server/encoding_batcher.h"
 #include "tests/testing/fake_encoder.h"
 
-namespace hippodrome {
+namespace hippodrome::encoding_stress_test {
 namespace {
 
 constexpr int kThreads = 64;
@@ -74,4 +74,4 @@ TEST_P(EncodingStressTest, EveryClientGetsItsOwnAnswers) {
 INSTANTIATE_TEST_SUITE_P(Padding, EncodingStressTest, testing::Values(0, 32));
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoding_stress_test

@@ -10,7 +10,7 @@
 #include "server/status_map.h"
 #include "tests/server/encoding_handlers_fixture.h"
 
-namespace hippodrome {
+namespace hippodrome::fill_mask_handler_test {
 namespace {
 
 using testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST_F(FillMaskHandlerTest, MistakesInFillMaskAreNamed) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::fill_mask_handler_test

@@ -13,7 +13,7 @@
 #include "tests/testing/fake_engine.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::generation_batcher_test {
 namespace {
 
 GenerationCall Call(const std::string& prompt, int64_t max_tokens,
@@ -341,4 +341,4 @@ TEST_F(GenerationBatcherTest, WithoutTokenizerThereAreTokensAlone) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::generation_batcher_test

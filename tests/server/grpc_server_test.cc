@@ -14,7 +14,7 @@
 #include "tests/testing/fake_model.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::grpc_server_test {
 namespace {
 
 class GrpcServerTest : public testing::Test {
@@ -184,4 +184,4 @@ TEST_F(GrpcServerTest, StopCancelsWhatIsLeft) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::grpc_server_test

@@ -10,7 +10,7 @@
 #include "tests/testing/fake_model.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::handlers_test {
 namespace {
 
 class HandlersTest : public testing::Test {
@@ -208,4 +208,4 @@ TEST_F(HandlersTest, ClosedHandlersAreNotReadyAndTakeNothing) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::handlers_test

@@ -14,7 +14,7 @@
 #include "tests/testing/http_client.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::http_routes_test {
 namespace {
 
 using nlohmann::json;
@@ -233,4 +233,4 @@ TEST_F(HttpRoutesTest, MetricsCountRequestsAndTokens) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::http_routes_test

@@ -12,7 +12,7 @@
 #include "tests/testing/http_client.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::http_server_test {
 namespace {
 
 // Work that a test completes by hand.
@@ -292,4 +292,4 @@ TEST_F(HttpServerTest, APortThatIsTakenIsAnError) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::http_server_test

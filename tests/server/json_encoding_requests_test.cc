@@ -8,7 +8,7 @@
 
 #include "server/status_map.h"
 
-namespace hippodrome {
+namespace hippodrome::json_encoding_requests_test {
 namespace {
 
 TEST(ParsePredictTest, ReadsEveryField) {
@@ -293,4 +293,4 @@ TEST(ParseEncodingTest, WhatIsNoObjectOrHasNoInputsIsRefused) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::json_encoding_requests_test

@@ -10,7 +10,7 @@
 
 #include "server/version.h"
 
-namespace hippodrome {
+namespace hippodrome::json_encoding_responses_test {
 namespace {
 
 using nlohmann::json;
@@ -209,4 +209,4 @@ TEST(InfoBodyTest, TellsTheTypeOfModel) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::json_encoding_responses_test

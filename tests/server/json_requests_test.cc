@@ -8,7 +8,7 @@
 #include "engine/status.h"
 #include "server/status_map.h"
 
-namespace hippodrome {
+namespace hippodrome::json_requests_test {
 namespace {
 
 absl::StatusOr<CompletionCall> Parse(const std::string& body) {
@@ -165,4 +165,4 @@ TEST(ParseDetokenizeTest, ReadsAndRefuses) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::json_requests_test

@@ -7,7 +7,7 @@
 #include "engine/status.h"
 #include "server/status_map.h"
 
-namespace hippodrome {
+namespace hippodrome::json_responses_test {
 namespace {
 
 const CompletionHead kHead{.id = "cmpl-1", .model = "m", .created = 5};
@@ -72,4 +72,4 @@ TEST(JsonResponsesTest, Others) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::json_responses_test

@@ -13,7 +13,7 @@
 #include "tests/testing/fake_model.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::load_model_test {
 namespace {
 
 using testing::ElementsAre;
@@ -92,4 +92,4 @@ TEST(LoadModelTest, AnEncoderAnswersEachInputAsAlone) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::load_model_test

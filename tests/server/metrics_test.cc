@@ -8,7 +8,7 @@
 #include "engine/status.h"
 #include "server/encoder_metrics.h"
 
-namespace hippodrome {
+namespace hippodrome::metrics_test {
 namespace {
 
 using testing::HasSubstr;
@@ -97,4 +97,4 @@ TEST(MetricsTest, ExpositionFollowsTheConventions) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::metrics_test

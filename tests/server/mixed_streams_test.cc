@@ -14,7 +14,7 @@
 #include "server/server.h"
 #include "tests/testing/http_client.h"
 
-namespace hippodrome {
+namespace hippodrome::mixed_streams_test {
 namespace {
 
 constexpr int kStreams = 64;
@@ -105,4 +105,4 @@ TEST_F(MixedStreamsTest, EachOfManyStreamsGivesItsTextAlone) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::mixed_streams_test

@@ -15,7 +15,7 @@
 #include "tests/testing/http_client.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::server_test {
 namespace {
 
 class ServerTest : public testing::Test {
@@ -138,4 +138,4 @@ TEST_F(ServerTest, DestroyingItWithStreamsOpenEndsThem) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::server_test

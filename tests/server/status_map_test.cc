@@ -4,7 +4,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::status_map_test {
 namespace {
 
 struct Row {
@@ -49,4 +49,4 @@ TEST(StatusMapTest, AFieldErrorNamesItsField) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::status_map_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace hippodrome {
+namespace hippodrome::stop_matcher_test {
 namespace {
 
 struct Expected {
@@ -106,4 +106,4 @@ TEST(StopMatcherTest, AdversarialStopsTakeLinearTime) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::stop_matcher_test

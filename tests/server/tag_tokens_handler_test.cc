@@ -8,7 +8,7 @@
 #include "server/status_map.h"
 #include "tests/server/encoding_handlers_fixture.h"
 
-namespace hippodrome {
+namespace hippodrome::tag_tokens_handler_test {
 namespace {
 
 using TagTokensHandlerTest = EncodingHandlersTest;
@@ -77,4 +77,4 @@ TEST_F(TagTokensHandlerTest, TokensAreTaggedOneByOneAlone) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::tag_tokens_handler_test

@@ -6,7 +6,7 @@
 
 #include "tests/testing/byte_tokenizer.h"
 
-namespace hippodrome {
+namespace hippodrome::text_decoder_test {
 namespace {
 
 TEST(TextDecoderTest, ReturnsWholeCharacters) {
@@ -47,4 +47,4 @@ TEST(TextDecoderTest, HasNoTextWithoutTokenizer) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::text_decoder_test

@@ -8,7 +8,7 @@
 #include "engine/status.h"
 #include "tests/testing/wait_until.h"
 
-namespace hippodrome {
+namespace hippodrome::token_stream_test {
 namespace {
 
 StreamUpdate Token(int32_t id, int64_t count) {
@@ -86,4 +86,4 @@ TEST(TokenStreamTest, NoTokenIsLostBetweenTwoThreads) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::token_stream_test

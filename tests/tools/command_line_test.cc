@@ -7,7 +7,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::command_line_test {
 namespace {
 
 const CommandSpec kSpec = {.usage = "usage: test FILE",
@@ -78,4 +78,4 @@ TEST(CommandLineTest, OutcomesBecomeExitCodes) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::command_line_test

@@ -8,7 +8,7 @@
 #include "engine/checkpoint/safetensors.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::encoder_input_test {
 namespace {
 
 using testing::ElementsAre;
@@ -83,4 +83,4 @@ TEST_F(EncoderInputTest, ErrorsNameTheTensor) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoder_input_test

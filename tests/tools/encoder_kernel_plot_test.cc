@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace hippodrome {
+namespace hippodrome::encoder_kernel_plot_test {
 namespace {
 
 using testing::ElementsAre;
@@ -126,4 +126,4 @@ TEST(EncoderKernelPlotTest, FilesAreWellFormedWhateverTheValues) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoder_kernel_plot_test

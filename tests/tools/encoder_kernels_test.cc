@@ -10,7 +10,7 @@
 #include "tests/testing/random_model.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::encoder_kernels_test {
 namespace {
 
 // A model directory with nothing but the SSMs of two layers, of one mode each: A = -1, dt = 1 and
@@ -92,4 +92,4 @@ TEST_F(EncoderKernelsTest, AttentionHasNoKernels) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoder_kernels_test

@@ -9,7 +9,7 @@
 #include "tests/testing/temporary_directory.h"
 #include "tools/encoder_input.h"
 
-namespace hippodrome {
+namespace hippodrome::encoder_logits_test {
 namespace {
 
 using testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST_F(EncoderLogitsTest, AfterAnErrorThereIsNoFile) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoder_logits_test

@@ -4,7 +4,7 @@
 
 #include "tools/convert/bigs_presets.h"
 
-namespace hippodrome {
+namespace hippodrome::flops_test {
 namespace {
 
 struct Row {
@@ -55,4 +55,4 @@ TEST(FlopsTest, NumbersArePrintedAsInThePaper) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::flops_test

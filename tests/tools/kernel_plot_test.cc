@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hippodrome {
+namespace hippodrome::kernel_plot_test {
 namespace {
 
 int Count(const std::string& text, const std::string& part) {
@@ -34,4 +34,4 @@ TEST(KernelPlotTest, ReducesLargeKernelsToTheCellsLargestMagnitude) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::kernel_plot_test

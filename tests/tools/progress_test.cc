@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-namespace hippodrome {
+namespace hippodrome::progress_test {
 namespace {
 
 // Standard error is a file here, not a terminal.
@@ -38,4 +38,4 @@ TEST(ProgressTest, SaysTheNoteBehindThePercentage) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::progress_test

@@ -7,7 +7,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::serve_options_test {
 namespace {
 
 absl::StatusOr<ServeOptions> ParseServeOptions(std::vector<std::string> arguments) {
@@ -126,4 +126,4 @@ TEST(ServeOptionsTest, TheDeviceIsChosen) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::serve_options_test

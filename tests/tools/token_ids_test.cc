@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hippodrome {
+namespace hippodrome::token_ids_test {
 namespace {
 
 TEST(TokenIdsTest, ReadsLists) {
@@ -18,4 +18,4 @@ TEST(TokenIdsTest, RefusesAnythingElse) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::token_ids_test

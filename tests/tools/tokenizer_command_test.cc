@@ -10,7 +10,7 @@
 #include "tools/commands.h"
 #include "tools/train/data/tokenized_text.h"
 
-namespace hippodrome {
+namespace hippodrome::tokenizer_command_test {
 namespace {
 
 using testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST_F(TokenizerCommandTest, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::tokenizer_command_test

@@ -4,7 +4,7 @@
 
 #include "engine/checkpoint/weights_source.h"
 
-namespace hippodrome {
+namespace hippodrome::random_weights_test {
 namespace {
 
 std::vector<float> Values(const std::string& name, const std::vector<int64_t>& shape) {
@@ -57,4 +57,4 @@ TEST(RandomWeightsTest, FollowsThePublishedInitialisationOfAnEncoder) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::random_weights_test

@@ -5,7 +5,7 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::safetensors_corruption_test {
 namespace {
 
 using testing::HasSubstr;
@@ -124,4 +124,4 @@ TEST(SafetensorsCorruptionCuts, EveryCutIsRefused) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::safetensors_corruption_test

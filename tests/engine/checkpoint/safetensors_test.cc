@@ -8,7 +8,7 @@
 #include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::safetensors_test {
 namespace {
 
 using testing::ElementsAre;
@@ -111,4 +111,4 @@ TEST_F(OpenSafetensors, TellsWhatIsNoFile) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::safetensors_test

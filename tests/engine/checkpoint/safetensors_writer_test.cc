@@ -7,7 +7,7 @@
 #include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::safetensors_writer_test {
 namespace {
 
 using testing::HasSubstr;
@@ -103,4 +103,4 @@ TEST_F(SafetensorsWriterTest, TellsThatTheDiskIsFull) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::safetensors_writer_test

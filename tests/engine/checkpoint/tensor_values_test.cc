@@ -8,7 +8,7 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::tensor_values_test {
 namespace {
 
 using testing::ElementsAre;
@@ -55,4 +55,4 @@ TEST(TensorValues, RefuseOtherDtypes) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::tensor_values_test

@@ -8,7 +8,7 @@
 
 #include "engine/initialization/hermitian_eigen.h"
 
-namespace hippodrome {
+namespace hippodrome::hippo_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -102,4 +102,4 @@ TEST(HippoTest, LinearAndInverseFrequencies) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::hippo_test

@@ -14,7 +14,7 @@
 #include "tests/testing/initial_model.h"
 #include "tests/testing/random_model.h"
 
-namespace hippodrome {
+namespace hippodrome::initial_weights_test {
 namespace {
 
 using Parameters = std::vector<InitialParameter>;
@@ -308,4 +308,4 @@ TEST(InitialWeightsTest, ValuesDependOnSeedAndNameAlone) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::initial_weights_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hippodrome {
+namespace hippodrome::position_table_test {
 namespace {
 
 TEST(TilePositionsTest, RepeatsTheLearnedRows) {
@@ -14,4 +14,4 @@ TEST(TilePositionsTest, RepeatsTheLearnedRows) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::position_table_test

@@ -12,7 +12,7 @@
 #include "tests/testing/random_model.h"
 #include "tests/testing/test_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::bigs_test {
 namespace {
 
 using Activation = Epilogue::Activation;
@@ -204,4 +204,4 @@ TEST(BigsTest, NamesTheTensorThatIsMissing) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::bigs_test

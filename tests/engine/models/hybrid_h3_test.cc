@@ -12,7 +12,7 @@
 #include "tests/testing/random_model.h"
 #include "tests/testing/test_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::hybrid_h3_test {
 namespace {
 
 std::vector<float> Logits(Backend& backend, const HybridH3& model, const std::vector<int32_t>& ids,
@@ -184,4 +184,4 @@ TEST(HybridH3Test, RefusesSequencesItCannotRun) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::hybrid_h3_test

@@ -11,7 +11,7 @@
 #include "tests/testing/initial_model.h"
 #include "tests/testing/random_model.h"
 
-namespace hippodrome {
+namespace hippodrome::mixer_gradients_test {
 namespace {
 
 constexpr int64_t kSequences = 2;
@@ -111,4 +111,4 @@ TEST_P(MixerGradientsTest, AreTheSlopesOfTheLoss) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::mixer_gradients_test

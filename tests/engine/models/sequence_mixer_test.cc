@@ -16,7 +16,7 @@
 #include "tests/testing/random_model.h"
 #include "tests/testing/test_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::sequence_mixer_test {
 namespace {
 
 using testing::HasSubstr;
@@ -185,4 +185,4 @@ TEST_P(MixerModelTest, RefusesWhatNeedsAStep) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::sequence_mixer_test

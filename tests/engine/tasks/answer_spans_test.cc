@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-namespace hippodrome {
+namespace hippodrome::answer_spans_test {
 namespace {
 
 constexpr double kRounding = 1e-12;  // a few roundings of numbers of the order of 1
@@ -173,4 +173,4 @@ TEST(QuestionWindowsTest, LaysOutEachPart) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::answer_spans_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace hippodrome {
+namespace hippodrome::fill_mask_test {
 namespace {
 
 constexpr float kRounding = 1e-6F;  // a few roundings of numbers up to 1
@@ -47,4 +47,4 @@ TEST(FillMaskTest, ABrokenModelDoesNoHarm) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::fill_mask_test

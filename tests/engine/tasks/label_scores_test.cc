@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace hippodrome {
+namespace hippodrome::label_scores_test {
 namespace {
 
 constexpr float kRounding = 1e-6F;  // a few roundings of numbers up to 1
@@ -34,4 +34,4 @@ TEST(LabelScoresTest, LogisticFunctionOfOne) {
 TEST(LabelScoresTest, NothingGivesNothing) { EXPECT_TRUE(LabelScores({}).empty()); }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::label_scores_test

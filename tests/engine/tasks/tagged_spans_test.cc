@@ -5,7 +5,7 @@
 #include <cmath>
 #include <tuple>
 
-namespace hippodrome {
+namespace hippodrome::tagged_spans_test {
 namespace {
 
 constexpr float kRounding = 1e-6F;  // a few roundings of numbers up to 1
@@ -131,4 +131,4 @@ TEST(TaggedSpansTest, WordsByTheMeanOfTheirTokens) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::tagged_spans_test

@@ -5,7 +5,7 @@
 
 #include <map>
 
-namespace hippodrome {
+namespace hippodrome::bert_characters_test {
 namespace {
 
 using testing::ElementsAre;
@@ -99,4 +99,4 @@ TEST(BertCharacters, DecomposeToTheEnd) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::bert_characters_test

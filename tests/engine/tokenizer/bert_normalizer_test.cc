@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace hippodrome {
+namespace hippodrome::bert_normalizer_test {
 namespace {
 
 using testing::ElementsAre;
@@ -90,4 +90,4 @@ TEST(BertNormalizer, SortsMarksAndLeavesThePlaces) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::bert_normalizer_test

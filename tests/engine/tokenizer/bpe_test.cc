@@ -10,7 +10,7 @@
 #include "engine/tokenizer/bpe_merger.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::bpe_test {
 namespace {
 
 using testing::HasSubstr;
@@ -129,4 +129,4 @@ TEST(BpeTokenizer, TellsWhichFileIsMissing) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::bpe_test

@@ -9,7 +9,7 @@
 #include "engine/status.h"
 #include "engine/tokenizer/byte_symbols.h"
 
-namespace hippodrome {
+namespace hippodrome::bpe_vocabulary_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -105,4 +105,4 @@ TEST(ByteSymbols, StandForEveryByteOnce) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::bpe_vocabulary_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hippodrome {
+namespace hippodrome::code_points_test {
 namespace {
 
 TEST(CodePointsTest, CutsBetweenCharactersOfAnyLength) {
@@ -29,4 +29,4 @@ TEST(CodePointsTest, CountsEachMaximalPartOfABrokenCharacterAsOne) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::code_points_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace hippodrome {
+namespace hippodrome::encode_pair_test {
 namespace {
 
 using testing::AllOf;
@@ -127,4 +127,4 @@ TEST(EncodePair, CutsNothingUnlessAsked) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encode_pair_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace hippodrome {
+namespace hippodrome::gpt2_split_test {
 namespace {
 
 using testing::ElementsAre;
@@ -65,4 +65,4 @@ TEST(Gpt2Split, TakesInvalidBytesForSymbols) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::gpt2_split_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace hippodrome {
+namespace hippodrome::utf8_stream_test {
 namespace {
 
 struct Case {
@@ -86,4 +86,4 @@ TEST(Utf8Stream, StartsAnewAfterFinish) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::utf8_stream_test

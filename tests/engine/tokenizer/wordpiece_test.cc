@@ -10,7 +10,7 @@
 #include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::wordpiece_test {
 namespace {
 
 using testing::ElementsAre;
@@ -141,4 +141,4 @@ TEST(WordPieceTokenizer, TellsWhichFileIsAtFault) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::wordpiece_test

@@ -5,7 +5,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::wordpiece_vocabulary_test {
 namespace {
 
 using testing::ElementsAre;
@@ -54,4 +54,4 @@ TEST(WordPieceVocabulary, NamesTheLineAtFault) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::wordpiece_vocabulary_test

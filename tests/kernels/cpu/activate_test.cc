@@ -5,7 +5,7 @@
 #include "tests/kernels/cpu/activations.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::activate_test {
 namespace {
 
 // Activations err by a few ulp of values up to 3, or by as many of what exp() is given.
@@ -52,4 +52,4 @@ TEST(ActivateTest, TheSigmoidKeepsItsEnds) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::activate_test

@@ -4,7 +4,7 @@
 
 #include "tests/kernels/cpu/twin_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::adamw_test {
 namespace {
 
 constexpr double kTrace = 1e-6;  // traces of PyTorch reproduce to this
@@ -66,4 +66,4 @@ TEST(AdamWTest, AnUntouchedElementOnlyDecays) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::adamw_test

@@ -8,7 +8,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::attention_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -253,4 +253,4 @@ TEST(AttentionCases, StaleRowsOfAPageAreNotRead) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::attention_test

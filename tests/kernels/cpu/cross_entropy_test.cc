@@ -8,7 +8,7 @@
 #include "tests/kernels/cpu/linear_kernels.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::cross_entropy_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -190,4 +190,4 @@ TEST_P(CrossEntropyTest, RepeatsBitForBitOnManyThreadsAndStrides) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::cross_entropy_test

@@ -4,7 +4,7 @@
 
 #include "tests/kernels/cpu/twin_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::dropout_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -67,4 +67,4 @@ TEST(DropoutTest, AnElementIsDrawnByItsPlaceAlone) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::dropout_test

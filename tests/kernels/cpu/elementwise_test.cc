@@ -4,7 +4,7 @@
 
 #include "tests/kernels/cpu/twin_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::elementwise_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -85,4 +85,4 @@ TEST(SumOfSquaresTest, SumsInDouble) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::elementwise_test

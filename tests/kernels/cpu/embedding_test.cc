@@ -4,7 +4,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::embedding_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -70,4 +70,4 @@ TEST_P(EmbeddingTest, AddsTheRowsOfTokensTypesAndPositions) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::embedding_test

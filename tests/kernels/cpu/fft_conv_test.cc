@@ -6,7 +6,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::fft_conv_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -129,4 +129,4 @@ TEST(FftPlanTest, LengthsArePowersOfTwoWithAPlan) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::fft_conv_test

@@ -4,7 +4,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::gather_rows_test {
 namespace {
 
 TEST(GatherRowsTest, PicksRowsAndZeros) {
@@ -34,4 +34,4 @@ TEST(GatherRowsTest, TakesNoRows) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::gather_rows_test

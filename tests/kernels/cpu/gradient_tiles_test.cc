@@ -7,7 +7,7 @@
 #include "kernels/cpu/linear_tile_amx.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::gradient_tiles_test {
 namespace {
 
 constexpr int64_t kSide = 32;
@@ -54,4 +54,4 @@ TEST_P(GradientTilesTest, HoldsRowsAndColumnsAndSums) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::gradient_tiles_test

@@ -4,7 +4,7 @@
 
 #include "tests/kernels/cpu/h3_gradient_problem.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::h3_convolution_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -186,4 +186,4 @@ TEST(H3ConvolutionTest, NothingToDo) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::h3_convolution_test

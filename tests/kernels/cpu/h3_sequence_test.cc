@@ -5,7 +5,7 @@
 #include "kernels/cpu/h3_step.h"
 #include "tests/kernels/cpu/h3_problem.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::h3_sequence_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -175,4 +175,4 @@ TEST(H3SequenceTest, CountsItsBytes) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::h3_sequence_test

@@ -7,7 +7,7 @@
 #include "kernels/cpu/h3_sequence.h"
 #include "tests/kernels/cpu/h3_problem.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::h3_step_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -141,4 +141,4 @@ TEST(H3StepTest, InertRowsAreZeroAndTouchNothing) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::h3_step_test

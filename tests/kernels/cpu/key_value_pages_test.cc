@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::key_value_pages_test {
 namespace {
 
 TEST(KeyValuePagesTest, EveryRowHasItsOwnMemory) {
@@ -40,4 +40,4 @@ TEST(KeyValuePagesTest, FindsKeysAcrossPages) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::key_value_pages_test

@@ -7,7 +7,7 @@
 
 #include "tests/kernels/cpu/twin_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::layer_norm_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -171,4 +171,4 @@ TEST(LayerNormBackwardTest, MatchesDifferenceQuotientsOfTheForward) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::layer_norm_test

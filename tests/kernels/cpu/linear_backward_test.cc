@@ -8,7 +8,7 @@
 #include "tests/kernels/cpu/linear_kernels.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::linear_backward_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -244,4 +244,4 @@ TEST_P(LinearBackwardTest, LeavesOutWhatIsNotWanted) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::linear_backward_test

@@ -8,7 +8,7 @@
 #include "tests/kernels/cpu/activations.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::linear_epilogue_backward_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -92,4 +92,4 @@ TEST(LinearEpilogueBackwardTest, IsFiniteFarFromZero) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::linear_epilogue_backward_test

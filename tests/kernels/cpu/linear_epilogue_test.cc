@@ -9,7 +9,7 @@
 #include "kernels/cpu/packed_weights.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::linear_epilogue_test {
 namespace {
 
 using Activation = Epilogue::Activation;
@@ -177,4 +177,4 @@ TEST(LinearEpilogueTest, AddsBiasActivatesGatesAndAddsTheResidual) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::linear_epilogue_test

@@ -8,7 +8,7 @@
 #include "tests/kernels/cpu/linear_kernels.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::linear_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -149,4 +149,4 @@ TEST_P(LinearTest, GatesInPlaceAndAddsTheResidual) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::linear_test

@@ -7,7 +7,7 @@
 
 #include "tests/kernels/cpu/random_shared_ssm.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::long_conv_backward_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -220,4 +220,4 @@ TEST(LongConvSumsTest, ZeroBeginsAgain) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::long_conv_backward_test

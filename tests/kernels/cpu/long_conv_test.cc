@@ -8,7 +8,7 @@
 #include "kernels/ssm_kernel.h"
 #include "tests/kernels/cpu/random_shared_ssm.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::long_conv_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -190,4 +190,4 @@ TEST(LongConvTest, SpectraCountOnceTheyExist) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::long_conv_test

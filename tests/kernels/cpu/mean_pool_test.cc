@@ -6,7 +6,7 @@
 
 #include "tests/kernels/cpu/twin_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::mean_pool_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -102,4 +102,4 @@ TEST(MeanPoolBackwardTest, SpreadsOverUnmaskedRows) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::mean_pool_test

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace hippodrome {
+namespace hippodrome::memory_test {
 namespace {
 
 TEST(MemoryTest, BlocksOfEverySizeAreZeroAndAligned) {
@@ -27,4 +27,4 @@ TEST(MemoryTest, BlocksOfEverySizeAreZeroAndAligned) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::memory_test

@@ -4,7 +4,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::packed_weights_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -68,4 +68,4 @@ TEST(PackedWeightsTest, IsHardlyLargerThanItsElements) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::packed_weights_test

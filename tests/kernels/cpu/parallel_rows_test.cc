@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::parallel_rows_test {
 namespace {
 
 TEST(ParallelRowsTest, CoversEveryRowOnce) {
@@ -28,4 +28,4 @@ TEST(ParallelRowsTest, LittleWorkStaysOnTheCaller) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::parallel_rows_test

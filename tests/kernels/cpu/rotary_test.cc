@@ -6,7 +6,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::rotary_test {
 namespace {
 
 TEST(RotaryTest, TurnsByTheAngleInDouble) {
@@ -43,4 +43,4 @@ TEST(RotaryTest, RotatesBack) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::rotary_test

@@ -9,7 +9,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::sample_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -179,4 +179,4 @@ TEST(SampleTest, RowsDrawAlikeAloneAndTogether) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::sample_test

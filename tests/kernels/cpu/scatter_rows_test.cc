@@ -4,7 +4,7 @@
 
 #include "tests/kernels/cpu/twin_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::scatter_rows_test {
 namespace {
 
 struct Problem {
@@ -52,4 +52,4 @@ TEST(ScatterRowsTest, GivesTheSameBitsOnAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::scatter_rows_test

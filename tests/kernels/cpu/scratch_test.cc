@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-namespace hippodrome {
+namespace hippodrome::scratch_test {
 namespace {
 
 TEST(ScratchTest, IsKeptAndGrows) {
@@ -29,4 +29,4 @@ TEST(ScratchTest, NothingIsSomething) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::scratch_test

@@ -6,7 +6,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::small_product_test {
 namespace {
 
 // c, [rows][cols + 1], of random factors.
@@ -60,4 +60,4 @@ TEST(SmallProductTest, WithoutDepthSumsAreWhatTheyWere) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::small_product_test

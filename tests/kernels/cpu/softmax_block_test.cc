@@ -6,7 +6,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::softmax_block_test {
 namespace {
 
 TEST(SoftmaxBlockTest, BlocksAddUpToTheSoftmax) {
@@ -44,4 +44,4 @@ TEST(SoftmaxBlockTest, EachRowSeesOneMoreThanTheLast) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::softmax_block_test

@@ -7,7 +7,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::softmax_lanes_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -74,4 +74,4 @@ TEST(SoftmaxLanesTest, ReplacesLogitsByProbabilities) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::softmax_lanes_test

@@ -7,7 +7,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::softmax_rows_test {
 namespace {
 
 // Where key s of row 3 is, and how many floats blocks of all keys take.
@@ -59,4 +59,4 @@ TEST(SoftmaxRowsTest, LeavesOtherRows) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::softmax_rows_test

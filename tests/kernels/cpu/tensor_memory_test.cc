@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::tensor_memory_test {
 namespace {
 
 TEST(TensorMemoryTest, StartsZeroed) {
@@ -41,4 +41,4 @@ TEST(TensorMemoryTest, MayBeEmpty) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::tensor_memory_test

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-namespace hippodrome {
+namespace hippodrome::thread_pool_test {
 namespace {
 
 TEST(ThreadPoolTest, RunsEveryIndexOnce) {
@@ -49,4 +49,4 @@ TEST(ThreadPoolTest, WakesSleepingWorkers) {
 TEST(ThreadPoolTest, TakesTheCoresByDefault) { EXPECT_GE(ThreadPool(0).threads(), 1); }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::thread_pool_test

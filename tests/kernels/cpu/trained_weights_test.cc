@@ -6,7 +6,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu {
+namespace hippodrome::cpu::trained_weights_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -65,4 +65,4 @@ TEST(TrainedWeightsTest, RoundsTiesToEvenAndKeepsNaN) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu
+}  // namespace hippodrome::cpu::trained_weights_test

@@ -6,7 +6,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::activate_test {
 namespace {
 
 class ActivateTest : public testing::TestWithParam<DType> {
@@ -51,4 +51,4 @@ TEST_P(ActivateTest, MayReplaceItsInput) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::activate_test

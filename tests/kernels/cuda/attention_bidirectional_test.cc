@@ -8,7 +8,7 @@
 #include "tests/cuda_on_cpu/device_array.h"
 #include "tests/kernels/cuda/attention_problem.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::attention_bidirectional_test {
 namespace {
 
 using Mask = std::vector<int32_t>;
@@ -141,4 +141,4 @@ TEST(BidirectionalAttentionCases, ThreadsMayRunInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::attention_bidirectional_test

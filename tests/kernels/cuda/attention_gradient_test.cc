@@ -6,7 +6,7 @@
 #include "tests/kernels/cuda/attention_problem.h"
 #include "tests/reference/reference_backend.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::attention_gradient_test {
 namespace {
 
 // Causal where no key is hidden by a mask.
@@ -152,4 +152,4 @@ TEST(AttentionGradientCases, ThreadsMayRunInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::attention_gradient_test

@@ -3,7 +3,7 @@
 #include "tests/cuda_on_cpu/device_array.h"
 #include "tests/kernels/cuda/attention_problem.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::attention_step_test {
 namespace {
 
 constexpr DType kBF16 = DType::kBF16;
@@ -107,4 +107,4 @@ TEST(AttentionStepCases, ContinuesASequence) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::attention_step_test

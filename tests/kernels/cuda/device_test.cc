@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/launch.cuh"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::device_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -110,4 +110,4 @@ TEST(DeviceTest, FinishThrowsTheFirstFailureOnce) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::device_test

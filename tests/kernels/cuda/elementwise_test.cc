@@ -5,7 +5,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::elementwise_test {
 namespace {
 
 // Shapes of one element, of part of a block and of several, adjacent or not.
@@ -74,4 +74,4 @@ TEST(ElementwiseTest, SumsSquaresOfManyBlocks) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::elementwise_test

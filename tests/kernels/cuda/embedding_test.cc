@@ -5,7 +5,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::embedding_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -80,4 +80,4 @@ TEST_P(EmbeddingTest, AddsTypesAndPositions) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::embedding_test

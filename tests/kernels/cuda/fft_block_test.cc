@@ -9,7 +9,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::fft_block_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -152,4 +152,4 @@ TEST(FftTablesTest, PositionsHoldEveryFrequencyOnce) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::fft_block_test

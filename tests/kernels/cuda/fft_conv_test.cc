@@ -7,7 +7,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::fft_conv_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -110,4 +110,4 @@ TEST(FftConvTest, ThreadsMayRunInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::fft_conv_test

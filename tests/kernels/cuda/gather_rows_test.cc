@@ -5,7 +5,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::gather_rows_test {
 namespace {
 
 class GatherRowsTest : public testing::TestWithParam<DType> {
@@ -45,4 +45,4 @@ TEST_P(GatherRowsTest, CopiesRowsAndZeros) {
 TEST_P(GatherRowsTest, TakesNoRows) { ExpectRows({}, 8, 0); }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::gather_rows_test

@@ -6,7 +6,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::h3_convolution_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -107,4 +107,4 @@ TEST(H3ConvolutionTest, SequencesDoNotMix) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::h3_convolution_test

@@ -1,6 +1,6 @@
 #include "tests/kernels/cuda/h3_layer.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::h3_fft_test {
 namespace {
 
 // Constants of the error bounds, of roundings of float; about twice the largest error seen.
@@ -114,4 +114,4 @@ TEST(H3FftTest, TakesShortLayersAtTheirBeginning) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::h3_fft_test

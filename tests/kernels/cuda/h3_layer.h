@@ -18,9 +18,9 @@ using Values = std::vector<float>;
 using Indices = std::vector<int32_t>;
 
 // A matrix whose rows are `gap` elements apart, and which starts `gap` elements after a border.
-class DeviceMatrix {
+class H3Matrix {
  public:
-  DeviceMatrix(Device& device, int64_t rows, const Values& values, DType dtype, int64_t gap = 0)
+  H3Matrix(Device& device, int64_t rows, const Values& values, DType dtype, int64_t gap = 0)
       : device_(device),
         memory_(NewMatrix(device, rows, static_cast<int64_t>(values.size()) / rows + gap, dtype)),
         view_(memory_.view.Cols(gap, static_cast<int64_t>(values.size()) / rows)) {
@@ -82,8 +82,8 @@ class H3Layer {
   Values Sequence(const Kernel& kernel, const Values& qkv, const Indices& slots, int64_t gap = 0) {
     const int64_t rows = static_cast<int64_t>(qkv.size()) / (3 * d());
     const DType dtype = constants_.activations();
-    const DeviceMatrix x(device_, rows, qkv, dtype, gap);
-    const DeviceMatrix o(device_, rows, Values(static_cast<size_t>(rows * d()), 5.0f), dtype, gap);
+    const H3Matrix x(device_, rows, qkv, dtype, gap);
+    const H3Matrix o(device_, rows, Values(static_cast<size_t>(rows * d()), 5.0f), dtype, gap);
     const OwnedTensor indices = DeviceIndices(device_, slots);
     const int32_t known = *std::max_element(slots.begin(), slots.end());
     const H3SequenceCall call = {.constants = constants_,
@@ -102,8 +102,8 @@ class H3Layer {
   Values Step(const Kernel& kernel, const Values& qkv, const Indices& slots, int64_t gap = 0) {
     const auto rows = static_cast<int64_t>(slots.size());
     const DType dtype = constants_.activations();
-    const DeviceMatrix x(device_, rows, qkv, dtype, gap);
-    const DeviceMatrix o(device_, rows, Values(static_cast<size_t>(rows * d()), 5.0f), dtype, gap);
+    const H3Matrix x(device_, rows, qkv, dtype, gap);
+    const H3Matrix o(device_, rows, Values(static_cast<size_t>(rows * d()), 5.0f), dtype, gap);
     Indices positions;
     for (const int32_t slot : slots) {
       positions.push_back(slot < 0 ? 0 : static_cast<int32_t>(position(slot)));

@@ -3,7 +3,7 @@
 #include "kernels/cuda/h3_recurrence.h"
 #include "tests/kernels/cuda/h3_layer.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::h3_lookahead_test {
 namespace {
 
 constexpr DType kTypes[] = {DType::kF32, DType::kBF16};
@@ -166,4 +166,4 @@ TEST(H3LookaheadTest, CountsItsBytes) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::h3_lookahead_test

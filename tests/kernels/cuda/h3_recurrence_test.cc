@@ -2,7 +2,7 @@
 
 #include "tests/kernels/cuda/h3_layer.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::h3_recurrence_test {
 namespace {
 
 constexpr DType kTypes[] = {DType::kF32, DType::kBF16};
@@ -124,4 +124,4 @@ TEST(H3RecurrenceTest, InertRowsOfAStepAreZero) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::h3_recurrence_test

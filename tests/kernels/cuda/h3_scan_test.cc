@@ -2,7 +2,7 @@
 
 #include "tests/kernels/cuda/h3_layer.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::h3_scan_test {
 namespace {
 
 constexpr DType kTypes[] = {DType::kBF16, DType::kF32};
@@ -194,4 +194,4 @@ TEST(H3ScanTest, NeedsItsSharedMemory) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::h3_scan_test

@@ -5,7 +5,7 @@
 
 #include "tests/kernels/cuda/h3_layer.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::h3_sequence_test {
 namespace {
 
 constexpr DType kTypes[] = {DType::kBF16, DType::kF32};
@@ -75,4 +75,4 @@ TEST(H3SequenceTest, ChoosesTheFastestMethod) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::h3_sequence_test

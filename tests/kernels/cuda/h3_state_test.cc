@@ -2,7 +2,7 @@
 
 #include "tests/kernels/cuda/h3_layer.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::h3_state_test {
 namespace {
 
 TEST(H3StateTest, CountsItsBytes) {
@@ -63,4 +63,4 @@ TEST(H3StateTest, CopyOntoItselfChangesNothing) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::h3_state_test

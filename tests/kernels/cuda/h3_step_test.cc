@@ -2,7 +2,7 @@
 
 #include "tests/kernels/cuda/h3_layer.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::h3_step_test {
 namespace {
 
 void ExpectSteps(const H3Shape& shape, int64_t tokens, int64_t gap = 0) {
@@ -87,4 +87,4 @@ TEST(H3StepTest, InertRowsAreZeroAndTouchNothing) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::h3_step_test

@@ -3,7 +3,7 @@
 #include "kernels/ssm_kernel.h"
 #include "tests/kernels/cuda/h3_layer.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::h3_weights_test {
 namespace {
 
 Values Fetch(Device& device, const void* from, int64_t count) {
@@ -104,4 +104,4 @@ TEST(H3WeightsTest, SpectraAreMadeOnce) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::h3_weights_test

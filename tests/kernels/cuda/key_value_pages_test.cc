@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::key_value_pages_test {
 namespace {
 
 TEST(KeyValuePagesTest, HoldsKeysAndValuesOfEveryHead) {
@@ -35,4 +35,4 @@ TEST(KeyValuePagesTest, MayHaveNoPages) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::key_value_pages_test

@@ -7,7 +7,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::layer_norm_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -105,4 +105,4 @@ TEST(LayerNormConstantTest, AConstantRowGivesBeta) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::layer_norm_test

@@ -9,7 +9,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::linear_epilogue_test {
 namespace {
 
 using Activation = Epilogue::Activation;
@@ -214,4 +214,4 @@ TEST(LinearFinishTest, TakesWideRowsAndNoEpilogue) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::linear_epilogue_test

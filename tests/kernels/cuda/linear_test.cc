@@ -8,7 +8,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::linear_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -178,4 +178,4 @@ TEST(LinearDispatchTest, AsksTheLibraryForManyRowsAlone) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::linear_test

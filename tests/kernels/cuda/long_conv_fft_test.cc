@@ -1,7 +1,7 @@
 #include "tests/cuda_on_cpu/device_array.h"
 #include "tests/kernels/cuda/long_conv_problem.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::long_conv_fft_test {
 namespace {
 
 // |error| <= c u log2(L) |K|_2 |u|_2, c about twice the largest seen.
@@ -66,4 +66,4 @@ TEST(LongConvFftTest, NeedsSharedMemoryForTheTokens) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::long_conv_fft_test

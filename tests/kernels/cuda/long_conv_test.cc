@@ -3,7 +3,7 @@
 
 #include "tests/kernels/cuda/long_conv_problem.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::long_conv_test {
 namespace {
 
 constexpr size_t kShared = size_t{227} << 10;
@@ -86,4 +86,4 @@ TEST(LongConvTest, WeightsGrowAtTheFirstUseOfALength) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::long_conv_test

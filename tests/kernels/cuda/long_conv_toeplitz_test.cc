@@ -1,7 +1,7 @@
 #include "tests/cuda_on_cpu/device_array.h"
 #include "tests/kernels/cuda/long_conv_problem.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::long_conv_toeplitz_test {
 namespace {
 
 constexpr DType kTypes[] = {DType::kBF16, DType::kF32};
@@ -73,4 +73,4 @@ TEST(LongConvToeplitzTest, DoesNotDependOnTheOrderOfThreads) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::long_conv_toeplitz_test

@@ -9,7 +9,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::mean_pool_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -100,4 +100,4 @@ TEST_P(MeanPoolTest, DoesNotDependOnTheOrderOfThreads) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::mean_pool_test

@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/tensor_memory.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::nccl_exchange_test {
 namespace {
 
 OwnedTensor Filled(Device& device, int64_t rows, int64_t cols, const std::vector<float>& values) {
@@ -78,4 +78,4 @@ TEST_F(NcclExchangeTest, AFailureNamesTheOperation) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::nccl_exchange_test

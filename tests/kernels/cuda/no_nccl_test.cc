@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/nccl_exchange.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::no_nccl_test {
 namespace {
 
 TEST(NoNcclTest, IsAnErrorThatNamesTheLibrary) {
@@ -21,4 +21,4 @@ TEST(NoNcclTest, IsAnErrorThatNamesTheLibrary) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::no_nccl_test

@@ -7,7 +7,7 @@
 #include "kernels/cuda/tensor_memory.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::packed_weights_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -63,4 +63,4 @@ TEST_P(PackedWeightsTest, ConvertsMoreThanOneBuffer) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::packed_weights_test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::rotary_test {
 namespace {
 
 TEST(RotaryTest, TurnsAreAccurateAtLargeAngles) {
@@ -44,4 +44,4 @@ TEST(RotaryTest, RotatesPairsOfTheTwoHalves) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::rotary_test

@@ -12,7 +12,7 @@
 #include "kernels/cuda/tensor_memory.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::sample_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -183,4 +183,4 @@ TEST(SampleTest, NoThreadOrderChangesAToken) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::sample_test

@@ -3,7 +3,7 @@
 #include "tests/cuda_on_cpu/device_array.h"
 #include "tests/kernels/cuda/series_problem.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::series_test {
 namespace {
 
 // |error| <= g(n) sum |a b| of the longest sum, a column's or that of a kernel's gradient.
@@ -131,4 +131,4 @@ TEST(SeriesTest, TransformsWhatIsLongAndFits) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::series_test

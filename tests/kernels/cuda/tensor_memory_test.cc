@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::tensor_memory_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -72,4 +72,4 @@ TEST(TensorMemoryIndicesTest, HoldsIndices) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::tensor_memory_test

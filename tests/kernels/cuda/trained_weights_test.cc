@@ -5,7 +5,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::trained_weights_test {
 namespace {
 
 std::vector<float> Read(Device& device, const PackedWeights& w) {
@@ -38,4 +38,4 @@ TEST(TrainedWeightsTest, PacksPartsBothWaysAgainAndAgain) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::trained_weights_test

@@ -1,7 +1,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/large_problems.h"
 
-namespace hippodrome {
+namespace hippodrome::training_linear_ops_test {
 namespace {
 
 class TrainingLinearOpsTest : public testing::TestWithParam<TrainingProblem> {};
@@ -89,4 +89,4 @@ TEST(LinearCrossEntropyTest, LossesAloneAreThoseBesideGradients) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::training_linear_ops_test

@@ -1,6 +1,6 @@
 #include "tests/kernels/cuda/large_problems.h"
 
-namespace hippodrome {
+namespace hippodrome::training_rows_ops_test {
 namespace {
 
 class TrainingRowsOpsTest : public testing::TestWithParam<TrainingProblem> {};
@@ -13,4 +13,4 @@ TEST_P(TrainingRowsOpsTest, GivesTheReferencesGradients) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::training_rows_ops_test

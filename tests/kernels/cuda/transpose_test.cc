@@ -5,7 +5,7 @@
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
-namespace hippodrome::cuda {
+namespace hippodrome::cuda::transpose_test {
 namespace {
 
 // y has `pad` columns more than x has rows.
@@ -42,4 +42,4 @@ TEST(TransposeTest, TurnsAndPadsEveryTypeAndSize) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda
+}  // namespace hippodrome::cuda::transpose_test

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-namespace hippodrome {
+namespace hippodrome::rectangles_test {
 namespace {
 
 using Cells = std::set<std::pair<int64_t, int64_t>>;
@@ -56,4 +56,4 @@ TEST(RectanglesTest, AgreesWithASetOfCells) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::rectangles_test

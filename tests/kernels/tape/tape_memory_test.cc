@@ -7,7 +7,7 @@
 
 #include "kernels/make_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::tape_memory_test {
 namespace {
 
 class TapeMemoryTest : public testing::Test {
@@ -100,4 +100,4 @@ TEST_F(TapeMemoryTest, RefusesMatricesThatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::tape_memory_test

@@ -10,7 +10,7 @@
 
 #include "tests/reference/reference_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::tape_test {
 namespace {
 
 constexpr int64_t kRows = 3;
@@ -197,4 +197,4 @@ TEST(TapeTest, WeightsMustBeParameters) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::tape_test

@@ -6,7 +6,7 @@
 #include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
 
-namespace hippodrome {
+namespace hippodrome::bench_encode_test {
 namespace {
 
 using testing::ElementsAre;
@@ -64,4 +64,4 @@ TEST(BenchEncodeTest, InputsThatTheModelDoesNotTakeAreRefused) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::bench_encode_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hippodrome {
+namespace hippodrome::model_cost_test {
 namespace {
 
 // The published 125M shape.
@@ -105,4 +105,4 @@ TEST(ModelCostTest, AttentionBetweenTheTokensOfAnInputCounts) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::model_cost_test

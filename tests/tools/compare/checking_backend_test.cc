@@ -13,7 +13,7 @@
 #include "tests/testing/random_model.h"
 #include "tools/forwarding_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::checking_backend_test {
 namespace {
 
 // One number of one operation comes out wrong.
@@ -275,4 +275,4 @@ TEST_F(CheckingBackendTest, RoundingIsNoDifference) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::checking_backend_test

@@ -13,7 +13,7 @@
 #include "tests/testing/test_backend.h"
 #include "tools/compare/checking_backend.h"
 
-namespace hippodrome {
+namespace hippodrome::emulated_test {
 namespace {
 
 const std::string kDirectory = std::string(HIPPODROME_TESTDATA) + "/h3_golden";
@@ -59,4 +59,4 @@ INSTANTIATE_TEST_SUITE_P(Weights, EmulatedTest, testing::Values(DType::kF32, DTy
                          [](const auto& info) { return std::string(Name(info.param)); });
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::emulated_test

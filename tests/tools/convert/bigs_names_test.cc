@@ -5,7 +5,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::bigs_names_test {
 namespace {
 
 using testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(BigsNamesTest, ALayerTellsAnEncoder) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::bigs_names_test

@@ -14,7 +14,7 @@
 #include "tools/convert/bigs_shapes.h"
 #include "tools/convert/convert.h"
 
-namespace hippodrome {
+namespace hippodrome::convert_bigs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -233,4 +233,4 @@ TEST_F(ConvertBigsTest, TokenizersAreChecked) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::convert_bigs_test

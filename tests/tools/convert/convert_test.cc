@@ -13,7 +13,7 @@
 #include "tests/tools/convert/model_file.h"
 #include "tests/tools/convert/torch_builder.h"
 
-namespace hippodrome {
+namespace hippodrome::convert_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -214,4 +214,4 @@ TEST_F(ConvertTest, OutputsThatCannotBeMadeAreNamed) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::convert_test

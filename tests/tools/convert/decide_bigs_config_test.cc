@@ -8,7 +8,7 @@
 #include "tools/convert/bigs_presets.h"
 #include "tools/convert/bigs_shapes.h"
 
-namespace hippodrome {
+namespace hippodrome::decide_bigs_config_test {
 namespace {
 
 using Activation = Epilogue::Activation;
@@ -161,4 +161,4 @@ TEST(DecideBigsConfigTest, BadHintsAndShapesAreNamed) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::decide_bigs_config_test

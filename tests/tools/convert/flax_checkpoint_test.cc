@@ -10,7 +10,7 @@
 #include "tests/tools/convert/torch_builder.h"
 #include "tests/tools/convert/zip_builder.h"
 
-namespace hippodrome {
+namespace hippodrome::flax_checkpoint_test {
 namespace {
 
 using msgpack::Array;
@@ -178,4 +178,4 @@ TEST(FlaxCheckpointTest, RefusesAnArrayThatEndsBehindItsExtension) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::flax_checkpoint_test

@@ -5,7 +5,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::h3_names_test {
 namespace {
 
 using testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(H3NamesTest, LayerNumbersAreBounded) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::h3_names_test

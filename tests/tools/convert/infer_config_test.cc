@@ -7,7 +7,7 @@
 #include "tools/convert/h3_presets.h"
 #include "tools/convert/h3_shapes.h"
 
-namespace hippodrome {
+namespace hippodrome::infer_config_test {
 namespace {
 
 using testing::ElementsAre;
@@ -179,4 +179,4 @@ TEST(InferConfigTest, MissingTensorsAreNamed) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::infer_config_test

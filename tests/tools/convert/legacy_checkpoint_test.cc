@@ -6,7 +6,7 @@
 #include "tests/tools/convert/torch_builder.h"
 #include "tests/tools/convert/zip_builder.h"
 
-namespace hippodrome {
+namespace hippodrome::legacy_checkpoint_test {
 namespace {
 
 using pickled::Dict;
@@ -94,4 +94,4 @@ TEST(LegacyCheckpointTest, RefusesDangerousGlobals) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::legacy_checkpoint_test

@@ -7,7 +7,7 @@
 #include "tests/tools/convert/torch_builder.h"
 #include "tests/tools/convert/zip_builder.h"
 
-namespace hippodrome {
+namespace hippodrome::pickle_test {
 namespace {
 
 using Kind = PickleNode::Kind;
@@ -156,4 +156,4 @@ TEST(PickleTest, BoundsValuesMarksAndMemo) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::pickle_test

@@ -9,7 +9,7 @@
 #include "engine/status.h"
 #include "tests/tools/convert/torch_builder.h"
 
-namespace hippodrome {
+namespace hippodrome::torch_state_dict_test {
 namespace {
 
 using pickled::Call;
@@ -202,4 +202,4 @@ TEST(TorchStateDictTest, ConvertsEveryFloatType) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::torch_state_dict_test

@@ -6,7 +6,7 @@
 #include "tests/tools/convert/torch_builder.h"
 #include "tests/tools/convert/zip_builder.h"
 
-namespace hippodrome {
+namespace hippodrome::zip_checkpoint_test {
 namespace {
 
 using pickled::Dict;
@@ -100,4 +100,4 @@ TEST(ZipCheckpointTest, MissingFilesAndOtherFormatsAreNamed) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::zip_checkpoint_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace hippodrome {
+namespace hippodrome::batch_order_test {
 namespace {
 
 using testing::ElementsAre;
@@ -28,4 +28,4 @@ TEST(BatchOrderTest, OneInputMayAlwaysBeAlone) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::batch_order_test

@@ -5,7 +5,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::cola_annotations_test {
 namespace {
 
 using testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(ColaAnnotationsTest, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::cola_annotations_test

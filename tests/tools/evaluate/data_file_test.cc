@@ -6,7 +6,7 @@
 #include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::data_file_test {
 namespace {
 
 using testing::HasSubstr;
@@ -52,4 +52,4 @@ TEST(DataFileTest, TellsGzipByItsContents) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::data_file_test

@@ -14,7 +14,7 @@
 #include "tests/testing/random_model.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::eval_tasks_test {
 namespace {
 
 using testing::HasSubstr;
@@ -224,4 +224,4 @@ TEST_F(EvalTasksTest, SyntaxComparesTheLogitsOfTheTwoWords) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::eval_tasks_test

@@ -5,7 +5,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::label_names_test {
 namespace {
 
 using testing::ElementsAre;
@@ -36,4 +36,4 @@ TEST(LabelNamesTest, OutputsStandForClassesByNameOrElseInOrder) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::label_names_test

@@ -6,7 +6,7 @@
 #include "engine/status.h"
 #include "tools/evaluate/glue_tasks.h"
 
-namespace hippodrome {
+namespace hippodrome::labelled_texts_test {
 namespace {
 
 using testing::HasSubstr;
@@ -96,4 +96,4 @@ TEST(GlueTasksTest, ReadsTheLayouts) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::labelled_texts_test

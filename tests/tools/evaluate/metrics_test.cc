@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace hippodrome {
+namespace hippodrome::metrics_test {
 namespace {
 
 constexpr double kRounding = 1e-12;  // a few roundings of numbers up to 1
@@ -54,4 +54,4 @@ TEST(MetricsTest, WhatIsUndefinedIsZero) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::metrics_test

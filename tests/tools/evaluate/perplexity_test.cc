@@ -9,7 +9,7 @@
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/random_model.h"
 
-namespace hippodrome {
+namespace hippodrome::perplexity_test {
 namespace {
 
 TEST(PerplexityTest, LikelihoodIgnoresPaddedLogits) {
@@ -45,4 +45,4 @@ TEST(PerplexityTest, NeedsAWindowAndItsSuccessor) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::perplexity_test

@@ -5,7 +5,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::squad_file_test {
 namespace {
 
 using testing::ElementsAre;
@@ -66,4 +66,4 @@ TEST(SquadFileTest, RefusesWhatIsNoFile) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::squad_file_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace hippodrome {
+namespace hippodrome::squad_metrics_test {
 namespace {
 
 using testing::ElementsAre;
@@ -55,4 +55,4 @@ TEST(SquadMetricsTest, NoAnswer) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::squad_metrics_test

@@ -5,7 +5,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::syntax_pairs_test {
 namespace {
 
 using testing::HasSubstr;
@@ -47,4 +47,4 @@ TEST(SyntaxPairsTest, NamesALineThatIsTooShort) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::syntax_pairs_test

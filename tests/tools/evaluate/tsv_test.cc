@@ -5,7 +5,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::tsv_test {
 namespace {
 
 using testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(TsvTest, NamesTheLineWithOtherFields) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::tsv_test

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace hippodrome {
+namespace hippodrome::checksum_test {
 namespace {
 
 TEST(ChecksumTest, EveryByteCounts) {
@@ -34,4 +34,4 @@ TEST(ChecksumTest, StaysTheSame) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::checksum_test

@@ -11,7 +11,7 @@
 #include "tests/tools/train/learned_model.h"
 #include "tools/train/micro_batch.h"
 
-namespace hippodrome {
+namespace hippodrome::decoder_trainee_test {
 namespace {
 
 const std::string kDirectory = std::string(HIPPODROME_TESTDATA) + "/h3_golden";
@@ -146,4 +146,4 @@ TEST_F(DecoderTraineeTest, ThreadsChangeNoBit) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::decoder_trainee_test

@@ -8,7 +8,7 @@
 #include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::durable_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -61,4 +61,4 @@ TEST_F(DurableFilesTest, ErrorsNameThePath) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::durable_files_test

@@ -8,7 +8,7 @@
 #include "tests/testing/test_backend.h"
 #include "tests/tools/train/learned_model.h"
 
-namespace hippodrome {
+namespace hippodrome::emulated_decoder_test {
 namespace {
 
 // Each backend is within 1e-5 of the published gradients, relative to the largest of a tensor.
@@ -89,4 +89,4 @@ TEST(EmulatedDecoderTest, LearnsInBF16) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::emulated_decoder_test

@@ -6,7 +6,7 @@
 #include "kernels/make_backend.h"
 #include "tests/tools/train/replica_run.h"
 
-namespace hippodrome {
+namespace hippodrome::emulated_replicas_test {
 namespace {
 
 // Each backend is within 1e-5 of the published gradients, relative to the largest of a tensor.
@@ -49,4 +49,4 @@ TEST(EmulatedReplicasTest, TrainAsOneCpu) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::emulated_replicas_test

@@ -11,7 +11,7 @@
 #include "tests/reference/reference_backend.h"
 #include "tests/tools/train/learned_model.h"
 
-namespace hippodrome {
+namespace hippodrome::encoder_trainee_test {
 namespace {
 
 BigsConfig TinyConfig(EncoderHead head, int64_t labels) {
@@ -146,4 +146,4 @@ TEST(EncoderTraineeTest, RefusesHeadsThatItCannotTrain) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encoder_trainee_test

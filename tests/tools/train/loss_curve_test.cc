@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace hippodrome {
+namespace hippodrome::loss_curve_test {
 namespace {
 
 using testing::HasSubstr;
@@ -61,4 +61,4 @@ TEST(LossCurveTest, AnyRunHasAPicture) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::loss_curve_test

@@ -9,7 +9,7 @@
 #include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::metrics_log_test {
 namespace {
 
 class MetricsLogTest : public testing::Test {
@@ -80,4 +80,4 @@ TEST_F(MetricsLogTest, ErrorsNameTheFileAndTheLine) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::metrics_log_test

@@ -10,7 +10,7 @@
 #include "kernels/make_backend.h"
 #include "tests/tools/train/learned_model.h"
 
-namespace hippodrome {
+namespace hippodrome::optimizer_test {
 namespace {
 
 const std::string kDirectory = std::string(HIPPODROME_TESTDATA) + "/bigs_golden/masked_lm";
@@ -91,4 +91,4 @@ TEST(OptimizerTest, ClipsTheNormOfAllGradients) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::optimizer_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace hippodrome {
+namespace hippodrome::parameter_groups_test {
 namespace {
 
 constexpr ModelFamily kDecoder = ModelFamily::kH3;
@@ -66,4 +66,4 @@ TEST(ParameterGroupsTest, TheRateOfTheSsmGroupIsBounded) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::parameter_groups_test

@@ -7,7 +7,7 @@
 #include "tests/testing/temporary_directory.h"
 #include "tests/tools/train/replica_run.h"
 
-namespace hippodrome {
+namespace hippodrome::replicas_test {
 namespace {
 
 // Sums on the host, in the order of the backends.
@@ -117,4 +117,4 @@ TEST(ReplicasTest, ACheckpointIsResumedOnAnotherNumberOfDevices) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::replicas_test

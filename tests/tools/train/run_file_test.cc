@@ -8,7 +8,7 @@
 #include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::run_file_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -227,4 +227,4 @@ TEST(RunFileTest, PathsAreRelativeToTheFile) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::run_file_test

@@ -9,7 +9,7 @@
 #include "kernels/dtype.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::saved_model_test {
 namespace {
 
 using testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST_F(SavedModelTest, AnErrorLeavesWhatWasThere) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::saved_model_test

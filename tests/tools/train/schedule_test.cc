@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace hippodrome {
+namespace hippodrome::schedule_test {
 namespace {
 
 constexpr double kRate = 5e-4;
@@ -52,4 +52,4 @@ TEST(ScheduleTest, AWarmUpMayFillTheRun) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::schedule_test

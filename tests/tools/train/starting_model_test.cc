@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace hippodrome {
+namespace hippodrome::starting_model_test {
 namespace {
 
 std::string ErrorOf(const std::string& config, Objective objective, double attention_dropout) {
@@ -37,4 +37,4 @@ TEST(StartingModelTest, RefusesWhatAFamilyCannotBeTrainedFor) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::starting_model_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hippodrome {
+namespace hippodrome::step_limits_test {
 namespace {
 
 H3Config Decoder() {
@@ -71,4 +71,4 @@ TEST(StepLimitsTest, TheLimitIsThatOfArithmeticOrOfMemory) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::step_limits_test

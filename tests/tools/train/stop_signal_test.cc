@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hippodrome {
+namespace hippodrome::stop_signal_test {
 namespace {
 
 TEST(StopSignalTest, NotesTheFirstSignal) {
@@ -41,4 +41,4 @@ TEST(StopSignalTest, TellsHowToGoOn) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::stop_signal_test

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-namespace hippodrome {
+namespace hippodrome::training_progress_test {
 namespace {
 
 TEST(TrainingProgressTest, DescribesThePace) {
@@ -25,4 +25,4 @@ TEST(TrainingProgressTest, ExpectsTheRestToTakeAsLongPerStep) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::training_progress_test

@@ -65,7 +65,7 @@ FILE* fopen(const char* path, const char* mode) {
 
 }  // extern "C"
 
-namespace hippodrome {
+namespace hippodrome::training_state_crash_test {
 namespace {
 
 // Saves `step` in a process of its own that ends before operation `operations`; whether it ended
@@ -145,4 +145,4 @@ TEST(TrainingStateCrashTest, SoDoesGoingBackToAnOlderOne) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::training_state_crash_test

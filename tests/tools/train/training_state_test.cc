@@ -10,7 +10,7 @@
 #include "tests/testing/temporary_directory.h"
 #include "tests/tools/train/saved_states.h"
 
-namespace hippodrome {
+namespace hippodrome::training_state_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -195,4 +195,4 @@ TEST_F(TrainingStateTest, ErrorsOfTheSystemNameThePath) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::training_state_test

@@ -5,7 +5,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::answer_windows_test {
 namespace {
 
 using testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(AnswerWindowsTest, RefusesAnswersThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::answer_windows_test

@@ -9,7 +9,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::causal_lm_test {
 namespace {
 
 using testing::ElementsAre;
@@ -80,4 +80,4 @@ TEST(CausalLmTest, RefusesTooFewTokens) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::causal_lm_test

@@ -10,7 +10,7 @@
 #include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::encode_text_test {
 namespace {
 
 using testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(EncodeTextTest, PairTokensNeedAnEndOfText) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::encode_text_test

@@ -9,7 +9,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::example_order_test {
 namespace {
 
 using testing::ElementsAre;
@@ -86,4 +86,4 @@ TEST(ExampleOrderTest, NamesWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::example_order_test

@@ -11,7 +11,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::masked_lm_test {
 namespace {
 
 using testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST(MaskedLmTest, RefusesOtherTextsAndOptions) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::masked_lm_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace hippodrome {
+namespace hippodrome::numpy_generator_test {
 namespace {
 
 using testing::ElementsAre;
@@ -46,4 +46,4 @@ TEST(NumpyGeneratorTest, ShuffleKeepsAll) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::numpy_generator_test

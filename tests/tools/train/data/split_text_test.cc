@@ -8,7 +8,7 @@
 
 #include "engine/tokenizer/gpt2_split.h"
 
-namespace hippodrome {
+namespace hippodrome::split_text_test {
 namespace {
 
 using testing::ElementsAre;
@@ -63,4 +63,4 @@ TEST(SplitBetweenWordsTest, WordsStayTheSame) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::split_text_test

@@ -9,7 +9,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::synthetic_tasks_test {
 namespace {
 
 using testing::ElementsAre;
@@ -104,4 +104,4 @@ TEST(SyntheticTasksTest, RefusesImpossibleTasks) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::synthetic_tasks_test

@@ -5,7 +5,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::tagged_words_test {
 namespace {
 
 using testing::ElementsAre;
@@ -64,4 +64,4 @@ TEST(TaggedWordsTest, LongSentencesAreCut) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::tagged_words_test

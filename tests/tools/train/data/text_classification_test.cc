@@ -8,7 +8,7 @@
 
 #include "engine/status.h"
 
-namespace hippodrome {
+namespace hippodrome::text_classification_test {
 namespace {
 
 using testing::ElementsAre;
@@ -82,4 +82,4 @@ TEST(TextClassificationTest, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::text_classification_test

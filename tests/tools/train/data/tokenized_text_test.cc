@@ -10,7 +10,7 @@
 #include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
-namespace hippodrome {
+namespace hippodrome::tokenized_text_test {
 namespace {
 
 using testing::AllOf;
@@ -93,4 +93,4 @@ TEST_F(TokenizedTextTest, RefusesIdsAndPlacesThatAreOutOfRange) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::tokenized_text_test

@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-namespace hippodrome {
+namespace hippodrome::pair_merges_test {
 namespace {
 
 // The definition: all pairs counted anew, and every word looked at for each merge.
@@ -89,4 +89,4 @@ TEST(PairMergesTest, TiesGoToLowerSymbols) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::pair_merges_test

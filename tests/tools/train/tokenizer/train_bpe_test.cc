@@ -8,7 +8,7 @@
 #include "engine/status.h"
 #include "engine/tokenizer/bpe.h"
 
-namespace hippodrome {
+namespace hippodrome::train_bpe_test {
 namespace {
 
 using testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST(TrainBpeTest, RefusesSizesThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::train_bpe_test

@@ -8,7 +8,7 @@
 #include "engine/status.h"
 #include "engine/tokenizer/wordpiece.h"
 
-namespace hippodrome {
+namespace hippodrome::train_wordpiece_test {
 namespace {
 
 using testing::HasSubstr;
@@ -74,4 +74,4 @@ TEST(TrainWordPieceTest, RefusesSizesThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::train_wordpiece_test
