@@ -39,7 +39,7 @@ absl::Status ValidateLength(const H3Config& config, int64_t length) {
 }
 
 absl::Status ValidateIds(const H3Config& config, std::span<const int32_t> ids,
-                      const ForwardMode& mode) {
+                         const ForwardMode& mode) {
   HIPPODROME_RETURN_IF_ERROR(ValidateIds(config, ids));
   if (config.TakesWholeSequences() && (mode.step || mode.chunk > 0)) {
     return InvalidArgument(std::string("the mixer of this model, \"") + Name(config.mixer) +

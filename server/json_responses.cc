@@ -58,9 +58,9 @@ OrderedJson UsageJson(std::span<const StreamUpdate> choices) {
 std::string Error(const std::string& message, const char* type, const std::string& code,
                   const std::string& param) {
   const OrderedJson error = {{"message", message},
-                      {"type", type},
-                      {"code", code},
-                      {"param", param.empty() ? OrderedJson(nullptr) : OrderedJson(param)}};
+                             {"type", type},
+                             {"code", code},
+                             {"param", param.empty() ? OrderedJson(nullptr) : OrderedJson(param)}};
   return DumpOrdered({{"error", error}});
 }
 

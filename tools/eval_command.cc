@@ -8,13 +8,14 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kEvalSpec = {.usage =
-                               "usage: hippodrome eval TASK [options]   (TASK --help says more)\n"
-                               "  perplexity       of a decoder over a text\n"
-                               "  cola sst2 mrpc qqp stsb mnli qnli rte wnli   tasks of GLUE\n"
-                               "  classification   of the texts in another table\n"
-                               "  squad            questions about paragraphs\n"
-                               "  syntax           minimal pairs of sentences, by a masked LM"};
+const CommandSpec kEvalSpec = {
+    .usage =
+        "usage: hippodrome eval TASK [options]   (TASK --help says more)\n"
+        "  perplexity       of a decoder over a text\n"
+        "  cola sst2 mrpc qqp stsb mnli qnli rte wnli   tasks of GLUE\n"
+        "  classification   of the texts in another table\n"
+        "  squad            questions about paragraphs\n"
+        "  syntax           minimal pairs of sentences, by a masked LM"};
 
 }  // namespace
 

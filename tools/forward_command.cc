@@ -31,7 +31,7 @@ const CommandSpec kForwardSpec = {
     .values = {"device", "model", "input", "output", "mode", "weights", "threads"}};
 
 absl::Status WriteDecoderLogits(Backend& backend, const HybridH3& model, const InputIds& input,
-                         const ForwardMode& mode, const std::string& path) {
+                                const ForwardMode& mode, const std::string& path) {
   const TensorSpec spec{.name = "logits",
                         .dtype = DType::kF32,
                         .shape = {input.batch, input.length, model.config().padded_vocab_size}};
@@ -91,6 +91,8 @@ absl::Status RunForward(const CommandLine& line) {
 
 }  // namespace
 
-int ForwardCommand(int argc, char** argv) { return RunCommand(argc, argv, kForwardSpec, RunForward); }
+int ForwardCommand(int argc, char** argv) {
+  return RunCommand(argc, argv, kForwardSpec, RunForward);
+}
 
 }  // namespace hippodrome

@@ -144,6 +144,8 @@ absl::Status Generate(const CommandLine& line) {
 
 }  // namespace
 
-int GenerateCommand(int argc, char** argv) { return RunCommand(argc, argv, kGenerateSpec, Generate); }
+int GenerateCommand(int argc, char** argv) {
+  return RunCommand(argc, argv, kGenerateSpec, Generate);
+}
 
 }  // namespace hippodrome

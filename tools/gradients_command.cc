@@ -104,6 +104,8 @@ absl::Status RunGradients(const CommandLine& line) {
 
 }  // namespace
 
-int GradientsCommand(int argc, char** argv) { return RunCommand(argc, argv, kGradientsSpec, RunGradients); }
+int GradientsCommand(int argc, char** argv) {
+  return RunCommand(argc, argv, kGradientsSpec, RunGradients);
+}
 
 }  // namespace hippodrome

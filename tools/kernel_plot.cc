@@ -110,9 +110,9 @@ std::string PlotKernels(const std::vector<LayerKernels>& layers, int64_t length)
     const std::string name = "layer " + std::to_string(layer.layer);
     const std::string lags = ", lags 0 to " + std::to_string(length - 1);
     svg += ImagePanel(name + ": diagonal SSM" + lags, Reduce(layer.diagonal, layer.heads, length),
-                 kMargin, y);
+                      kMargin, y);
     svg += ImagePanel(name + ": shift SSM" + lags, Reduce(layer.shift, layer.d_model, length),
-                 kImageWidth + 2 * kMargin, y);
+                      kImageWidth + 2 * kMargin, y);
     y += kImageHeight + kMargin;
   }
   return svg + "</svg>\n";

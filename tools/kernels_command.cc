@@ -139,6 +139,8 @@ absl::Status WriteKernels(const CommandLine& line) {
 
 }  // namespace
 
-int KernelsCommand(int argc, char** argv) { return RunCommand(argc, argv, kKernelsSpec, WriteKernels); }
+int KernelsCommand(int argc, char** argv) {
+  return RunCommand(argc, argv, kKernelsSpec, WriteKernels);
+}
 
 }  // namespace hippodrome

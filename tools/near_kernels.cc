@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t kMostLags = 10;
 constexpr int kCellWidth = 26;
 constexpr int kCellHeight = 18;
-constexpr int kGridLeft = 64;   // axis title and layer numbers
-constexpr int kGridTop = 44;    // title and caption
-constexpr int kBelow = 44;  // positions and axis title
+constexpr int kGridLeft = 64;  // axis title and layer numbers
+constexpr int kGridTop = 44;   // title and caption
+constexpr int kBelow = 44;     // positions and axis title
 constexpr int kKeyGap = 24;
 constexpr int kKeyWidth = 16;
 constexpr int kKeyLabels = 72;

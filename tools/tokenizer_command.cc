@@ -156,8 +156,8 @@ int TokenizerCommand(int argc, char** argv) {
   if (command == "train") return RunCommand(argc, argv, kTrainSpec, Train);
   if (command == "encode") return RunCommand(argc, argv, kEncodeSpec, Encode);
   if (AsksForHelp(argc, argv)) return PrintUsage(kTokenizerSpec);
-  return UsageError(
-      kTokenizerSpec, Usage(command.empty() ? "no command is given" : "unknown command '" + command + "'"));
+  return UsageError(kTokenizerSpec, Usage(command.empty() ? "no command is given"
+                                                          : "unknown command '" + command + "'"));
 }
 
 }  // namespace hippodrome

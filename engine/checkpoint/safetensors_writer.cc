@@ -24,7 +24,8 @@ struct Layout {
 };
 
 // Lays the tensors side by side. Errors: kInvalidArgument.
-absl::StatusOr<OrderedJson> DescribeTensors(const std::vector<TensorSpec>& specs, uint64_t& data_size) {
+absl::StatusOr<OrderedJson> DescribeTensors(const std::vector<TensorSpec>& specs,
+                                            uint64_t& data_size) {
   OrderedJson json = OrderedJson::object();
   for (const TensorSpec& spec : specs) {
     if (json.contains(spec.name)) {

@@ -52,7 +52,8 @@ void EncoderWeights::AddSsm(const std::string& prefix) {
   list_.Constant(prefix + "kernel.A_re", PerHead({n}), -0.5f);
   list_.Repeated(prefix + "kernel.A_im", PerHead({n}), a_imag_);
   list_.Normal(prefix + "kernel.C", PerHead({n, 2}), kComplexNormal);
-  list_.Uniform(prefix + "kernel.log_step", PerHead({1}), kLogShortestBigsStep, kLogLongestBigsStep);
+  list_.Uniform(prefix + "kernel.log_step", PerHead({1}), kLogShortestBigsStep,
+                kLogLongestBigsStep);
   list_.Constant(prefix + "D", PerHead({1}), 1);
 }
 

@@ -7,8 +7,8 @@ namespace hippodrome {
 namespace {
 
 absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadSharedSsm(const WeightsReader& reader,
-                                                         const H3Config& config,
-                                                         const std::string& prefix) {
+                                                               const H3Config& config,
+                                                               const std::string& prefix) {
   const int64_t e = config.gss_channels;
   const int64_t n = config.d_state;
   WeightsSource& source = reader.source();

@@ -7,8 +7,8 @@ namespace hippodrome {
 namespace {
 
 absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadS4(const WeightsReader& reader,
-                                                         const H3Config& config,
-                                                         const std::string& prefix) {
+                                                        const H3Config& config,
+                                                        const std::string& prefix) {
   const int64_t d = config.d_model;
   const int64_t modes = config.d_state / 2;
   const int64_t rows = config.n_ssm;

@@ -103,7 +103,7 @@ std::vector<MappedTensor> SplitProjections(const std::vector<MappedTensor>& tens
 }
 
 absl::Status CheckUniqueH3(const std::vector<MappedTensor>& tensors,
-                         const std::vector<std::string>& names) {
+                           const std::vector<std::string>& names) {
   std::map<std::string_view, size_t> seen;
   for (const MappedTensor& tensor : tensors) {
     const auto [first, inserted] = seen.try_emplace(tensor.name, tensor.source);

@@ -8,7 +8,7 @@ namespace hippodrome {
 namespace {
 
 H3Config PublishedH3(int64_t d_model, int64_t n_layer, std::vector<int64_t> attention_layers,
-                   int64_t attention_heads, int64_t rotary_dim) {
+                     int64_t attention_heads, int64_t rotary_dim) {
   H3Config config;
   config.d_model = d_model;
   config.n_layer = n_layer;

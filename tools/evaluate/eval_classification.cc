@@ -62,6 +62,8 @@ absl::Status EvaluateClassification(const CommandLine& line) {
 
 }  // namespace
 
-int EvalClassification(int argc, char** argv) { return RunCommand(argc, argv, kClassificationSpec, EvaluateClassification); }
+int EvalClassification(int argc, char** argv) {
+  return RunCommand(argc, argv, kClassificationSpec, EvaluateClassification);
+}
 
 }  // namespace hippodrome

@@ -57,6 +57,8 @@ absl::Status EvaluateText(const CommandLine& line) {
 
 }  // namespace
 
-int EvalPerplexity(int argc, char** argv) { return RunCommand(argc, argv, kPerplexitySpec, EvaluateText); }
+int EvalPerplexity(int argc, char** argv) {
+  return RunCommand(argc, argv, kPerplexitySpec, EvaluateText);
+}
 
 }  // namespace hippodrome

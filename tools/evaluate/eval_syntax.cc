@@ -47,7 +47,7 @@ std::optional<EncoderRequest> MaskRequest(const EncoderSession& session,
 }
 
 struct PairWork {
-  std::vector<PairWords> words;                // of each pair
+  std::vector<PairWords> words;            // of each pair
   std::vector<EncoderRequest> sentences;   // masked, each once
   std::vector<std::vector<size_t>> pairs;  // of each sentence
   int64_t skipped = 0;                     // pairs
@@ -143,6 +143,8 @@ absl::Status EvaluateSyntax(const CommandLine& line) {
 
 }  // namespace
 
-int EvalSyntax(int argc, char** argv) { return RunCommand(argc, argv, kSyntaxSpec, EvaluateSyntax); }
+int EvalSyntax(int argc, char** argv) {
+  return RunCommand(argc, argv, kSyntaxSpec, EvaluateSyntax);
+}
 
 }  // namespace hippodrome

@@ -44,11 +44,11 @@ OrderedJson DataJson(const TrainingRun& run) {
 
 OrderedJson OptimizerJson(const OptimizerOptions& options) {
   OrderedJson json = {{"rate", options.rate},
-               {"beta1", options.beta1},
-               {"beta2", options.beta2},
-               {"epsilon", options.epsilon},
-               {"weight_decay", options.weight_decay},
-               {"clip", options.clip}};
+                      {"beta1", options.beta1},
+                      {"beta2", options.beta2},
+                      {"epsilon", options.epsilon},
+                      {"weight_decay", options.weight_decay},
+                      {"clip", options.clip}};
   if (options.ssm_rate.has_value()) json["ssm_rate"] = *options.ssm_rate;
   json["ssm_decay"] = options.ssm_decay;
   if (options.no_decay.has_value()) {
@@ -71,31 +71,31 @@ OrderedJson ScheduleJson(const Schedule& schedule) {
 
 std::string ToJson(const TrainingRun& run) {
   OrderedJson json = {{"output", run.output},
-               {"model", ModelJson(run.model)},
-               {"initialization",
-                {{"measure", run.initialization.measure},
-                 {"range", run.initialization.range},
-                 {"scaling", run.initialization.scaling}}},
-               {"objective", Name(run.objective)},
-               {"data", DataJson(run)},
-               {"batch", run.batch},
-               {"micro_batch", run.micro_batch},
-               {"optimizer", OptimizerJson(run.optimizer)},
-               {"schedule", ScheduleJson(run.schedule)},
-               {"dropout",
-                {{"embedding", run.dropout.embedding},
-                 {"attention", run.dropout.attention},
-                 {"head", run.dropout.head},
-                 {"tokens", run.dropout.tokens}}},
-               {"weights", WordOf(kWeightsWords, run.weights)},
-               {"recompute", run.recompute},
-               {"seed", run.seed},
-               {"threads", run.threads},
-               {"device", WordOf(kDeviceWords, run.device)},
-               {"devices", run.devices},
-               {"checkpoint_every", run.checkpoint_every},
-               {"evaluate_every", run.evaluate_every},
-               {"log_every", run.log_every}};
+                      {"model", ModelJson(run.model)},
+                      {"initialization",
+                       {{"measure", run.initialization.measure},
+                        {"range", run.initialization.range},
+                        {"scaling", run.initialization.scaling}}},
+                      {"objective", Name(run.objective)},
+                      {"data", DataJson(run)},
+                      {"batch", run.batch},
+                      {"micro_batch", run.micro_batch},
+                      {"optimizer", OptimizerJson(run.optimizer)},
+                      {"schedule", ScheduleJson(run.schedule)},
+                      {"dropout",
+                       {{"embedding", run.dropout.embedding},
+                        {"attention", run.dropout.attention},
+                        {"head", run.dropout.head},
+                        {"tokens", run.dropout.tokens}}},
+                      {"weights", WordOf(kWeightsWords, run.weights)},
+                      {"recompute", run.recompute},
+                      {"seed", run.seed},
+                      {"threads", run.threads},
+                      {"device", WordOf(kDeviceWords, run.device)},
+                      {"devices", run.devices},
+                      {"checkpoint_every", run.checkpoint_every},
+                      {"evaluate_every", run.evaluate_every},
+                      {"log_every", run.log_every}};
   if (!run.tokenizer.empty()) json["tokenizer"] = run.tokenizer;
   if (!IsSynthetic(run.objective)) json["length"] = run.length;
   run.epochs > 0 ? json["epochs"] = run.epochs : json["steps"] = run.steps;
