@@ -18,6 +18,17 @@ hippodrome_test_files(tools_tests
     tools/tokenizer_command_test.cc
 )
 
+# The program without its tools.
+hippodrome_test_files(commands_not_built_tests
+  SOURCES tools/commands_not_built_test.cc)
+target_sources(commands_not_built_tests PRIVATE ${CMAKE_SOURCE_DIR}/tools/commands_not_built.cc)
+
+# The checks of the sources.
+add_test(NAME tools_names_test
+  COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/names_test.py)
+add_test(NAME tools_tidy_test
+  COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/tidy_test.py)
+
 hippodrome_test_files(evaluate_tests
   LIBRARIES hippodrome_evaluate hippodrome_testing
   SOURCES

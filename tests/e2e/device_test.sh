@@ -39,3 +39,19 @@ if [ ! -e /dev/nvidia0 ]; then
     grep -q '^hippodrome [a-z]*: cuda: ' <<<"$message" || fail "$command: no clear message: $message"
   done
 fi
+
+# A server says why it took the CPU.
+if [ ! -e /dev/nvidia0 ]; then
+  log=$(mktemp)
+  "$hippodrome" serve --model "$model" --http 127.0.0.1:0 --grpc 127.0.0.1:0 >"$log" 2>&1 &
+  server=$!
+  for _ in $(seq 300); do
+    if grep -q '^grpc listening' "$log"; then break; fi
+    sleep 0.1
+  done
+  kill "$server"
+  wait "$server" || true
+  said=$(grep ' runs on cpu' "$log") || fail "no device in the log: $(cat "$log")"
+  rm -f "$log"
+  grep -q '(cuda: .*)$' <<<"$said" || fail "no reason for the CPU: $said"
+fi

@@ -39,6 +39,15 @@ TEST(LoadModelTest, TheFamilyFollowsFromTheDirectory) {
   EXPECT_TRUE(std::holds_alternative<EncoderParts>(encoder->family));
 }
 
+TEST(LoadModelTest, SaysWhyTheCpuWasTakenUnlessItWasAskedFor) {
+  EXPECT_EQ(LoadModel("e", kEncoder, OneThread())->device_obstacle, "");
+  LoadOptions options = OneThread();
+  options.device = DeviceChoice::kAuto;
+  const auto parts = LoadModel("e", kEncoder, options);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  EXPECT_EQ(parts->device_obstacle.starts_with("cuda: "), parts->device == "cpu");
+}
+
 TEST(LoadModelTest, AnEncoderSaysWhatItIs) {
   const v1::Model info = LoadModel("e", kEncoder, OneThread())->info;
   EXPECT_EQ(info.name(), "e");

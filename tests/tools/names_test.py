@@ -1,0 +1,69 @@
+"""Tests tools/names.py on sources made here.
+
+  names_test.py
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+NAMES = pathlib.Path(__file__).resolve().parents[2] / "tools" / "names.py"
+
+
+def local(text, outer="room"):
+    return f"namespace {outer} {{\nnamespace {{\n\n{text}\n\n}}  // namespace\n}}  // namespace {outer}\n"
+
+
+class NamesTest(unittest.TestCase):
+    def check(self, *sources):
+        """Exit status and output for these sources, compiled together."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            unity = root / "build" / "shelf.dir" / "Unity" / "unity_0_cxx.cxx"
+            unity.parent.mkdir(parents=True)
+            paths = [root / f"{i}.cc" for i in range(len(sources))]
+            for path, source in zip(paths, sources):
+                path.write_text(source)
+            unity.write_text("".join(f'#include "{path}"\n' for path in paths))
+            (root / "build" / "compile_commands.json").write_text(json.dumps([{"file": str(unity)}]))
+            done = subprocess.run([sys.executable, "-B", NAMES, root / "build"],
+                                  capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout
+
+    def test_a_constant_of_two_sources_clashes(self):
+        code, text = self.check(local("constexpr int kTasks = 8;"), local("constexpr int kTasks = 4;"))
+        self.assertEqual(code, 1)
+        self.assertIn("shelf: kTasks is defined in", text)
+
+    def test_an_overload_clashes(self):
+        code, _ = self.check(local("int Size(int x) { return x; }"),
+                             local("double Size(double x) { return x; }"))
+        self.assertEqual(code, 1)
+
+    def test_a_namespace_within_the_other_sees_its_names(self):
+        code, _ = self.check(local("struct Block {};"), local("struct Block {};", "room::corner"))
+        self.assertEqual(code, 1)
+
+    def test_namespaces_side_by_side_do_not(self):
+        code, _ = self.check(local("struct Block {};", "room::a"), local("struct Block {};", "room::b"))
+        self.assertEqual(code, 0)
+
+    def test_an_alias_may_be_repeated_word_for_word(self):
+        same = local("using Json = nlohmann::json;")
+        self.assertEqual(self.check(same, same)[0], 0)
+        self.assertEqual(self.check(same, local("using Json = nlohmann::ordered_json;"))[0], 1)
+
+    def test_names_within_functions_and_types_do_not_count(self):
+        code, _ = self.check(local("int F() {\n  int x = 1;\n  return x;\n}"),
+                             local("int G() {\n  int x = 2;\n  return x;\n}"))
+        self.assertEqual(code, 0)
+
+    def test_a_build_without_such_sources_is_an_error(self):
+        self.assertEqual(self.check()[0], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

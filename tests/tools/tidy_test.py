@@ -1,0 +1,47 @@
+"""Tests what tools/tidy.py remembers, without a checker.
+
+  tidy_test.py
+"""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+
+import tidy  # pylint: disable=wrong-import-position
+
+
+class MemoryTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.header = pathlib.Path(self.folder.name) / "a.h"
+        self.header.write_text("int a;")
+        self.memory = tidy.Memory(self.folder.name)
+        tidy.hash_of_file.cache_clear()
+
+    def test_what_passed_counts_until_a_header_changes(self):
+        self.assertFalse(self.memory.passed("key"))
+        self.memory.remember("key", [str(self.header)])
+        self.assertTrue(self.memory.passed("key"))
+        self.assertFalse(self.memory.passed("other"))
+        self.header.write_text("int b;")
+        tidy.hash_of_file.cache_clear()
+        self.assertFalse(self.memory.passed("key"))
+
+    def test_a_header_that_is_gone_has_changed(self):
+        self.memory.remember("key", [str(self.header)])
+        self.header.unlink()
+        tidy.hash_of_file.cache_clear()
+        self.assertFalse(self.memory.passed("key"))
+
+    def test_broken_entries_count_for_nothing(self):
+        self.memory.remember("key", [str(self.header)])
+        (pathlib.Path(self.folder.name) / "tidy" / "key").write_text("{")
+        self.assertFalse(self.memory.passed("key"))
+
+
+if __name__ == "__main__":
+    unittest.main()
