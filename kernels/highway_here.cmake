@@ -1,5 +1,6 @@
 # HIPPODROME_HIGHWAY_HERE: definitions that leave out the instruction sets that Highway would not
-# choose on this machine, which compile to code that no test here can reach.
+# choose on this machine, which compile to code that no test here can reach. What is older than AVX2
+# goes in any case; a machine without it runs the scalar code.
 set(HIPPODROME_HIGHWAY_HERE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
 file(STRINGS /proc/cpuinfo flags REGEX "^flags" LIMIT_COUNT 1)
 set(avx3 "")
