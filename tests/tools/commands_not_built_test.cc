@@ -12,9 +12,9 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST(CommandsNotBuiltTest, EachFailsAndSaysHowToBuildIt) {
-  for (const auto command : {BenchCommand, CompareCommand, ConvertCommand, EvalCommand,
-                             ForwardCommand, GradientsCommand, InspectCommand, KernelsCommand,
-                             TokenizerCommand, TrainCommand}) {
+  for (const auto command :
+       {BenchCommand, CompareCommand, ConvertCommand, EvalCommand, ForwardCommand, GradientsCommand,
+        InspectCommand, KernelsCommand, TokenizerCommand, TrainCommand}) {
     char name[] = "convert";
     char* argv[] = {name, nullptr};
     testing::internal::CaptureStderr();
