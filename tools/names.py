@@ -3,7 +3,7 @@
 
   tools/names.py BUILD_DIR
 
-Sources of a library that CMake compiles together see each other's unnamed namespaces. A name that
+Sources of a library that tools/unity.cmake unites see each other's unnamed namespaces. A name that
 two of them define is an error of the compiler in most cases, but a second overload, or a constant
 that hides another of an outer namespace, would silently win. So no two such sources of one library,
 whichever of them are compiled together today, may define the same name in unnamed namespaces of the
@@ -12,7 +12,6 @@ taken as clang-format leaves them: what an unnamed namespace declares begins at 
 """
 import collections
 import json
-import os
 import pathlib
 import re
 import sys
@@ -78,11 +77,8 @@ def libraries(build):
     found = collections.defaultdict(list)
     for entry in json.loads((build / "compile_commands.json").read_text()):
         unity = pathlib.Path(entry["file"])
-        if unity.parent.name != "Unity":
-            continue
-        for source in re.findall(r'#include "(.*)"', unity.read_text()):
-            if not pathlib.Path(source).is_relative_to(build.resolve()):
-                found[unity.parent.parent.stem].append(os.path.relpath(source))
+        if unity.is_relative_to(build.resolve() / "unity"):
+            found[unity.parent.name] += re.findall(r'#include "(.*)"', unity.read_text())
     return found
 
 

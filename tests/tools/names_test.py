@@ -22,7 +22,7 @@ class NamesTest(unittest.TestCase):
         """Exit status and output for these sources, compiled together."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            unity = root / "build" / "shelf.dir" / "Unity" / "unity_0_cxx.cxx"
+            unity = root / "build" / "unity" / "shelf" / "1.cc"
             unity.parent.mkdir(parents=True)
             paths = [root / f"{i}.cc" for i in range(len(sources))]
             for path, source in zip(paths, sources):
