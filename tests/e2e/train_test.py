@@ -41,23 +41,30 @@ def contents(directory):
 
 
 class TrainTest(unittest.TestCase):
-    def setUp(self):
-        self.work = tempfile.TemporaryDirectory()
+    @classmethod
+    def setUpClass(cls):
+        """Trains once without being disturbed, into "whole"."""
+        cls.work = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.work.cleanup)
+        start = time.monotonic()
+        done = cls.train(cls.write_run("whole", "whole"))
+        cls.seconds = time.monotonic() - start
+        assert done.returncode == 0, done.stderr
 
-    def tearDown(self):
-        self.work.cleanup()
-
-    def write_run(self, name, **changes):
-        path = os.path.join(self.work.name, name + ".json")
+    @classmethod
+    def write_run(cls, name, output, **changes):
+        path = os.path.join(cls.work.name, name + ".json")
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(RUN | changes | {"output": name}, file)
+            json.dump(RUN | changes | {"output": output}, file)
         return path
 
-    def command(self, run, *options):
+    @staticmethod
+    def command(run, *options):
         return [HIPPODROME, "train", "--config", run, *options]
 
-    def train(self, run, *options):
-        return subprocess.run(self.command(run, *options), capture_output=True, text=True,
+    @classmethod
+    def train(cls, run, *options):
+        return subprocess.run(cls.command(run, *options), capture_output=True, text=True,
                               check=False)
 
     def model(self, name):
@@ -72,24 +79,14 @@ class TrainTest(unittest.TestCase):
         varying = ("seconds", "tokens_per_second", "fraction_of_limit", "loss")
         return [{k: v for k, v in line.items() if k not in varying} for line in lines]
 
-    def finish(self, name, **changes):
-        run = self.write_run(name, **changes)
-        done = self.train(run)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return run
-
     def test_a_killed_run_ends_with_the_same_bits(self):
-        self.finish("whole")
-        start = time.monotonic()
-        self.finish("timed")
-        seconds = time.monotonic() - start
-        run = self.write_run("killed")
+        run = self.write_run("killed", "killed")
         chance = random.Random(5)
         killed = 0
         while killed < KILLS:
             process = subprocess.Popen(self.command(run, "--resume"), stderr=subprocess.DEVNULL)
             try:
-                process.wait(chance.uniform(0, seconds / 2))
+                process.wait(chance.uniform(0, self.seconds / 2))
                 break  # it reached the end
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
@@ -102,8 +99,7 @@ class TrainTest(unittest.TestCase):
         self.assertEqual(self.metrics("killed"), self.metrics("whole"))
 
     def test_an_interrupted_run_writes_a_checkpoint_and_says_how_to_go_on(self):
-        self.finish("whole")
-        run = self.write_run("stopped", checkpoint_every=0)
+        run = self.write_run("stopped", "stopped", checkpoint_every=0)
         process = subprocess.Popen(self.command(run), stderr=subprocess.PIPE, text=True)
         while not os.path.exists(os.path.join(self.work.name, "stopped", "metrics.jsonl")):
             time.sleep(0.01)
@@ -115,7 +111,6 @@ class TrainTest(unittest.TestCase):
         self.assertEqual(self.model("stopped"), self.model("whole"))
 
     def test_the_result_is_a_model(self):
-        self.finish("whole")
         model = os.path.join(self.work.name, "whole", "model")
         done = subprocess.run([HIPPODROME, "generate", "--model", model, "--prompt-ids", "1,2,19",
                                "--max-tokens", "4", "--json"],
@@ -125,15 +120,12 @@ class TrainTest(unittest.TestCase):
         self.assertTrue(os.path.exists(os.path.join(self.work.name, "whole", "loss.svg")))
 
     def test_an_output_with_checkpoints_is_not_overwritten(self):
-        run = self.finish("whole")
-        again = self.train(run)
+        again = self.train(self.write_run("again", "whole"))
         self.assertEqual(again.returncode, 1)
         self.assertIn("--resume", again.stderr)
 
     def test_checkpoints_of_another_run_are_refused(self):
-        self.finish("whole")
-        other = self.write_run("whole", seed=4)
-        done = self.train(other, "--resume")
+        done = self.train(self.write_run("other", "whole", seed=4), "--resume")
         self.assertEqual(done.returncode, 1)
         self.assertIn("another run file", done.stderr)
 
