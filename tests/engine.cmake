@@ -26,7 +26,6 @@ add_library(hippodrome_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/random_model.cc
 )
 hippodrome_compile_alone(${CMAKE_CURRENT_SOURCE_DIR}/reference/nplr_ssm.cc)
-target_compile_options(hippodrome_testing PRIVATE ${HIPPODROME_REFERENCE_OPTIMISATION})
 target_link_libraries(hippodrome_testing PUBLIC hippodrome_engine)
 
 add_library(hippodrome_training_problems STATIC
@@ -39,7 +38,6 @@ add_library(hippodrome_training_problems STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/solve.cc
 )
 hippodrome_compile_alone(${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/row_problems.cc)
-target_compile_options(hippodrome_training_problems PRIVATE ${HIPPODROME_REFERENCE_OPTIMISATION})
 target_link_libraries(hippodrome_training_problems PUBLIC hippodrome_testing)
 
 add_library(hippodrome_test_backend_cpu STATIC
