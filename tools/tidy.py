@@ -41,6 +41,12 @@ def hash_of_file(path):
         return "missing"
 
 
+def place(path):
+    """Relative to the clone within it, so that other clones find it too; absolute elsewhere."""
+    path = os.path.abspath(path)
+    return os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
+
+
 def output(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -97,7 +103,7 @@ class Checker:
         lines = (done.stdout + done.stderr).splitlines()
         if done.returncode == 0:
             headers = {line.lstrip(".").strip() for line in lines if re.match(r"\.+ ", line)}
-            self.memory.remember(key, sorted(map(os.path.relpath, headers)))
+            self.memory.remember(key, sorted(map(place, headers)))
             return ""
         return "\n".join(line for line in lines if not NOISE.match(line)) or f"{path}: failed"
 

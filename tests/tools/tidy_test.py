@@ -3,6 +3,7 @@
   tidy_test.py
 """
 
+import os
 import pathlib
 import sys
 import tempfile
@@ -41,6 +42,12 @@ class MemoryTest(unittest.TestCase):
         self.memory.remember("key", [str(self.header)])
         (pathlib.Path(self.folder.name) / "tidy" / "key").write_text("{")
         self.assertFalse(self.memory.passed("key"))
+
+
+class PlaceTest(unittest.TestCase):
+    def test_only_the_clone_may_lie_elsewhere(self):
+        self.assertEqual(tidy.place(os.path.join(os.getcwd(), "kernels", "a.h")), "kernels/a.h")
+        self.assertEqual(tidy.place("/usr/include/a.h"), "/usr/include/a.h")
 
 
 if __name__ == "__main__":
