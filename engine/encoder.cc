@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {

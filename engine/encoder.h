@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine/encoder_pass.h"
-#include "engine/models/bigs.h"
+#include "engine/models/bigs/bigs.h"
+#include "engine/passes/encoder_pass.h"
 
 namespace hippodrome {
 

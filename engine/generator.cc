@@ -9,11 +9,11 @@
 #include <string>
 #include <utility>
 
-#include "engine/decode_state.h"
-#include "engine/decode_step.h"
-#include "engine/models/hybrid_h3.h"
-#include "engine/prefill_chunk.h"
-#include "engine/status.h"
+#include "engine/base/status.h"
+#include "engine/models/h3/hybrid_h3.h"
+#include "engine/passes/decode_step.h"
+#include "engine/passes/prefill_chunk.h"
+#include "engine/state/decode_state.h"
 
 namespace hippodrome {
 namespace {

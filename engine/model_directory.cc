@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/status.h"
 
 namespace hippodrome {
 namespace {

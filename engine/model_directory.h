@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "engine/config.h"
-#include "engine/models/bigs.h"
-#include "engine/models/hybrid_h3.h"
+#include "engine/config/config.h"
+#include "engine/models/bigs/bigs.h"
+#include "engine/models/h3/hybrid_h3.h"
 #include "engine/tokenizer/bpe.h"
 #include "engine/tokenizer/wordpiece.h"
 #include "kernels/backend.h"

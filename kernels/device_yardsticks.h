@@ -22,8 +22,8 @@ class DeviceYardsticks {
   virtual double CopySeconds(int64_t bytes) = 0;
 
   // One gated convolution y = q * (K (*) (k * v)), bf16 in and out, circular over `points` points
-  // in each of `sequences` * `channels` rows; see kernels/cuda/fft_conv.h. Nothing where this build
-  // or the kernel has none for these sizes.
+  // in each of `sequences` * `channels` rows; see kernels/cuda/conv/fft_conv.h. Nothing where this
+  // build or the kernel has none for these sizes.
   virtual std::optional<double> GatedConvSeconds(Convolution convolution, int64_t sequences,
                                                  int64_t channels, int64_t points) = 0;
 };

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 

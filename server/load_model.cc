@@ -3,12 +3,12 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/bigs_config.h"
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/config/bigs_config.h"
 #include "engine/model_directory.h"
 #include "engine/open_backend.h"
-#include "engine/status.h"
-#include "server/encoder_info.h"
+#include "server/handlers/encoder_info.h"
 #include "server/owning_engines.h"
 
 namespace hippodrome {

@@ -12,7 +12,7 @@
 #include "engine/generator.h"
 #include "kernels/dtype.h"
 #include "kernels/make_backend.h"
-#include "server/served_model.h"
+#include "server/handlers/served_model.h"
 
 namespace hippodrome {
 

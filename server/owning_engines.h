@@ -8,11 +8,11 @@
 
 #include "engine/encoder.h"
 #include "engine/generator.h"
-#include "engine/models/bigs.h"
-#include "engine/models/hybrid_h3.h"
+#include "engine/models/bigs/bigs.h"
+#include "engine/models/h3/hybrid_h3.h"
 #include "kernels/backend.h"
-#include "server/encoder_engine.h"
-#include "server/sequence_engine.h"
+#include "server/batching/encoder_engine.h"
+#include "server/batching/sequence_engine.h"
 
 namespace hippodrome {
 

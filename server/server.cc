@@ -3,7 +3,7 @@
 #include <thread>
 #include <utility>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/grpc_server.h"
-#include "server/handlers.h"
-#include "server/http_routes.h"
-#include "server/http_server.h"
-#include "server/metrics.h"
+#include "server/grpc/grpc_server.h"
+#include "server/handlers/handlers.h"
+#include "server/handlers/served_model.h"
+#include "server/http/http_routes.h"
+#include "server/http/http_server.h"
+#include "server/metrics/metrics.h"
 #include "server/options.h"
-#include "server/served_model.h"
 
 namespace hippodrome {
 

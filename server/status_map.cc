@@ -2,7 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {

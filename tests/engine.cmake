@@ -2,26 +2,26 @@
 add_library(hippodrome_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/activation.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/attention.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/complex_matrix.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/h3_backward.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/complex_matrix.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/h3_backward.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/h3_layer.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/h3_parameter_gradients.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/long_conv_backward.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/h3_parameter_gradients.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/long_conv_backward.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/long_conv_ssm.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/mode_gradient.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/nplr_gradients.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/mode_gradient.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/nplr_gradients.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/nplr_ssm.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/reference_backend.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/sample.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/shared_ssm.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/shared_ssm_gradients.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/shared_ssm_gradients.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/ssm.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_attention.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_h3.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_linear.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_long_conv.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_memory.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training_rows.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_attention.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_h3.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_linear.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_long_conv.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_memory.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_rows.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/initial_model.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/random_model.cc
 )
@@ -49,9 +49,9 @@ set(HIPPODROME_BACKEND_TESTS
   engine/bigs_golden_test.cc
   engine/encoder_test.cc
   engine/golden_test.cc
-  engine/models/bigs_test.cc
-  engine/models/hybrid_h3_test.cc
-  engine/models/sequence_mixer_test.cc
+  engine/models/bigs/bigs_test.cc
+  engine/models/h3/hybrid_h3_test.cc
+  engine/models/baselines/sequence_mixer_test.cc
   engine/streams_test.cc
   kernels/training_backend_test.cc
   kernels/training_operations_test.cc
@@ -69,16 +69,16 @@ hippodrome_test_files(engine_tests
   LIBRARIES hippodrome_training_problems
   SOURCES
     engine/checkpoint/random_weights_test.cc
-    engine/decode_state_test.cc
-    engine/decode_step_test.cc
     engine/generator_test.cc
     engine/initialization/initial_weights_test.cc
     engine/model_directory_test.cc
     engine/models/mixer_gradients_test.cc
-    engine/prefill_chunk_test.cc
+    engine/passes/decode_step_test.cc
+    engine/passes/prefill_chunk_test.cc
     engine/shared_kernel_test.cc
+    engine/state/decode_state_test.cc
     reference/sample_test.cc
-    reference/training_reference_test.cc
+    reference/training/training_reference_test.cc
 )
 
 # These have one thread: nothing for the thread sanitizer.
@@ -86,12 +86,12 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
   hippodrome_test_files(engine_text_tests
     LIBRARIES hippodrome_testing
     SOURCES
-      engine/bigs_config_test.cc
       engine/checkpoint/safetensors_corruption_test.cc
       engine/checkpoint/safetensors_test.cc
       engine/checkpoint/safetensors_writer_test.cc
       engine/checkpoint/tensor_values_test.cc
-      engine/config_test.cc
+      engine/config/bigs_config_test.cc
+      engine/config/config_test.cc
       engine/initialization/hippo_test.cc
       engine/initialization/position_table_test.cc
       engine/tasks/answer_spans_test.cc

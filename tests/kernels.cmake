@@ -2,53 +2,53 @@
 hippodrome_test_files(kernels_cpu_tests
   LIBRARIES hippodrome_testing
   SOURCES
-    kernels/cpu/activate_test.cc
-    kernels/cpu/adamw_test.cc
-    kernels/cpu/attention_test.cc
-    kernels/cpu/bidirectional_attention_test.cc
-    kernels/cpu/causal_attention_test.cc
-    kernels/cpu/cross_entropy_test.cc
-    kernels/cpu/dropout_test.cc
-    kernels/cpu/elementwise_test.cc
-    kernels/cpu/embedding_test.cc
-    kernels/cpu/fft_conv_test.cc
-    kernels/cpu/gather_rows_test.cc
-    kernels/cpu/gradient_tiles_test.cc
-    kernels/cpu/h3_convolution_test.cc
-    kernels/cpu/h3_sequence_test.cc
-    kernels/cpu/h3_step_test.cc
-    kernels/cpu/key_value_pages_test.cc
-    kernels/cpu/layer_norm_test.cc
-    kernels/cpu/linear_backward_test.cc
-    kernels/cpu/linear_epilogue_backward_test.cc
-    kernels/cpu/linear_epilogue_test.cc
-    kernels/cpu/linear_test.cc
-    kernels/cpu/long_conv_backward_test.cc
-    kernels/cpu/long_conv_test.cc
-    kernels/cpu/mean_pool_test.cc
-    kernels/cpu/memory_test.cc
-    kernels/cpu/packed_weights_test.cc
-    kernels/cpu/parallel_rows_test.cc
-    kernels/cpu/rotary_test.cc
-    kernels/cpu/sample_test.cc
-    kernels/cpu/scatter_rows_test.cc
-    kernels/cpu/scratch_test.cc
-    kernels/cpu/small_product_test.cc
-    kernels/cpu/softmax_block_test.cc
-    kernels/cpu/softmax_lanes_test.cc
-    kernels/cpu/softmax_rows_test.cc
-    kernels/cpu/tensor_memory_test.cc
-    kernels/cpu/thread_pool_test.cc
-    kernels/cpu/trained_weights_test.cc
+    kernels/cpu/attention/attention_test.cc
+    kernels/cpu/attention/bidirectional_attention_test.cc
+    kernels/cpu/attention/causal_attention_test.cc
+    kernels/cpu/attention/key_value_pages_test.cc
+    kernels/cpu/attention/rotary_test.cc
+    kernels/cpu/attention/softmax_block_test.cc
+    kernels/cpu/attention/softmax_rows_test.cc
+    kernels/cpu/base/elementwise_test.cc
+    kernels/cpu/base/memory_test.cc
+    kernels/cpu/base/parallel_rows_test.cc
+    kernels/cpu/base/scratch_test.cc
+    kernels/cpu/base/tensor_memory_test.cc
+    kernels/cpu/base/thread_pool_test.cc
+    kernels/cpu/conv/fft_conv_test.cc
+    kernels/cpu/conv/long_conv_backward_test.cc
+    kernels/cpu/conv/long_conv_test.cc
+    kernels/cpu/gemm/activate_test.cc
+    kernels/cpu/gemm/gradient_tiles_test.cc
+    kernels/cpu/gemm/linear_backward_test.cc
+    kernels/cpu/gemm/linear_epilogue_backward_test.cc
+    kernels/cpu/gemm/linear_epilogue_test.cc
+    kernels/cpu/gemm/linear_test.cc
+    kernels/cpu/gemm/packed_weights_test.cc
+    kernels/cpu/gemm/small_product_test.cc
+    kernels/cpu/gemm/trained_weights_test.cc
+    kernels/cpu/h3/h3_convolution_test.cc
+    kernels/cpu/h3/h3_sequence_test.cc
+    kernels/cpu/h3/h3_step_test.cc
+    kernels/cpu/rows/dropout_test.cc
+    kernels/cpu/rows/embedding_test.cc
+    kernels/cpu/rows/gather_rows_test.cc
+    kernels/cpu/rows/layer_norm_test.cc
+    kernels/cpu/rows/mean_pool_test.cc
+    kernels/cpu/rows/sample_test.cc
+    kernels/cpu/rows/scatter_rows_test.cc
+    kernels/cpu/training/adamw_test.cc
+    kernels/cpu/training/cross_entropy_test.cc
+    kernels/cpu/training/softmax_lanes_test.cc
 )
 
 hippodrome_test_files(kernels_tests
   LIBRARIES hippodrome_testing
   SOURCES
-    kernels/h3_gradient_test.cc
-    kernels/long_conv_gradient_test.cc
     kernels/make_backend_test.cc
-    kernels/ssm_kernel_test.cc
+    kernels/ssm/h3_gradient_test.cc
+    kernels/ssm/long_conv_gradient_test.cc
+    kernels/ssm/ssm_kernel_test.cc
     kernels/tape/rectangles_test.cc
     kernels/tape/tape_memory_test.cc
     kernels/tape/tape_test.cc

@@ -14,21 +14,21 @@ target_link_libraries(hippodrome_server_testing PUBLIC hippodrome_serving)
 hippodrome_test_files(server_tests
   LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
   SOURCES
-    server/admission_test.cc
-    server/answer_question_handler_test.cc
-    server/encoding_batcher_test.cc
-    server/encoding_handlers_test.cc
-    server/encoding_job_test.cc
-    server/encoding_routes_test.cc
-    server/encoding_stress_test.cc
-    server/fill_mask_handler_test.cc
-    server/generation_batcher_test.cc
-    server/handlers_test.cc
-    server/http_routes_test.cc
-    server/http_server_test.cc
-    server/metrics_test.cc
-    server/tag_tokens_handler_test.cc
-    server/token_stream_test.cc
+    server/batching/admission_test.cc
+    server/batching/encoding_batcher_test.cc
+    server/batching/encoding_job_test.cc
+    server/batching/encoding_stress_test.cc
+    server/batching/generation_batcher_test.cc
+    server/batching/token_stream_test.cc
+    server/handlers/answer_question_handler_test.cc
+    server/handlers/encoding_handlers_test.cc
+    server/handlers/fill_mask_handler_test.cc
+    server/handlers/handlers_test.cc
+    server/handlers/tag_tokens_handler_test.cc
+    server/http/encoding_routes_test.cc
+    server/http/http_routes_test.cc
+    server/http/http_server_test.cc
+    server/metrics/metrics_test.cc
 )
 
 # The thread sanitizer cannot see into the distribution's gRPC, and the others have one thread.
@@ -37,20 +37,20 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
     LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
     SOURCES
       server/address_test.cc
-      server/encoding_policy_test.cc
-      server/json_encoding_requests_test.cc
-      server/json_encoding_responses_test.cc
-      server/json_requests_test.cc
-      server/json_responses_test.cc
+      server/batching/encoding_policy_test.cc
+      server/batching/stop_matcher_test.cc
+      server/batching/text_decoder_test.cc
+      server/json/json_encoding_requests_test.cc
+      server/json/json_encoding_responses_test.cc
+      server/json/json_requests_test.cc
+      server/json/json_responses_test.cc
       server/status_map_test.cc
-      server/stop_matcher_test.cc
-      server/text_decoder_test.cc
   )
   hippodrome_test_files(server_grpc_tests
     LIBRARIES hippodrome_server_testing hippodrome_server nlohmann_json::nlohmann_json
     SOURCES
-      server/encoding_service_test.cc
-      server/grpc_server_test.cc
+      server/grpc/encoding_service_test.cc
+      server/grpc/grpc_server_test.cc
       server/load_model_test.cc
       server/mixed_streams_test.cc
       server/server_test.cc

@@ -3,29 +3,31 @@ hippodrome_test_files(tools_tests
   LIBRARIES hippodrome_tools hippodrome_testing
   SOURCES
     tools/bench/bench_encode_test.cc
-    tools/bench/model_cost_test.cc
-    tools/command_line_test.cc
+    tools/command_line/command_line_test.cc
+    tools/command_line/encoder_input_test.cc
+    tools/command_line/progress_test.cc
+    tools/command_line/token_ids_test.cc
+    tools/commands/encoder_logits_test.cc
+    tools/commands/serve_options_test.cc
+    tools/commands/tokenizer_command_test.cc
     tools/compare/checking_backend_test.cc
-    tools/encoder_input_test.cc
-    tools/encoder_kernel_plot_test.cc
-    tools/encoder_kernels_test.cc
-    tools/encoder_logits_test.cc
-    tools/flops_test.cc
-    tools/kernel_plot_test.cc
-    tools/progress_test.cc
-    tools/serve_options_test.cc
-    tools/token_ids_test.cc
-    tools/tokenizer_command_test.cc
+    tools/limits/flops_test.cc
+    tools/limits/model_cost_test.cc
+    tools/plots/encoder_kernel_plot_test.cc
+    tools/plots/encoder_kernels_test.cc
+    tools/plots/kernel_plot_test.cc
 )
 
 # The program without its tools.
 hippodrome_test_files(commands_not_built_tests
-  SOURCES tools/commands_not_built_test.cc)
-target_sources(commands_not_built_tests PRIVATE ${CMAKE_SOURCE_DIR}/tools/commands_not_built.cc)
+  SOURCES tools/commands/commands_not_built_test.cc)
+target_sources(commands_not_built_tests PRIVATE ${CMAKE_SOURCE_DIR}/tools/commands/commands_not_built.cc)
 
-# The checks of the sources.
+# The checks of the sources, and of what is written about them.
 add_test(NAME tools_names_test
   COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/names_test.py)
+add_test(NAME tools_includes_test
+  COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/includes_test.py)
 add_test(NAME tools_tidy_test
   COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/tidy_test.py)
 
@@ -49,23 +51,23 @@ hippodrome_test_files(evaluate_tests
 hippodrome_test_files(train_tests
   LIBRARIES hippodrome_train hippodrome_testing nlohmann_json::nlohmann_json
   SOURCES
-    tools/train/checksum_test.cc
-    tools/train/decoder_trainee_test.cc
-    tools/train/durable_files_test.cc
-    tools/train/encoder_trainee_test.cc
-    tools/train/loss_curve_test.cc
-    tools/train/metrics_log_test.cc
-    tools/train/optimizer_test.cc
-    tools/train/parameter_groups_test.cc
-    tools/train/replicas_test.cc
-    tools/train/run_file_test.cc
-    tools/train/saved_model_test.cc
-    tools/train/schedule_test.cc
-    tools/train/starting_model_test.cc
-    tools/train/step_limits_test.cc
-    tools/train/stop_signal_test.cc
-    tools/train/training_progress_test.cc
-    tools/train/training_state_test.cc
+    tools/train/checkpoint/checksum_test.cc
+    tools/train/checkpoint/durable_files_test.cc
+    tools/train/checkpoint/saved_model_test.cc
+    tools/train/checkpoint/training_state_test.cc
+    tools/train/run/run_file_test.cc
+    tools/train/run/schedule_test.cc
+    tools/train/run/starting_model_test.cc
+    tools/train/session/loss_curve_test.cc
+    tools/train/session/metrics_log_test.cc
+    tools/train/session/replicas_test.cc
+    tools/train/session/stop_signal_test.cc
+    tools/train/session/training_progress_test.cc
+    tools/train/step/decoder_trainee_test.cc
+    tools/train/step/encoder_trainee_test.cc
+    tools/train/step/optimizer_test.cc
+    tools/train/step/parameter_groups_test.cc
+    tools/train/step/step_limits_test.cc
 )
 # It stands between the program and the C library.
 hippodrome_test_files(training_state_crash_tests
@@ -106,15 +108,15 @@ target_link_libraries(hippodrome_convert_testing PUBLIC hippodrome_convert GTest
 hippodrome_test_files(convert_tests
   LIBRARIES hippodrome_convert_testing
   SOURCES
-    tools/convert/bigs_names_test.cc
     tools/convert/convert_bigs_test.cc
     tools/convert/convert_test.cc
-    tools/convert/decide_bigs_config_test.cc
-    tools/convert/flax_checkpoint_test.cc
-    tools/convert/h3_names_test.cc
-    tools/convert/infer_config_test.cc
-    tools/convert/legacy_checkpoint_test.cc
-    tools/convert/pickle_test.cc
-    tools/convert/torch_state_dict_test.cc
-    tools/convert/zip_checkpoint_test.cc
+    tools/convert/flax/flax_checkpoint_test.cc
+    tools/convert/models/bigs_names_test.cc
+    tools/convert/models/decide_bigs_config_test.cc
+    tools/convert/models/h3_names_test.cc
+    tools/convert/models/infer_config_test.cc
+    tools/convert/torch/legacy_checkpoint_test.cc
+    tools/convert/torch/pickle_test.cc
+    tools/convert/torch/torch_state_dict_test.cc
+    tools/convert/torch/zip_checkpoint_test.cc
 )

@@ -1,7 +1,7 @@
 // The one executable: dispatches to its subcommands.
-#include "tools/commands.h"
+#include "tools/command_line/subcommand.h"
+#include "tools/commands/commands.h"
 #include "tools/convert/convert_command.h"
-#include "tools/subcommand.h"
 
 namespace {
 

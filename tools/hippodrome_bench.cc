@@ -1,7 +1,7 @@
 // What measures and checks a backend, as a program that needs no library of the server: for
 // machines with a GPU and little else.
-#include "tools/commands.h"
-#include "tools/subcommand.h"
+#include "tools/command_line/subcommand.h"
+#include "tools/commands/commands.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "engine/one_line.h"
-#include "engine/status.h"
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {

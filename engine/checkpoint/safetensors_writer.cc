@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/safetensors_header.h"
-#include "engine/one_line.h"
-#include "engine/status.h"
 
 namespace hippodrome {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <cstring>
 
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/one_line.h"
-#include "engine/status.h"
 
 namespace hippodrome {
 namespace {

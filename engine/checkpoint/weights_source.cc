@@ -1,6 +1,6 @@
 #include "engine/checkpoint/weights_source.h"
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 

@@ -4,7 +4,7 @@
 #include "engine/initialization/initial_weights.h"
 #include "engine/initialization/parameter_list.h"
 #include "engine/initialization/state_spectrum.h"
-#include "engine/models/encoder_head.h"
+#include "engine/models/bigs/encoder_head.h"
 
 namespace hippodrome {
 namespace {

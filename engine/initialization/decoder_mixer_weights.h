@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "engine/config.h"
+#include "engine/config/config.h"
 #include "engine/initialization/initial_weights.h"
 #include "engine/initialization/parameter_list.h"
 

@@ -1,9 +1,9 @@
 #include <string>
 
+#include "engine/base/status.h"
 #include "engine/initialization/decoder_mixer_weights.h"
 #include "engine/initialization/initial_weights.h"
 #include "engine/initialization/parameter_list.h"
-#include "engine/status.h"
 
 namespace hippodrome {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/bigs_config.h"
-#include "engine/config.h"
+#include "engine/config/bigs_config.h"
+#include "engine/config/config.h"
 
 namespace hippodrome {
 

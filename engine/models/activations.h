@@ -2,7 +2,7 @@
 #ifndef HIPPODROME_ENGINE_MODELS_ACTIVATIONS_H_
 #define HIPPODROME_ENGINE_MODELS_ACTIVATIONS_H_
 
-#include "engine/config.h"
+#include "engine/config/config.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/bigs_config.h"
+#include "engine/config/bigs_config.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {

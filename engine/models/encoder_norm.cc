@@ -1,6 +1,6 @@
 #include "engine/models/encoder_norm.h"
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 

@@ -1,7 +1,7 @@
 #include "engine/models/shared_ssm.h"
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/finite_values.h"
-#include "engine/status.h"
 
 namespace hippodrome {
 

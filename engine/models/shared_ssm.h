@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/bigs_config.h"
 #include "engine/checkpoint/weights_reader.h"
 #include "engine/checkpoint/weights_source.h"
+#include "engine/config/bigs_config.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {

@@ -3,8 +3,8 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/read_file.h"
-#include "engine/status.h"
+#include "engine/base/read_file.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/bpe_merger.h"
 #include "engine/tokenizer/bpe_vocabulary.h"
 #include "engine/tokenizer/gpt2_split.h"

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/json_object.h"
-#include "engine/one_line.h"
-#include "engine/status.h"
+#include "engine/base/json_object.h"
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/byte_symbols.h"
 
 namespace hippodrome {

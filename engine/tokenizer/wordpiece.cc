@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "engine/read_file.h"
-#include "engine/status.h"
+#include "engine/base/read_file.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/bert_normalizer.h"
 #include "engine/tokenizer/bert_words.h"
 #include "engine/tokenizer/wordpiece_cutter.h"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/one_line.h"
-#include "engine/status.h"
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace hippodrome {

@@ -2,8 +2,8 @@
 #ifndef HIPPODROME_KERNELS_CPU_CPU_BACKEND_H_
 #define HIPPODROME_KERNELS_CPU_CPU_BACKEND_H_
 
-#include "kernels/cpu/fft_plans.h"
-#include "kernels/cpu/thread_pool.h"
+#include "kernels/cpu/base/thread_pool.h"
+#include "kernels/cpu/conv/fft_plans.h"
 #include "kernels/training_backend.h"
 
 namespace hippodrome {

@@ -3,8 +3,8 @@
 #ifndef HIPPODROME_KERNELS_CUDA_CUDA_BACKEND_H_
 #define HIPPODROME_KERNELS_CUDA_CUDA_BACKEND_H_
 
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/linear.h"
+#include "kernels/cuda/base/device.h"
+#include "kernels/cuda/gemm/linear.h"
 #include "kernels/training_backend.h"
 
 namespace hippodrome {

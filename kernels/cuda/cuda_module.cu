@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "kernels/cuda/bench/yardsticks.h"
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/nccl_exchange.h"
-#include "kernels/cuda/yardsticks.h"
+#include "kernels/cuda/nccl/nccl_exchange.h"
 
 #define HIPPODROME_EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -3,7 +3,7 @@
 #ifndef HIPPODROME_TESTS_CUDA_ON_CPU_FFT_EXAMPLE_CUH_
 #define HIPPODROME_TESTS_CUDA_ON_CPU_FFT_EXAMPLE_CUH_
 
-#include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/base/mma.cuh"
 
 namespace hippodrome::cuda {
 

@@ -1,5 +1,5 @@
-// Stands for libnccl.so.2: as much as kernels/cuda/nccl_library.h names, between devices of the
-// emulator. The program that loads this library has the runtime, cudaMemcpyAsync() and so on.
+// Stands for libnccl.so.2: as much as kernels/cuda/nccl/nccl_library.h names, between devices of
+// the emulator. The program that loads this library has the runtime, cudaMemcpyAsync() and so on.
 #include <algorithm>
 #include <memory>
 #include <utility>

@@ -1,4 +1,4 @@
-// Instructions of the tensor cores, by the PTX manual's layouts (kernels/cuda/mma.cuh).
+// Instructions of the tensor cores, by the PTX manual's layouts (kernels/cuda/base/mma.cuh).
 #include <bit>
 #include <cstring>
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/base/mma.cuh"
 #include "tests/cuda_on_cpu/device_array.h"
 
 namespace hippodrome::cuda::tensor_core_test {

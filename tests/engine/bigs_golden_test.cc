@@ -9,9 +9,9 @@
 
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/weights_source.h"
-#include "engine/encoder_forward.h"
 #include "engine/models/shared_ssm.h"
-#include "kernels/ssm_kernel.h"
+#include "engine/passes/encoder_forward.h"
+#include "kernels/ssm/ssm_kernel.h"
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/test_backend.h"
 

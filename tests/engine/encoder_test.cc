@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/encoder_forward.h"
+#include "engine/passes/encoder_forward.h"
 #include "tests/testing/random_model.h"
 #include "tests/testing/test_backend.h"
 

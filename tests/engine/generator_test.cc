@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/models/hybrid_h3.h"
+#include "engine/models/h3/hybrid_h3.h"
 #include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "engine/checkpoint/safetensors.h"
-#include "engine/forward.h"
 #include "engine/generator.h"
 #include "engine/model_directory.h"
-#include "engine/prefill_chunk.h"
+#include "engine/passes/forward.h"
+#include "engine/passes/prefill_chunk.h"
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/test_backend.h"
 

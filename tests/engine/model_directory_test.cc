@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/status.h"
 #include "kernels/make_backend.h"
 #include "tests/testing/temporary_directory.h"
 

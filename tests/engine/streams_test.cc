@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "engine/forward.h"
 #include "engine/generator.h"
+#include "engine/passes/forward.h"
 #include "tests/testing/random_model.h"
 #include "tests/testing/test_backend.h"
 

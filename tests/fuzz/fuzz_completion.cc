@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "server/json_requests.h"
+#include "server/json/json_requests.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

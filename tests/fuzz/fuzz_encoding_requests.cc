@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "server/json_encoding_requests.h"
+#include "server/json/json_encoding_requests.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Flax checkpoints, down to the elements of their arrays.
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/read_checkpoint.h"
-#include "tools/convert/flax_checkpoint.h"
+#include "tools/convert/flax/flax_checkpoint.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const hippodrome::MemoryFile file(data, size);

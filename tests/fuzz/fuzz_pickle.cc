@@ -1,6 +1,6 @@
 // The pickle parser and what is read from its nodes.
-#include "tools/convert/pickle.h"
-#include "tools/convert/torch_state_dict.h"
+#include "tools/convert/torch/pickle.h"
+#include "tools/convert/torch/torch_state_dict.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto pickle = hippodrome::ParsePickle(std::as_bytes(std::span(data, size)));

@@ -1,7 +1,7 @@
 // Checkpoints in the zip container, down to the elements of their tensors.
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/read_checkpoint.h"
-#include "tools/convert/torch_checkpoint.h"
+#include "tools/convert/torch/torch_checkpoint.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const hippodrome::MemoryFile file(data, size);

@@ -13,7 +13,7 @@
 #include "tests/reference/long_conv_ssm.h"
 #include "tests/reference/matrix.h"
 #include "tests/reference/sample.h"
-#include "tests/reference/training_reference.h"
+#include "tests/reference/training/training_reference.h"
 
 namespace hippodrome {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/status.h"
-#include "server/handlers.h"
+#include "engine/base/status.h"
+#include "server/handlers/handlers.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/wait_until.h"
 

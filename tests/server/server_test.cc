@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "hippodrome/v1/generation.grpc.pb.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/http_client.h"

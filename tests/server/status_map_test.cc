@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome::status_map_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "kernels/device_error.h"
 
 namespace hippodrome {

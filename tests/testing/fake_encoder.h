@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/encoder_engine.h"
+#include "server/batching/encoder_engine.h"
 
 namespace hippodrome {
 

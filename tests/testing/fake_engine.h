@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/sequence_engine.h"
+#include "server/batching/sequence_engine.h"
 
 namespace hippodrome {
 

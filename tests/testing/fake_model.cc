@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "server/encoder_info.h"
+#include "server/handlers/encoder_info.h"
 #include "tests/testing/byte_tokenizer.h"
 
 namespace hippodrome {

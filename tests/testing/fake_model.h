@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "server/served_model.h"
+#include "server/handlers/served_model.h"
 #include "tests/testing/fake_encoder.h"
 #include "tests/testing/fake_engine.h"
 

@@ -1,6 +1,6 @@
 #include "tests/testing/initial_model.h"
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 

@@ -1,5 +1,5 @@
 // The main function of programs that hold several test files.
-//   PROGRAM [--file=tests/engine/config_test.cc] [GoogleTest's flags]
+//   PROGRAM [--file=tests/engine/config/config_test.cc] [GoogleTest's flags]
 // With --file only the tests of that file run; that there are none is an error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

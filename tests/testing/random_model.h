@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/bigs_config.h"
 #include "engine/checkpoint/weights_source.h"
-#include "engine/config.h"
-#include "engine/models/bigs.h"
-#include "engine/models/hybrid_h3.h"
+#include "engine/config/bigs_config.h"
+#include "engine/config/config.h"
+#include "engine/models/bigs/bigs.h"
+#include "engine/models/h3/hybrid_h3.h"
 
 namespace hippodrome {
 

@@ -6,7 +6,7 @@
 
 #include "tools/bench/best_time.h"
 #include "tools/bench/h3_layer_parameters.h"
-#include "tools/bench/model_cost.h"
+#include "tools/limits/model_cost.h"
 
 namespace hippodrome {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "kernels/make_backend.h"
 #include "tools/bench/bench_result.h"
-#include "tools/bench/machine.h"
+#include "tools/limits/machine.h"
 
 namespace hippodrome {
 

@@ -4,13 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/weights_source.h"
 #include "engine/encoder.h"
-#include "engine/models/bigs.h"
-#include "engine/status.h"
+#include "engine/models/bigs/bigs.h"
 #include "tools/bench/best_time.h"
-#include "tools/bench/model_cost.h"
 #include "tools/bench/timing_backend.h"
+#include "tools/limits/model_cost.h"
 
 namespace hippodrome {
 namespace {

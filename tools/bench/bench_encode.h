@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/bigs_config.h"
+#include "engine/config/bigs_config.h"
 #include "kernels/dtype.h"
-#include "tools/bench/device_ceilings.h"
 #include "tools/bench/figures.h"
+#include "tools/limits/device_ceilings.h"
 
 namespace hippodrome {
 

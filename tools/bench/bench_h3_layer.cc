@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/cpu/h3_sequence.h"
-#include "kernels/cpu/h3_step.h"
-#include "kernels/cpu/tensor_memory.h"
+#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/h3/h3_sequence.h"
+#include "kernels/cpu/h3/h3_step.h"
 #include "tools/bench/bench_kernels.h"
 #include "tools/bench/best_time.h"
 #include "tools/bench/h3_layer_parameters.h"

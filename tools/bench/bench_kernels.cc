@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "kernels/cpu/fft_conv.h"
-#include "kernels/cpu/tensor_memory.h"
+#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/conv/fft_conv.h"
 #include "tools/bench/best_time.h"
 #include "tools/bench/fftw_convolution.h"
 

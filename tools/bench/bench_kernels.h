@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/bench/bench_result.h"
-#include "tools/bench/machine.h"
+#include "tools/limits/machine.h"
 
 namespace hippodrome {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/text_file.h"
+#include "tools/command_line/text_file.h"
 
 namespace hippodrome {
 namespace {

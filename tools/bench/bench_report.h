@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "tools/bench/figures.h"
-#include "tools/command_line.h"
+#include "tools/command_line/command_line.h"
 
 namespace hippodrome {
 

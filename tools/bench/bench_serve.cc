@@ -8,7 +8,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "hippodrome/v1/generation.grpc.pb.h"
 
 namespace hippodrome {

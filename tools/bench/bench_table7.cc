@@ -3,11 +3,11 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/weights_source.h"
 #include "engine/generator.h"
-#include "engine/models/hybrid_h3.h"
-#include "engine/status.h"
-#include "tools/bench/model_cost.h"
+#include "engine/models/h3/hybrid_h3.h"
+#include "tools/limits/model_cost.h"
 
 namespace hippodrome {
 namespace {

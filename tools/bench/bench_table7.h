@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/config.h"
+#include "engine/config/config.h"
 #include "tools/bench/bench_generate.h"
 
 namespace hippodrome {

@@ -4,14 +4,14 @@
 #include <memory>
 #include <utility>
 
+#include "engine/base/status.h"
 #include "engine/initialization/initial_weights.h"
-#include "engine/status.h"
 #include "kernels/tape/tape.h"
 #include "tools/bench/best_time.h"
-#include "tools/train/decoder_trainee.h"
-#include "tools/train/micro_batch.h"
-#include "tools/train/optimizer.h"
-#include "tools/train/step_limits.h"
+#include "tools/train/step/decoder_trainee.h"
+#include "tools/train/step/micro_batch.h"
+#include "tools/train/step/optimizer.h"
+#include "tools/train/step/step_limits.h"
 
 namespace hippodrome {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/config.h"
+#include "engine/config/config.h"
 #include "kernels/dtype.h"
-#include "tools/bench/device_ceilings.h"
 #include "tools/bench/figures.h"
+#include "tools/limits/device_ceilings.h"
 
 namespace hippodrome {
 

@@ -9,9 +9,9 @@
 
 #include "kernels/dtype.h"
 #include "tools/bench/bench_result.h"
-#include "tools/bench/machine.h"
-#include "tools/bench/model_cost.h"
 #include "tools/bench/timing_backend.h"
+#include "tools/limits/machine.h"
+#include "tools/limits/model_cost.h"
 
 namespace hippodrome {
 

@@ -1,5 +1,5 @@
 // In place of bench_serve.cc in builds without the server.
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tools/bench/bench_serve.h"
 
 namespace hippodrome {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "tools/forwarding_backend.h"
+#include "tools/compare/forwarding_backend.h"
 
 namespace hippodrome {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <string_view>
 
-#include "engine/status.h"
-#include "tools/convert/flax_checkpoint.h"
+#include "engine/base/status.h"
+#include "tools/convert/flax/flax_checkpoint.h"
 #include "tools/convert/random_access_file.h"
 #include "tools/convert/safetensors_source.h"
-#include "tools/convert/torch_checkpoint.h"
+#include "tools/convert/torch/torch_checkpoint.h"
 
 namespace hippodrome {
 namespace {

@@ -4,15 +4,15 @@
 #include <filesystem>
 #include <vector>
 
-#include "engine/bigs_config.h"
-#include "engine/read_file.h"
-#include "engine/status.h"
-#include "tools/convert/bigs_names.h"
-#include "tools/convert/bigs_presets.h"
-#include "tools/convert/prepare_model.h"
+#include "engine/base/read_file.h"
+#include "engine/base/status.h"
+#include "engine/config/bigs_config.h"
+#include "tools/command_line/text_file.h"
+#include "tools/convert/models/bigs_names.h"
+#include "tools/convert/models/bigs_presets.h"
+#include "tools/convert/models/prepare_model.h"
 #include "tools/convert/staged_directory.h"
 #include "tools/convert/tokenizer_files.h"
-#include "tools/text_file.h"
 
 namespace hippodrome {
 namespace {

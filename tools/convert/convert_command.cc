@@ -3,12 +3,12 @@
 #include <cstdio>
 #include <string>
 
-#include "engine/status.h"
-#include "tools/command_line.h"
-#include "tools/convert/bigs_presets.h"
+#include "engine/base/status.h"
+#include "tools/command_line/command_line.h"
+#include "tools/command_line/progress.h"
 #include "tools/convert/convert.h"
-#include "tools/convert/h3_presets.h"
-#include "tools/progress.h"
+#include "tools/convert/models/bigs_presets.h"
+#include "tools/convert/models/h3_presets.h"
 
 namespace hippodrome {
 namespace {

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 

@@ -1,7 +1,7 @@
 #include "tools/convert/safetensors_source.h"
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/status.h"
 #include "tools/convert/strided_reader.h"
 
 namespace hippodrome {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace fs = std::filesystem;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "kernels/dtype.h"
-#include "tools/convert/storage_reader.h"
-#include "tools/convert/torch_state_dict.h"
+#include "tools/convert/torch/storage_reader.h"
+#include "tools/convert/torch/torch_state_dict.h"
 
 namespace hippodrome {
 

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "engine/read_file.h"
-#include "engine/status.h"
+#include "engine/base/read_file.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/bpe.h"
 #include "engine/tokenizer/wordpiece.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {

@@ -1,7 +1,7 @@
 #include "tools/evaluate/cola_annotations.h"
 
-#include "engine/one_line.h"
-#include "engine/status.h"
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 #include "tools/evaluate/metrics.h"
 #include "tools/evaluate/tsv.h"
 

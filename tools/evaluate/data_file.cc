@@ -6,8 +6,8 @@
 #include <array>
 #include <limits>
 
-#include "engine/status.h"
-#include "tools/text_file.h"
+#include "engine/base/status.h"
+#include "tools/command_line/text_file.h"
 
 namespace hippodrome {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/command_line.h"
+#include "tools/command_line/command_line.h"
 
 namespace hippodrome {
 

@@ -2,11 +2,11 @@
 
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/model_directory.h"
 #include "engine/open_backend.h"
-#include "engine/status.h"
+#include "tools/command_line/progress.h"
 #include "tools/evaluate/batch_order.h"
-#include "tools/progress.h"
 
 namespace hippodrome {
 namespace {

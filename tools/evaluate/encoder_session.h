@@ -14,7 +14,7 @@
 #include "engine/encoder.h"
 #include "engine/tokenizer/encode_pair.h"
 #include "engine/tokenizer/wordpiece.h"
-#include "tools/command_line.h"
+#include "tools/command_line/command_line.h"
 
 namespace hippodrome {
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tools/evaluate/classify_texts.h"
 #include "tools/evaluate/cola_annotations.h"
 #include "tools/evaluate/data_file.h"

@@ -3,15 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/model_directory.h"
 #include "engine/open_backend.h"
-#include "engine/status.h"
-#include "tools/command_line.h"
+#include "tools/command_line/command_line.h"
+#include "tools/command_line/progress.h"
+#include "tools/command_line/text_file.h"
 #include "tools/evaluate/eval_tasks.h"
 #include "tools/evaluate/perplexity.h"
 #include "tools/evaluate/report.h"
-#include "tools/progress.h"
-#include "tools/text_file.h"
 
 namespace hippodrome {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "engine/tasks/answer_spans.h"
 #include "engine/tokenizer/code_points.h"
 #include "tools/evaluate/data_file.h"

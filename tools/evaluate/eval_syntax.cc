@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tools/evaluate/data_file.h"
 #include "tools/evaluate/encoder_command.h"
 #include "tools/evaluate/encoder_session.h"

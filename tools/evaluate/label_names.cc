@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/one_line.h"
-#include "engine/status.h"
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <span>
 
-#include "engine/one_line.h"
-#include "engine/status.h"
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 #include "tools/evaluate/tsv.h"
 
 namespace hippodrome {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "engine/forward.h"
-#include "engine/status.h"
+#include "engine/base/status.h"
+#include "engine/passes/forward.h"
 
 namespace hippodrome {
 

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
-#include "engine/models/hybrid_h3.h"
+#include "engine/models/h3/hybrid_h3.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {

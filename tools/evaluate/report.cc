@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "tools/text_file.h"
+#include "tools/command_line/text_file.h"
 
 namespace hippodrome {
 

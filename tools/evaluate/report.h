@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
-#include "tools/command_line.h"
+#include "tools/command_line/command_line.h"
 
 namespace hippodrome {
 

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/json_object.h"
-#include "engine/status.h"
+#include "engine/base/json_object.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tools/evaluate/tsv.h"
 
 namespace hippodrome {

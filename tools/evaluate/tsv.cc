@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/one_line.h"
-#include "engine/status.h"
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/status.h"
 
 namespace hippodrome::safetensors_corruption_test {
 namespace {

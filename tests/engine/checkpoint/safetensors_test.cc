@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tests/testing/temporary_directory.h"
 
 namespace hippodrome::safetensors_test {

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
 namespace hippodrome::safetensors_writer_test {

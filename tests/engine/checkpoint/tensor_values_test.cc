@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/status.h"
 
 namespace hippodrome::tensor_values_test {
 namespace {

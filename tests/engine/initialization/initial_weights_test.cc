@@ -8,8 +8,8 @@
 #include <numbers>
 #include <set>
 
-#include "engine/models/bigs.h"
-#include "engine/models/hybrid_h3.h"
+#include "engine/models/bigs/bigs.h"
+#include "engine/models/h3/hybrid_h3.h"
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/initial_model.h"
 #include "tests/testing/random_model.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "engine/checkpoint/parameter_weights.h"
-#include "engine/models/hybrid_h3.h"
+#include "engine/models/h3/hybrid_h3.h"
 #include "kernels/tape/tape.h"
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/initial_model.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/bpe_merger.h"
 #include "tests/testing/temporary_directory.h"
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/byte_symbols.h"
 
 namespace hippodrome::bpe_vocabulary_test {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tests/testing/temporary_directory.h"
 
 namespace hippodrome::wordpiece_test {

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/tensor_memory.h"
+#include "kernels/cpu/base/tensor_memory.h"
 
 namespace hippodrome {
 

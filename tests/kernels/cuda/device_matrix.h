@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "kernels/cuda/tensor_memory.h"
+#include "kernels/cuda/base/tensor_memory.h"
 
 namespace hippodrome::cuda {
 

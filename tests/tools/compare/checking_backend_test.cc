@@ -4,14 +4,14 @@
 
 #include <cmath>
 
-#include "engine/decode_step.h"
-#include "engine/encoder_forward.h"
-#include "engine/forward.h"
-#include "engine/prefill_chunk.h"
+#include "engine/passes/decode_step.h"
+#include "engine/passes/encoder_forward.h"
+#include "engine/passes/forward.h"
+#include "engine/passes/prefill_chunk.h"
 #include "kernels/make_backend.h"
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/random_model.h"
-#include "tools/forwarding_backend.h"
+#include "tools/compare/forwarding_backend.h"
 
 namespace hippodrome::checking_backend_test {
 namespace {

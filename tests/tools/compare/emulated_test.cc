@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/encoder_forward.h"
-#include "engine/forward.h"
 #include "engine/model_directory.h"
+#include "engine/passes/encoder_forward.h"
+#include "engine/passes/forward.h"
 #include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
 #include "tests/testing/test_backend.h"

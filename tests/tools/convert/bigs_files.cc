@@ -4,7 +4,7 @@
 
 #include "tests/tools/convert/msgpack_builder.h"
 #include "tests/tools/convert/torch_builder.h"
-#include "tools/convert/bigs_shapes.h"
+#include "tools/convert/models/bigs_shapes.h"
 
 namespace hippodrome {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/bigs_config.h"
+#include "engine/config/bigs_config.h"
 #include "tests/tools/convert/model_file.h"
 
 namespace hippodrome {

@@ -5,14 +5,14 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/bigs_config.h"
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/status.h"
+#include "engine/config/bigs_config.h"
 #include "tests/tools/convert/bigs_files.h"
 #include "tests/tools/convert/msgpack_builder.h"
 #include "tests/tools/convert/torch_builder.h"
-#include "tools/convert/bigs_shapes.h"
 #include "tools/convert/convert.h"
+#include "tools/convert/models/bigs_shapes.h"
 
 namespace hippodrome::convert_bigs_test {
 namespace {

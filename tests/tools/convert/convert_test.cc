@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/config.h"
-#include "engine/status.h"
+#include "engine/config/config.h"
 #include "tests/tools/convert/model_file.h"
 #include "tests/tools/convert/torch_builder.h"
 

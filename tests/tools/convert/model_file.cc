@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/status.h"
 #include "tests/tools/convert/torch_builder.h"
 
 namespace hippodrome {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tests/testing/temporary_directory.h"
 #include "tests/tools/convert/zip_builder.h"
 

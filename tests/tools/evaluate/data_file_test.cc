@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tests/testing/temporary_directory.h"
 
 namespace hippodrome::data_file_test {

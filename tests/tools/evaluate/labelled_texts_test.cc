@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tools/evaluate/glue_tasks.h"
 
 namespace hippodrome::labelled_texts_test {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome::syntax_pairs_test {
 namespace {

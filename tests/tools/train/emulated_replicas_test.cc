@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/nccl_exchange.h"
+#include "kernels/cuda/nccl/nccl_exchange.h"
 #include "kernels/make_backend.h"
 #include "tests/tools/train/replica_run.h"
 

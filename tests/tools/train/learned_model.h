@@ -12,8 +12,8 @@
 #include "engine/checkpoint/parameter_weights.h"
 #include "engine/checkpoint/safetensors.h"
 #include "kernels/tape/tape.h"
-#include "tools/train/decoder_trainee.h"
-#include "tools/train/encoder_trainee.h"
+#include "tools/train/step/decoder_trainee.h"
+#include "tools/train/step/encoder_trainee.h"
 
 namespace hippodrome {
 

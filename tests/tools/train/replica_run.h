@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/train/replicas.h"
-#include "tools/train/run_data.h"
+#include "tools/train/run/run_data.h"
+#include "tools/train/session/replicas.h"
 
 namespace hippodrome {
 

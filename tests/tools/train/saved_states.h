@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tools/train/training_state.h"
+#include "tools/train/checkpoint/training_state.h"
 
 namespace hippodrome {
 

@@ -10,7 +10,7 @@
 
 #include "tests/testing/temporary_directory.h"
 #include "tests/tools/train/saved_states.h"
-#include "tools/train/training_state.h"
+#include "tools/train/checkpoint/training_state.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/one_line.h"
-#include "engine/status.h"
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 #include "engine/tasks/answer_spans.h"
 #include "engine/tokenizer/code_points.h"
 #include "tools/train/data/encoded_examples.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tools/train/data/example_random.h"
 
 namespace hippodrome {

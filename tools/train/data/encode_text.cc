@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tools/train/data/split_text.h"
 
 namespace hippodrome {

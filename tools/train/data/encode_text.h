@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "engine/tokenizer/bpe.h"
 #include "engine/tokenizer/wordpiece.h"
-#include "kernels/cpu/thread_pool.h"
+#include "kernels/cpu/base/thread_pool.h"
 #include "tools/train/data/tokenized_text.h"
 
 namespace hippodrome {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <string>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "kernels/counter_uniform.h"
 #include "tools/train/data/example_random.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tools/train/data/encoded_examples.h"
 #include "tools/train/data/example_random.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tools/train/data/numpy_generator.h"
 #include "tools/train/data/synthetic_sequences.h"
 

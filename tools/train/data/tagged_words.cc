@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "engine/one_line.h"
-#include "engine/status.h"
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/encode_pair.h"
 #include "tools/train/data/encoded_examples.h"
 

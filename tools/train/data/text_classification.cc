@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/encode_pair.h"
 #include "tools/evaluate/label_names.h"
 #include "tools/train/data/encoded_examples.h"

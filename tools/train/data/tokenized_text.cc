@@ -8,9 +8,9 @@
 #include <span>
 #include <utility>
 
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/one_line.h"
-#include "engine/status.h"
 
 namespace hippodrome {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/byte_symbols.h"
 #include "tools/train/tokenizer/pair_merges.h"
 #include "tools/train/tokenizer/token_table.h"

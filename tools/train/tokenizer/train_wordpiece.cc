@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/utf8.h"
 #include "engine/tokenizer/wordpiece_vocabulary.h"
 #include "tools/train/tokenizer/pair_merges.h"

@@ -1,5 +1,5 @@
 // The emulator itself: how kernels start, in which order threads run, and what the primitives of
-// kernels/cuda/mma.cuh mean.
+// kernels/cuda/base/mma.cuh mean.
 #ifndef HIPPODROME_TESTS_CUDA_ON_CPU_INCLUDE_CUDA_ON_CPU_EMULATOR_H_
 #define HIPPODROME_TESTS_CUDA_ON_CPU_INCLUDE_CUDA_ON_CPU_EMULATOR_H_
 
@@ -33,7 +33,8 @@ void SetDeviceCount(int count);
 // Device memory that is not freed, of all devices.
 size_t DeviceBytes();
 
-// ---- For kernels/cuda/launch.cuh ----------------------------------------------------------------
+// ---- For kernels/cuda/base/launch.cuh
+// ----------------------------------------------------------------
 
 struct KernelLaunch {
   std::string operation;

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome::causal_lm_test {
 namespace {

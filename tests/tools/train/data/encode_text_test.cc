@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "tests/testing/temporary_directory.h"
 
 namespace hippodrome::encode_text_test {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome::example_order_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome::masked_lm_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome::synthetic_tasks_test {
 namespace {

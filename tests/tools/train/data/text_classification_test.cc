@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 
 namespace hippodrome::text_classification_test {
 namespace {

@@ -6,8 +6,8 @@
 #include <map>
 #include <span>
 
+#include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/status.h"
 #include "tests/testing/temporary_directory.h"
 
 namespace hippodrome::tokenized_text_test {

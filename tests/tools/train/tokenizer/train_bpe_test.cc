@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/bpe.h"
 
 namespace hippodrome::train_bpe_test {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "engine/status.h"
+#include "engine/base/status.h"
 #include "engine/tokenizer/wordpiece.h"
 
 namespace hippodrome::train_wordpiece_test {

@@ -1,0 +1,35 @@
+// The S4 mixer (Gu et al., 2022): an SSM with a normal plus low-rank state matrix for each channel,
+// GELU, and a gated projection.
+#ifndef HIPPODROME_ENGINE_MODELS_BASELINES_S4_H_
+#define HIPPODROME_ENGINE_MODELS_BASELINES_S4_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/weights_reader.h"
+#include "engine/config/config.h"
+#include "engine/models/activations.h"
+#include "kernels/backend.h"
+
+namespace hippodrome {
+
+class S4Mixer {
+ public:
+  // Reads the tensors under `prefix` ("backbone.layers.0.mixer."): layer.kernel.{inv_dt, A_real,
+  // A_imag, B, C, P}, layer.D and output_linear.0.
+  static absl::StatusOr<S4Mixer> Load(const WeightsReader& reader, const H3Config& config,
+                                      const std::string& prefix);
+
+  // a.r += mixer(a.u) over as many whole sequences, from position 0.
+  void Prefill(Backend& b, const ActivationRows& a, int64_t sequences) const;
+
+ private:
+  std::unique_ptr<LongConvWeights> ssm_;
+  std::unique_ptr<LinearWeights> w_o_;  // [2 d, d]
+  OwnedTensor b_o_;                     // [1, 2 d]
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_MODELS_BASELINES_S4_H_

@@ -1,0 +1,34 @@
+// The S4D mixer (Gu et al., 2022): a diagonal SSM for each channel, GELU, and a projection.
+#ifndef HIPPODROME_ENGINE_MODELS_BASELINES_S4D_H_
+#define HIPPODROME_ENGINE_MODELS_BASELINES_S4D_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/weights_reader.h"
+#include "engine/config/config.h"
+#include "engine/models/activations.h"
+#include "kernels/backend.h"
+
+namespace hippodrome {
+
+class S4dMixer {
+ public:
+  // Reads the tensors under `prefix` ("backbone.layers.0.mixer."): kernel.kernel.{C, log_dt,
+  // log_w_real, w_imag}, D and output_linear.
+  static absl::StatusOr<S4dMixer> Load(const WeightsReader& reader, const H3Config& config,
+                                       const std::string& prefix);
+
+  // a.r += mixer(a.u) over as many whole sequences, from position 0.
+  void Prefill(Backend& b, const ActivationRows& a, int64_t sequences) const;
+
+ private:
+  std::unique_ptr<LongConvWeights> ssm_;
+  std::unique_ptr<LinearWeights> w_o_;  // [d, d]
+  OwnedTensor b_o_;                     // [1, d]
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_MODELS_BASELINES_S4D_H_

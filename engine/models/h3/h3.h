@@ -1,0 +1,44 @@
+// The H3 mixer (H3 section 3): q * SSM_diag(SSM_shift(k) v), between its projections.
+#ifndef HIPPODROME_ENGINE_MODELS_H3_H3_H_
+#define HIPPODROME_ENGINE_MODELS_H3_H3_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/weights_reader.h"
+#include "engine/config/config.h"
+#include "engine/models/activations.h"
+#include "kernels/backend.h"
+
+namespace hippodrome {
+
+class H3Mixer {
+ public:
+  // Reads the tensors under `prefix` ("backbone.layers.0.mixer.").
+  static absl::StatusOr<H3Mixer> Load(const WeightsReader& reader, const H3Config& config,
+                                      const std::string& prefix);
+
+  // a.r += mixer(a.u) over consecutive tokens of the sequences in `slots`, from position `start`.
+  void Prefill(Backend& b, const ActivationRows& a, H3State& state, Tensor slots,
+               int64_t start) const;
+  // a.r += mixer(a.u), row i being the token at positions[i] of the sequence in slots[i].
+  void Step(Backend& b, const ActivationRows& a, H3State& state, Tensor slots,
+            Tensor positions) const;
+
+  std::unique_ptr<H3State> NewState(Backend& b, int64_t slots) const {
+    return b.NewH3State(*ssm_, slots);
+  }
+  const H3Weights& ssm() const { return *ssm_; }
+
+ private:
+  std::unique_ptr<LinearWeights> w_qkv_;  // [3 d, d]
+  OwnedTensor b_qkv_;                     // [1, 3 d]
+  std::unique_ptr<H3Weights> ssm_;
+  std::unique_ptr<LinearWeights> w_o_;  // [d, d]
+  OwnedTensor b_o_;                     // [1, d]
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_MODELS_H3_H3_H_

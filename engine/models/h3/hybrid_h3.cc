@@ -1,0 +1,138 @@
+#include "engine/models/h3/hybrid_h3.h"
+
+#include <cassert>
+#include <utility>
+
+#include "engine/base/status.h"
+
+namespace hippodrome {
+
+absl::StatusOr<HybridH3::Norm> HybridH3::LoadNorm(const WeightsReader& reader,
+                                                  const H3Config& config,
+                                                  const std::string& prefix) {
+  Norm norm;
+  HIPPODROME_ASSIGN_OR_RETURN(norm.gamma, reader.Row({prefix + "weight"}, config.d_model));
+  HIPPODROME_ASSIGN_OR_RETURN(norm.beta, reader.Row({prefix + "bias"}, config.d_model));
+  return norm;
+}
+
+absl::StatusOr<HybridH3::Block> HybridH3::LoadBlock(const WeightsReader& reader,
+                                                    const H3Config& config, int64_t layer) {
+  const std::string prefix = "backbone.layers." + std::to_string(layer) + ".";
+  Block block;
+  HIPPODROME_ASSIGN_OR_RETURN(block.norm1, LoadNorm(reader, config, prefix + "norm1."));
+  HIPPODROME_ASSIGN_OR_RETURN(block.norm2, LoadNorm(reader, config, prefix + "norm2."));
+  if (config.IsAttention(layer)) {
+    HIPPODROME_ASSIGN_OR_RETURN(block.mixer,
+                                AttentionMixer::Load(reader, config, prefix + "mixer."));
+  } else if (config.mixer == DecoderMixer::kH3) {
+    HIPPODROME_ASSIGN_OR_RETURN(block.mixer, H3Mixer::Load(reader, config, prefix + "mixer."));
+  } else {
+    HIPPODROME_ASSIGN_OR_RETURN(block.mixer, LoadSequenceMixer(reader, config, prefix + "mixer."));
+  }
+  const int64_t d = config.d_model;
+  const std::string mlp = prefix + "mlp.";
+  HIPPODROME_ASSIGN_OR_RETURN(block.fc1, reader.Linear({mlp + "fc1.weight"}, config.d_inner, d));
+  HIPPODROME_ASSIGN_OR_RETURN(block.fc1_bias,
+                              reader.ActivationRow({mlp + "fc1.bias"}, config.d_inner));
+  HIPPODROME_ASSIGN_OR_RETURN(block.fc2, reader.Linear({mlp + "fc2.weight"}, d, config.d_inner));
+  HIPPODROME_ASSIGN_OR_RETURN(block.fc2_bias, reader.Row({mlp + "fc2.bias"}, d));
+  return block;
+}
+
+absl::StatusOr<std::unique_ptr<HybridH3>> HybridH3::Load(Backend& backend, const H3Config& config,
+                                                         WeightsSource& source, DType linear_dtype,
+                                                         const Progress& progress) {
+  const WeightsReader reader(source, backend, linear_dtype);
+  auto model = std::make_unique<HybridH3>();
+  model->config_ = config;
+  model->linear_dtype_ = linear_dtype;
+  const std::string embeddings = "backbone.embeddings.";
+  HIPPODROME_ASSIGN_OR_RETURN(model->embedding_,
+                              reader.Linear({embeddings + "word_embeddings.weight"},
+                                            config.padded_vocab_size, config.d_model));
+  if (config.max_position_embeddings > 0) {
+    HIPPODROME_ASSIGN_OR_RETURN(model->position_embedding_,
+                                reader.Matrix(embeddings + "position_embeddings.weight",
+                                              config.max_position_embeddings, config.d_model));
+  }
+  for (int64_t layer = 0; layer < config.n_layer; ++layer) {
+    HIPPODROME_ASSIGN_OR_RETURN(Block block, LoadBlock(reader, config, layer));
+    model->blocks_.push_back(std::move(block));
+    if (progress) progress(layer + 1, config.n_layer);
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(model->ln_f_, LoadNorm(reader, config, "backbone.ln_f."));
+  return model;
+}
+
+std::unique_ptr<DecodeState> HybridH3::NewState(Backend& b, int64_t slots, int64_t pages,
+                                                int64_t page_tokens) const {
+  std::vector<std::unique_ptr<H3State>> h3(layers());
+  std::vector<std::unique_ptr<KeyValuePages>> attention(layers());
+  for (int64_t i = 0; i < layers(); ++i) {
+    if (const H3Mixer* mixer = this->h3(i)) {
+      h3[i] = mixer->NewState(b, slots);
+    } else if (const auto* m = std::get_if<AttentionMixer>(&blocks_[i].mixer)) {
+      attention[i] = m->NewPages(b, pages, page_tokens);
+    }
+  }
+  return std::make_unique<DecodeState>(b, std::move(h3), std::move(attention), slots, pages);
+}
+
+void HybridH3::Embed(Backend& b, Tensor ids, Tensor positions, const ActivationRows& a) const {
+  b.Embedding(*embedding_, ids, {}, {position_embedding_, positions}, a.r);  // r = E[id] + P[t]
+  b.Dropout(DropoutSite::kEmbedding, a.r);
+}
+
+void HybridH3::PrefillLayer(Backend& b, int64_t layer, const ActivationRows& a,
+                            const PrefillRows& rows, DecodeState& state) const {
+  const Block& block = blocks_[layer];
+  Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
+  if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
+    h3->Prefill(b, a, state.h3(layer), rows.slots, rows.start);  // r = r + H3(u)
+  } else if (const auto* attention = std::get_if<AttentionMixer>(&block.mixer)) {
+    attention->Prefill(b, a, state.attention(layer), rows.page_tables,
+                       rows.start);  // r = r + MHA(u)
+  } else {
+    assert(rows.start == 0);
+    std::visit([&](const auto& mixer) { mixer.Prefill(b, a, rows.slots.cols); },
+               std::get<SequenceMixer>(block.mixer));  // r = r + mixer(u)
+  }
+  Mlp(b, block, a);
+}
+
+void HybridH3::StepLayer(Backend& b, int64_t layer, const ActivationRows& a, const StepRows& rows,
+                         DecodeState& state) const {
+  const Block& block = blocks_[layer];
+  Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
+  if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
+    h3->Step(b, a, state.h3(layer), rows.slots, rows.positions);  // r = r + H3(u)
+  } else {
+    std::get<AttentionMixer>(block.mixer)
+        .Step(b, a, state.attention(layer), rows.page_tables, rows.positions);  // r = r + MHA(u)
+  }
+  Mlp(b, block, a);
+}
+
+void HybridH3::Mlp(Backend& b, const Block& block, const ActivationRows& a) const {
+  Normalize(b, block.norm2, a.r, a.u);  // u = LN2(r)
+  b.Linear(a.u, *block.fc1, {.bias = block.fc1_bias, .activation = Epilogue::Activation::kGeluTanh},
+           a.hidden);  // z = gelu(W_1 u + b_1)
+  b.Linear(a.hidden, *block.fc2, {.bias = block.fc2_bias, .residual = a.r},
+           a.r);  // r = r + W_2 z + b_2
+}
+
+void HybridH3::Features(Backend& b, const ActivationRows& a) const {
+  Normalize(b, ln_f_, a.r, a.u);  // u = LN_f(r)
+}
+
+void HybridH3::Logits(Backend& b, const ActivationRows& a, Tensor logits) const {
+  Features(b, a);
+  b.Linear(a.u, *embedding_, {}, logits);  // logits = u E^T
+}
+
+void HybridH3::Normalize(Backend& b, const Norm& norm, Tensor x, Tensor y) const {
+  b.LayerNorm(x, norm.gamma, norm.beta, config_.layer_norm_epsilon, y);
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,108 @@
+// The Hybrid H3 decoder (H3 section 3.3): embedding, pre-norm blocks of a mixer (H3 or attention)
+// and an MLP, final norm, tied head. With the papers' comparisons: S4D, S4 or GSS in H3's place.
+#ifndef HIPPODROME_ENGINE_MODELS_H3_HYBRID_H3_H_
+#define HIPPODROME_ENGINE_MODELS_H3_HYBRID_H3_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/weights_reader.h"
+#include "engine/config/config.h"
+#include "engine/models/activations.h"
+#include "engine/models/baselines/sequence_mixer.h"
+#include "engine/models/h3/attention.h"
+#include "engine/models/h3/h3.h"
+#include "engine/state/decode_state.h"
+#include "kernels/backend.h"
+
+namespace hippodrome {
+
+// Consecutive tokens of B sequences, as many of each, the rows of a sequence adjacent; all kI32, -1
+// in slots and in the first column of page_tables marks an inert sequence.
+struct PrefillRows {
+  Tensor slots;        // [1, B]
+  Tensor page_tables;  // [B, P]; empty for models without attention
+  int64_t start = 0;   // absolute position of each sequence's first token
+};
+
+// One token of each of several sequences; all kI32, -1 in slots and positions marks an inert row.
+struct StepRows {
+  Tensor slots;        // [1, B]
+  Tensor positions;    // [1, B]
+  Tensor page_tables;  // [B, P]; empty for models without attention
+};
+
+// Immutable once loaded; all state is in DecodeState, all scratch in Activations.
+class HybridH3 {
+ public:
+  // Called after each layer with the layers loaded so far and in all.
+  using Progress = std::function<void(int64_t done, int64_t total)>;
+
+  // Errors name the tensor and what was expected. `linear_dtype`: kF32 or kBF16.
+  static absl::StatusOr<std::unique_ptr<HybridH3>> Load(Backend& backend, const H3Config& config,
+                                                        WeightsSource& source, DType linear_dtype,
+                                                        const Progress& progress = {});
+
+  const H3Config& config() const { return config_; }
+  int64_t layers() const { return config_.n_layer; }
+
+  Activations NewActivations(Backend& b, int64_t max_rows) const {
+    return Activations(b, config_, linear_dtype_, max_rows);
+  }
+  std::unique_ptr<DecodeState> NewState(Backend& b, int64_t slots, int64_t pages,
+                                        int64_t page_tokens) const;
+
+  // a.r = E[ids] (+ P[positions]).  ids, positions: kI32 [1, rows].
+  void Embed(Backend& b, Tensor ids, Tensor positions, const ActivationRows& a) const;
+  // One block over a.r. Layers must be called in order; work on other activations may come between.
+  // Where config().TakesWholeSequences(), there are no steps, and a prefill starts at position 0
+  // with all tokens of its sequences.
+  void PrefillLayer(Backend& b, int64_t layer, const ActivationRows& a, const PrefillRows& rows,
+                    DecodeState& state) const;
+  void StepLayer(Backend& b, int64_t layer, const ActivationRows& a, const StepRows& rows,
+                 DecodeState& state) const;
+  // a.u = LN_f(a.r): what logits are made of.
+  void Features(Backend& b, const ActivationRows& a) const;
+  // logits = LN_f(a.r) E^T, padded columns included.  logits: [rows, padded_vocab_size].
+  void Logits(Backend& b, const ActivationRows& a, Tensor logits) const;
+
+  // E [padded V, d], the embedding and the tied head.
+  const LinearWeights& embedding() const { return *embedding_; }
+  // The mixer of an H3 layer; null for others.
+  const H3Mixer* h3(int64_t layer) const { return std::get_if<H3Mixer>(&blocks_[layer].mixer); }
+
+ private:
+  struct Norm {
+    OwnedTensor gamma, beta;  // [1, d]
+  };
+  struct Block {
+    Norm norm1, norm2;
+    std::variant<H3Mixer, AttentionMixer, SequenceMixer> mixer;
+    std::unique_ptr<LinearWeights> fc1, fc2;  // [d_inner, d], [d, d_inner]
+    OwnedTensor fc1_bias, fc2_bias;
+  };
+
+  static absl::StatusOr<Norm> LoadNorm(const WeightsReader& reader, const H3Config& config,
+                                       const std::string& prefix);
+  static absl::StatusOr<Block> LoadBlock(const WeightsReader& reader, const H3Config& config,
+                                         int64_t layer);
+  void Normalize(Backend& b, const Norm& norm, Tensor x, Tensor y) const;
+  void Mlp(Backend& b, const Block& block, const ActivationRows& a) const;
+
+  H3Config config_;
+  DType linear_dtype_ = DType::kF32;
+  std::unique_ptr<LinearWeights> embedding_;  // E [padded V, d]
+  OwnedTensor position_embedding_;            // P [max_position_embeddings, d] or empty
+  std::vector<Block> blocks_;
+  Norm ln_f_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_MODELS_H3_HYBRID_H3_H_

@@ -1,0 +1,100 @@
+#include "engine/passes/decode_step.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace hippodrome {
+
+DecodeStep::DecodeStep(Backend& backend, const HybridH3& model, DecodeState& state,
+                       int64_t max_rows)
+    : b_(backend),
+      model_(model),
+      state_(state),
+      max_rows_(backend.StepRows(max_rows)),
+      activations_(model.NewActivations(backend, max_rows_)),
+      tokens_(backend.NewIndices(3, max_rows_)),
+      logits_(backend.NewTensor(max_rows_, model.config().padded_vocab_size)),
+      sampling_(backend.NewIndices(max_rows_, kSamplingColumns)),
+      chosen_(backend.NewIndices(1, max_rows_)) {}
+
+Tensor DecodeStep::UploadPageTables(std::span<const StepToken> tokens, int64_t rows) {
+  if (model_.config().attention_layers.empty()) return {};
+  size_t width = 1;
+  for (const StepToken& t : tokens) width = std::max(width, t.sequence->pages.size());
+  if (page_tables_.view.cols < static_cast<int64_t>(width)) {
+    recordings_.clear();  // they hold the old table
+    page_tables_ = b_.NewIndices(max_rows_, static_cast<int64_t>(std::bit_ceil(width)));
+  }
+  const Tensor tables = page_tables_.view.Rows(0, rows);
+  std::vector<int32_t> values(static_cast<size_t>(rows * tables.cols));
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const std::vector<int32_t>& pages = tokens[i].sequence->pages;
+    std::copy(pages.begin(), pages.end(), values.begin() + static_cast<int64_t>(i) * tables.cols);
+  }
+  b_.UploadIndices(values, tables);
+  return tables;
+}
+
+DecodeStep::Inputs DecodeStep::Upload(std::span<const StepToken> tokens) {
+  const int64_t rows = b_.StepRows(static_cast<int64_t>(tokens.size()));
+  std::vector<int32_t> ids(rows, 0), slots(rows, -1), positions(rows, -1);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    ids[i] = tokens[i].token;
+    slots[i] = static_cast<int32_t>(tokens[i].sequence->slot);
+    positions[i] = static_cast<int32_t>(tokens[i].position);
+  }
+  std::vector<int32_t> values = std::move(ids);
+  values.insert(values.end(), slots.begin(), slots.end());
+  values.insert(values.end(), positions.begin(), positions.end());
+  const Tensor all = tokens_.view.Cols(0, rows);
+  b_.UploadIndices(values, all);
+  return {.rows = rows,
+          .ids = all.Rows(0, 1),
+          .step = {.slots = all.Rows(1, 1),
+                   .positions = all.Rows(2, 1),
+                   .page_tables = UploadPageTables(tokens, rows)}};
+}
+
+void DecodeStep::Run(const Inputs& inputs) {
+  const ActivationRows a = activations_.Rows(inputs.rows);
+  model_.Embed(b_, inputs.ids, inputs.step.positions, a);
+  for (int64_t layer = 0; layer < model_.layers(); ++layer) {
+    model_.StepLayer(b_, layer, a, inputs.step, state_);
+  }
+  model_.Logits(b_, a, logits_.view.Rows(0, inputs.rows));
+}
+
+Tensor DecodeStep::Logits(std::span<const StepToken> tokens) {
+  const Inputs inputs = Upload(tokens);
+  b_.Repeat(recordings_[{Purpose::kLogits, inputs.rows}], [&] { Run(inputs); });
+  return logits_.view.Rows(0, static_cast<int64_t>(tokens.size()));
+}
+
+std::vector<int32_t> DecodeStep::Next(std::span<const StepToken> tokens) {
+  const Inputs inputs = Upload(tokens);
+  // Inert rows choose greedily, which is cheap.
+  std::vector<SamplingRow> sampling(inputs.rows, SamplingRow{.parameters = {.temperature = 0}});
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    sampling[i] = {tokens[i].sampling, tokens[i].position + 1};
+  }
+  b_.UploadIndices(AsIndices(sampling), SamplingRows(inputs.rows));
+  b_.Repeat(recordings_[{Purpose::kNext, inputs.rows}], [&] {
+    Run(inputs);
+    b_.Sample(logits_.view.Rows(0, inputs.rows), model_.config().vocab_size,
+              SamplingRows(inputs.rows), Chosen(inputs.rows));
+  });
+  std::vector<int32_t> chosen(tokens.size());
+  b_.DownloadIndices(Chosen(static_cast<int64_t>(tokens.size())), chosen);
+  return chosen;
+}
+
+std::vector<int32_t> DecodeStep::Sample(Tensor logits, std::span<const SamplingRow> rows) {
+  const auto count = static_cast<int64_t>(rows.size());
+  b_.UploadIndices(AsIndices(rows), SamplingRows(count));
+  b_.Sample(logits, model_.config().vocab_size, SamplingRows(count), Chosen(count));
+  std::vector<int32_t> chosen(rows.size());
+  b_.DownloadIndices(Chosen(count), chosen);
+  return chosen;
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,34 @@
+// Logits of every position of given sequences: what verification and evaluation need.
+#ifndef HIPPODROME_ENGINE_PASSES_FORWARD_H_
+#define HIPPODROME_ENGINE_PASSES_FORWARD_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "engine/models/h3/hybrid_h3.h"
+
+namespace hippodrome {
+
+// How a sequence goes through the model; all ways give the same logits within rounding.
+struct ForwardMode {
+  bool step = false;  // token by token through the recurrence
+  // Tokens per prefill chunk, cut from the start; 0: the serving grid, or the whole sequence at
+  // once where the model needs that.
+  int64_t chunk = 0;
+};
+
+// Receives logits [rows, padded V] (host f32, row-major, valid during the call) of the positions
+// first_position .. first_position + rows - 1, in order.
+using LogitsSink = std::function<void(int64_t first_position, std::span<const float> logits)>;
+
+// Runs `ids` from a zero state. Errors: kInvalidArgument for an empty sequence or ids out of
+// [0, padded V), and for steps or chunks of a model that takes whole sequences; kOutOfRange beyond
+// the position table or the longest sequence of such a model.
+absl::Status Forward(Backend& backend, const HybridH3& model, std::span<const int32_t> ids,
+                     const ForwardMode& mode, const LogitsSink& sink);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_PASSES_FORWARD_H_

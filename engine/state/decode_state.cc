@@ -1,0 +1,44 @@
+#include "engine/state/decode_state.h"
+
+#include <utility>
+
+namespace hippodrome {
+
+DecodeState::DecodeState(Backend& backend, std::vector<std::unique_ptr<H3State>> h3,
+                         std::vector<std::unique_ptr<KeyValuePages>> attention, int64_t slots,
+                         int64_t pages)
+    : backend_(backend),
+      h3_(std::move(h3)),
+      attention_(std::move(attention)),
+      slots_(slots),
+      pages_(pages) {
+  for (const auto& state : h3_) {
+    if (state != nullptr) bytes_per_slot_ += state->bytes_per_slot();
+  }
+  for (const auto& rows : attention_) {
+    if (rows != nullptr) bytes_per_page_ += rows->bytes_per_page();
+  }
+  // Low numbers on top, so that a lightly used pool touches little memory.
+  for (int64_t slot = slots; slot-- > 0;) free_slots_.push_back(slot);
+  for (int64_t page = pages; page-- > 0;) free_pages_.push_back(static_cast<int32_t>(page));
+}
+
+std::optional<SequenceState> DecodeState::Reserve(int64_t pages) {
+  if (free_slots_.empty() || free_pages() < pages) return std::nullopt;
+  SequenceState state{.slot = free_slots_.back()};
+  free_slots_.pop_back();
+  state.pages.assign(free_pages_.rbegin(), free_pages_.rbegin() + pages);
+  free_pages_.resize(free_pages_.size() - pages);
+  for (const auto& layer : h3_) {
+    if (layer != nullptr) backend_.ResetSlot(*layer, state.slot);
+  }
+  return state;
+}
+
+void DecodeState::Release(SequenceState& state) {
+  free_slots_.push_back(state.slot);
+  free_pages_.insert(free_pages_.end(), state.pages.rbegin(), state.pages.rend());
+  state = {};
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,58 @@
+// The state of all sequences that a model is decoding: recurrent slots and key/value pages.
+#ifndef HIPPODROME_ENGINE_STATE_DECODE_STATE_H_
+#define HIPPODROME_ENGINE_STATE_DECODE_STATE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace hippodrome {
+
+// What one sequence holds: a recurrent slot, the same in every H3 layer, and pages in position
+// order, the same in every attention layer.
+struct SequenceState {
+  int64_t slot = -1;
+  std::vector<int32_t> pages;
+};
+
+// Two pools of fixed size. A sequence's bytes are known before it enters and do not change while it
+// runs, so nothing is ever preempted. Not thread-safe.
+class DecodeState {
+ public:
+  // One entry per layer: `h3` holds null for attention layers, `attention` null for H3 layers.
+  DecodeState(Backend& backend, std::vector<std::unique_ptr<H3State>> h3,
+              std::vector<std::unique_ptr<KeyValuePages>> attention, int64_t slots, int64_t pages);
+
+  // A fresh (all zero) state with `pages` pages; nothing when either pool is short.
+  std::optional<SequenceState> Reserve(int64_t pages);
+  void Release(SequenceState& state);
+
+  int64_t slots() const { return slots_; }
+  int64_t free_slots() const { return static_cast<int64_t>(free_slots_.size()); }
+  int64_t pages() const { return pages_; }
+  int64_t free_pages() const { return static_cast<int64_t>(free_pages_.size()); }
+  // Over all layers.
+  int64_t bytes_per_slot() const { return bytes_per_slot_; }
+  int64_t bytes_per_page() const { return bytes_per_page_; }
+
+  H3State& h3(int64_t layer) { return *h3_[layer]; }
+  KeyValuePages& attention(int64_t layer) { return *attention_[layer]; }
+
+ private:
+  Backend& backend_;
+  std::vector<std::unique_ptr<H3State>> h3_;
+  std::vector<std::unique_ptr<KeyValuePages>> attention_;
+  int64_t slots_;
+  int64_t pages_;
+  int64_t bytes_per_slot_ = 0;
+  int64_t bytes_per_page_ = 0;
+  std::vector<int64_t> free_slots_;  // stacks: what was freed last is reused first
+  std::vector<int32_t> free_pages_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_STATE_DECODE_STATE_H_

@@ -1,0 +1,109 @@
+// AttentionStep: one query per sequence and head, which reads every cached row once.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention/rotary.h"
+#include "kernels/cpu/attention/softmax_block.h"
+#include "kernels/cpu/base/parallel_rows.h"
+#include "kernels/cpu/base/scratch.h"
+#include "kernels/cpu/base/tensor_memory.h"
+
+namespace hippodrome::cpu {
+namespace {
+
+// One head of one sequence at its new position.
+struct Query {
+  const float* q;      // [head_dim] as projected; the key lies d floats later, the value 2 d
+  const float* turns;  // of the position
+  const int32_t* page_table;
+  int64_t position;
+  int64_t head;
+  float* o;  // [head_dim]
+};
+
+void StoreKeyValue(const AttentionShape& shape, const PagedRows& pages, const Query& query) {
+  const int64_t d = shape.heads * shape.head_dim;
+  float* key = pages.Key(query.page_table, query.position, query.head);
+  Rotate(query.q + d, query.turns, shape.rotary_dim / 2, shape.head_dim, key);
+  std::copy_n(query.q + 2 * d, shape.head_dim, key + pages.value_offset());
+}
+
+KeyRows FindRows(const AttentionShape& shape, const PagedRows& pages, const Query& query,
+                 int64_t begin) {
+  KeyRows rows;
+  rows.count = std::clamp<int64_t>(query.position + 1 - begin, 0, kKeyBlock);
+  rows.head_dim = shape.head_dim;
+  rows.value_offset = pages.value_offset();
+  pages.FindKeys(query.page_table, query.head, begin, rows.count, rows.keys);
+  return rows;
+}
+
+void Attend(const AttentionShape& shape, const PagedRows& pages, const Query& query) {
+  float* q = ThreadScratch<float>(ScratchUse::kAttentionTile, shape.head_dim);
+  Rotate(query.q, query.turns, shape.rotary_dim / 2, shape.head_dim, q);
+  Scale(1 / std::sqrt(static_cast<float>(shape.head_dim)), shape.head_dim, q);
+
+  std::fill_n(query.o, shape.head_dim, 0.0f);
+  RunningSoftmax softmax;
+  KeyRows rows = FindRows(shape, pages, query, 0);
+  for (int64_t begin = 0; begin <= query.position; begin += kKeyBlock) {
+    const KeyRows next = FindRows(shape, pages, query, begin + kKeyBlock);
+    float scores[kKeyBlock];
+    ScoreKeys(q, rows, scores);
+    float factor;
+    ExtendSoftmax(scores, 1, rows.count, &softmax, &factor);
+    AddValues(scores, rows, factor, next, query.o);
+    rows = next;
+  }
+  Scale(1 / softmax.total, shape.head_dim, query.o);
+}
+
+// The rotations of all positions, [rows, rotary_dim].
+const float* AllTurns(ThreadPool& pool, const AttentionShape& shape, const Tensor& inv_freq,
+                      const int32_t* positions, int64_t rows) {
+  const int64_t width = shape.rotary_dim;
+  float* turns = ThreadScratch<float>(ScratchUse::kAttentionRotation, rows * width);
+  if (width == 0) return turns;
+  ParallelRows(pool, rows, width * 32, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      if (positions[row] < 0) continue;
+      RotaryTurns(positions[row], F32Row(inv_freq, 0), width / 2, turns + row * width);
+    }
+  });
+  return turns;
+}
+
+}  // namespace
+
+void AttentionStep(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                   PagedRows& pages, Tensor page_tables, Tensor positions, Tensor o) {
+  const int64_t rows = qkv.rows;
+  const int32_t* position = I32Row(positions, 0);
+  const float* turns = AllTurns(pool, shape, inv_freq, position, rows);
+  int64_t cached = 1;
+  for (int64_t row = 0; row < rows; ++row) cached += position[row] + 1;
+  const int64_t average_work = 2 * shape.head_dim * cached / std::max<int64_t>(1, rows);
+
+  ParallelRows(pool, rows * shape.heads, average_work, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = i / shape.heads;
+      const int64_t head = i % shape.heads;
+      float* out = F32Row(o, row) + head * shape.head_dim;
+      if (position[row] < 0) {
+        std::fill_n(out, shape.head_dim, 0.0f);
+        continue;
+      }
+      const Query query = {.q = F32Row(qkv, row) + head * shape.head_dim,
+                           .turns = turns + row * shape.rotary_dim,
+                           .page_table = I32Row(page_tables, row),
+                           .position = position[row],
+                           .head = head,
+                           .o = out};
+      StoreKeyValue(shape, pages, query);
+      Attend(shape, pages, query);
+    }
+  });
+}
+
+}  // namespace hippodrome::cpu

@@ -1,0 +1,49 @@
+// The key/value rows of one attention layer.
+#ifndef HIPPODROME_KERNELS_CPU_ATTENTION_KEY_VALUE_PAGES_H_
+#define HIPPODROME_KERNELS_CPU_ATTENTION_KEY_VALUE_PAGES_H_
+
+#include <memory>
+
+#include "kernels/backend.h"
+
+namespace hippodrome::cpu {
+
+// [page][head][k | v][token][head_dim] floats, so that the rows of one head lie side by side; keys
+// are stored rotated. Memory is resident once written.
+class PagedRows final : public KeyValuePages {
+ public:
+  // REQUIRES: pages >= 0, page_tokens > 0.
+  PagedRows(const AttentionShape& shape, int64_t pages, int64_t page_tokens);
+
+  int64_t pages() const override { return pages_; }
+  int64_t page_tokens() const override { return page_tokens_; }
+  int64_t bytes_per_page() const override {
+    return page_tokens_ * 2 * heads_ * head_dim_ * static_cast<int64_t>(sizeof(float));
+  }
+
+  // The key of `position` in the sequence whose pages are `page_table`. The keys of the following
+  // positions in the same page follow it.
+  float* Key(const int32_t* page_table, int64_t position, int64_t head) const {
+    const int64_t page = page_table[position / page_tokens_];
+    const int64_t token = position % page_tokens_;
+    return static_cast<float*>(memory_.get()) +
+           ((page * heads_ + head) * 2 * page_tokens_ + token) * head_dim_;
+  }
+  // From a key to its value.
+  int64_t value_offset() const { return page_tokens_ * head_dim_; }
+
+  // The keys of positions [begin, begin + count).
+  void FindKeys(const int32_t* page_table, int64_t head, int64_t begin, int64_t count,
+                const float** keys) const;
+
+ private:
+  int64_t pages_;
+  int64_t page_tokens_;
+  int64_t heads_;
+  int64_t head_dim_;
+  std::shared_ptr<void> memory_;
+};
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_ATTENTION_KEY_VALUE_PAGES_H_

@@ -1,0 +1,47 @@
+// The running softmax of attention: one row of scores against one block of keys.
+#ifndef HIPPODROME_KERNELS_CPU_ATTENTION_SOFTMAX_BLOCK_H_
+#define HIPPODROME_KERNELS_CPU_ATTENTION_SOFTMAX_BLOCK_H_
+
+#include <cstdint>
+#include <limits>
+
+namespace hippodrome::cpu {
+
+// Keys of a block. Blocks start at multiples of it, so that sums form alike however a sequence is
+// cut.
+inline constexpr int64_t kKeyBlock = 64;
+
+// What is known of a row after some blocks: sum_s exp(score_s - max).
+struct RunningSoftmax {
+  float max = -std::numeric_limits<float>::infinity();
+  float total = 0;
+};
+
+// For each of `rows` rows of kKeyBlock scores, of which row r has count + r visible ones (clamped
+// to what exists): turns those into exp(score - max), with the maximum over this and earlier
+// blocks, and the others into zeros. factors[r] brings what row r summed with its earlier maximum
+// to the new one.
+void ExtendSoftmax(float* scores, int64_t rows, int64_t count, RunningSoftmax* softmax,
+                   float* factors);
+
+// The rows of one head that a block covers: count <= kKeyBlock keys of head_dim elements, each with
+// its value `value_offset` elements later.
+struct KeyRows {
+  const float* keys[kKeyBlock];
+  int64_t count;
+  int64_t head_dim;
+  int64_t value_offset;
+};
+
+// scores[s] = q . key_s for s < count. Meanwhile the values are fetched.
+void ScoreKeys(const float* q, const KeyRows& rows, float* scores);
+
+// o = o * factor + sum_{s < count} p[s] value_s. Meanwhile the keys of `next` are fetched.
+void AddValues(const float* p, const KeyRows& rows, float factor, const KeyRows& next, float* o);
+
+// x *= factor for n elements.
+void Scale(float factor, int64_t n, float* x);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_ATTENTION_SOFTMAX_BLOCK_H_

@@ -1,0 +1,96 @@
+#include "kernels/cpu/base/thread_pool.h"
+
+#include <sched.h>
+
+namespace hippodrome {
+namespace {
+
+// Long enough to bridge the gap between two operations of a step, short enough not to burn a core
+// that a server thread could use.
+constexpr int kSpins = 4000;
+
+int AvailableCores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  if (threads <= 0) threads = AvailableCores();
+  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true);
+  loops_.fetch_add(1);
+  loops_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::Run(int64_t count, const std::function<void(int64_t, int)>& task) {
+  if (workers_.empty() || count <= 1) {
+    for (int64_t i = 0; i < count; ++i) task(i, 0);
+    return;
+  }
+  task_ = &task;
+  count_ = count;
+  done_.store(0, std::memory_order_relaxed);
+  const uint64_t loop = loops_.load(std::memory_order_relaxed) + 1;
+  unclaimed_.store(loop << 32 | static_cast<uint64_t>(count), std::memory_order_release);
+  loops_.store(static_cast<uint32_t>(loop), std::memory_order_release);
+  loops_.notify_all();
+  Drain(0);
+  for (int spins = 0; done_.load(std::memory_order_acquire) != count;) {
+    if (++spins < kSpins) {
+      Pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+HeadLoop ThreadPool::Loop() {
+  return [this](int64_t count, const std::function<void(int64_t)>& body) {
+    Run(count, [&](int64_t index, int) { body(index); });
+  };
+}
+
+void ThreadPool::Drain(int thread) {
+  uint64_t seen = unclaimed_.load(std::memory_order_acquire);
+  while ((seen & 0xffffffffu) != 0) {
+    if (!unclaimed_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel,
+                                          std::memory_order_acquire)) {
+      continue;
+    }
+    // The loop cannot end before this task is done: what describes it stays.
+    (*task_)(count_ - static_cast<int64_t>(seen & 0xffffffffu), thread);
+    done_.fetch_add(1, std::memory_order_release);
+    seen = unclaimed_.load(std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::Work(int thread) {
+  uint32_t seen = 0;
+  for (;;) {
+    for (int spins = 0; loops_.load(std::memory_order_acquire) == seen; ++spins) {
+      if (spins < kSpins) {
+        Pause();
+      } else {
+        loops_.wait(seen, std::memory_order_acquire);
+      }
+    }
+    seen = loops_.load(std::memory_order_acquire);
+    if (stop_.load(std::memory_order_acquire)) return;
+    Drain(thread);
+  }
+}
+
+}  // namespace hippodrome

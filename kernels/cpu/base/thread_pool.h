@@ -1,0 +1,54 @@
+// The threads that do the arithmetic of one CPU backend.
+#ifndef HIPPODROME_KERNELS_CPU_BASE_THREAD_POOL_H_
+#define HIPPODROME_KERNELS_CPU_BASE_THREAD_POOL_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "kernels/ssm/head_loop.h"
+
+namespace hippodrome {
+
+// Runs loops over tasks on a fixed set of threads, the caller being one of them. Run() must be
+// called from one thread at a time. Idle workers spin briefly, then sleep. Nobody waits for a
+// worker that has not begun: on a busy machine a late worker finds its share done by the others.
+class ThreadPool {
+ public:
+  // `threads` counts the caller; 0 means one per available core.
+  explicit ThreadPool(int threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls task(index, thread) once for each index in [0, count) and returns when all are done.
+  // Threads take indices one after another, so that a slow core takes fewer; results must not
+  // depend on which thread ran a task. thread is in [0, threads()).
+  void Run(int64_t count, const std::function<void(int64_t index, int thread)>& task);
+  // Run() for what does not ask which thread runs it. Must not outlive the pool.
+  HeadLoop Loop();
+
+ private:
+  void Work(int thread);
+  // Runs tasks of the open loop until none is left to claim.
+  void Drain(int thread);
+
+  std::vector<std::thread> workers_;
+  // The loop that is open, read after claiming one of its indices.
+  const std::function<void(int64_t, int)>* task_ = nullptr;
+  int64_t count_ = 0;
+  // Number of the loop in the upper half, unclaimed indices in the lower one: an index is claimed
+  // by counting down, which fails if the loop is not the one that was looked at.
+  std::atomic<uint64_t> unclaimed_{0};
+  std::atomic<int64_t> done_{0};
+  std::atomic<uint32_t> loops_{0};  // the same number, for sleepers
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_KERNELS_CPU_BASE_THREAD_POOL_H_

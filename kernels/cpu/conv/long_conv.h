@@ -1,0 +1,21 @@
+// Convolutions over time whose channels share a kernel.
+#ifndef HIPPODROME_KERNELS_CPU_CONV_LONG_CONV_H_
+#define HIPPODROME_KERNELS_CPU_CONV_LONG_CONV_H_
+
+#include "kernels/cpu/base/thread_pool.h"
+#include "kernels/cpu/conv/fft_plans.h"
+#include "kernels/cpu/conv/long_conv_weights.h"
+
+namespace hippodrome::cpu {
+
+// How LongConv() is computed.
+enum class ConvMethod : uint8_t { kFastest, kToeplitz, kFft };
+
+// The contract of Backend::LongConv.
+void ConvolveSequences(ThreadPool& pool, FftPlans& plans, const SharedKernels& weights, Tensor u,
+                       int64_t sequences, Direction direction, Tensor y,
+                       ConvMethod method = ConvMethod::kFastest);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_CONV_LONG_CONV_H_

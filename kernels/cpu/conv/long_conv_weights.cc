@@ -1,0 +1,76 @@
+#include "kernels/cpu/conv/long_conv_weights.h"
+
+#include <algorithm>
+#include <cassert>
+#include <complex>
+
+#include "kernels/cpu/conv/toeplitz.h"
+#include "kernels/ssm/ssm_kernel.h"
+
+namespace hippodrome::cpu {
+
+SharedKernels::SharedKernels(const LongConvParameters& parameters, int64_t longest,
+                             const HeadLoop& loop)
+    : tiling_{ShapeOf(parameters).channels, ShapeOf(parameters).heads}, longest_(longest) {
+  assert(heads() > 0 && channels() % heads() == 0 && longest > 0);
+  const std::span<const float> d = ShapeOf(parameters).d;
+  const std::vector<double> kernels = ConvolutionKernel(parameters, longest, loop);
+  taps_.resize(static_cast<size_t>(heads() * TapsOfHead()));
+  for (int64_t h = 0; h < heads(); ++h) {
+    const double* kernel = kernels.data() + h * longest;
+    float* first = taps_.data() + h * TapsOfHead();
+    for (int64_t l = 0; l < longest; ++l) {
+      const double skip = l == 0 ? double{d[static_cast<size_t>(h)]} : 0;
+      first[longest - 1 - l] = static_cast<float>(kernel[l] + skip);
+    }
+  }
+}
+
+int64_t SharedKernels::TapsOfHead() const { return longest_ + kZeroTaps; }
+
+const float* SharedKernels::Taps(int64_t head) const {
+  return taps_.data() + head * TapsOfHead() + longest_ - 1;
+}
+
+const float* SharedKernels::Spectra(const FftPlan& plan) const {
+  std::vector<float>& spectra = spectra_[plan.length()];
+  if (!spectra.empty()) return spectra.data();
+  spectra.reserve(static_cast<size_t>(heads() * 2 * plan.length()));
+  const int64_t points = std::min(longest_, plan.length());
+  std::vector<double> kernel(static_cast<size_t>(points));
+  std::vector<std::complex<double>> spectrum(static_cast<size_t>(plan.length()));
+  for (int64_t h = 0; h < heads(); ++h) {
+    const float* taps = Taps(h);
+    for (int64_t l = 0; l < points; ++l) kernel[static_cast<size_t>(l)] = double{taps[-l]};
+    plan.Spectrum(kernel.data(), points, spectrum.data());
+    for (const std::complex<double>& value : spectrum) {
+      spectra.push_back(static_cast<float>(value.real()));
+      spectra.push_back(static_cast<float>(value.imag()));
+    }
+  }
+  return spectra.data();
+}
+
+const TileKernels& SharedKernels::Tiles() const {
+  if (tiles_ != nullptr) return *tiles_;
+  tiles_ = std::make_shared<TileKernels>(tiling_.kernel_tiles(), longest_);
+  for (int64_t tile = 0; tile < tiles_->tiles(); ++tile) {
+    for (int64_t lane = 0; lane < kTileChannels; ++lane) {
+      const int64_t head = tiling_.Head(tile, lane);
+      if (head < 0) break;
+      const float* taps = Taps(head);
+      float* to = tiles_->Taps(tile) + lane;
+      for (int64_t l = 0; l < longest_; ++l) to[l * kTileChannels] = taps[-l];
+    }
+  }
+  return *tiles_;
+}
+
+int64_t SharedKernels::bytes() const {
+  size_t floats = taps_.size();
+  for (const auto& [length, spectra] : spectra_) floats += spectra.size();
+  const int64_t tiles = tiles_ == nullptr ? 0 : tiles_->bytes();
+  return static_cast<int64_t>(floats * sizeof(float)) + tiles;
+}
+
+}  // namespace hippodrome::cpu

@@ -1,0 +1,308 @@
+#include "kernels/cpu/cpu_backend.h"
+
+#include <cassert>
+
+#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention/bidirectional_attention.h"
+#include "kernels/cpu/attention/causal_attention.h"
+#include "kernels/cpu/attention/key_value_pages.h"
+#include "kernels/cpu/base/elementwise.h"
+#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/conv/long_conv.h"
+#include "kernels/cpu/conv/long_conv_backward.h"
+#include "kernels/cpu/conv/long_conv_sums.h"
+#include "kernels/cpu/conv/long_conv_weights.h"
+#include "kernels/cpu/gemm/activate.h"
+#include "kernels/cpu/gemm/linear.h"
+#include "kernels/cpu/gemm/linear_backward.h"
+#include "kernels/cpu/gemm/packed_weights.h"
+#include "kernels/cpu/gemm/trained_weights.h"
+#include "kernels/cpu/h3/h3_convolution.h"
+#include "kernels/cpu/h3/h3_sequence.h"
+#include "kernels/cpu/h3/h3_state.h"
+#include "kernels/cpu/h3/h3_step.h"
+#include "kernels/cpu/h3/h3_weights.h"
+#include "kernels/cpu/rows/dropout.h"
+#include "kernels/cpu/rows/embedding.h"
+#include "kernels/cpu/rows/gather_rows.h"
+#include "kernels/cpu/rows/layer_norm.h"
+#include "kernels/cpu/rows/mean_pool.h"
+#include "kernels/cpu/rows/sample.h"
+#include "kernels/cpu/rows/scatter_rows.h"
+#include "kernels/cpu/training/adamw.h"
+#include "kernels/cpu/training/cross_entropy.h"
+#include "kernels/ssm/h3_gradient.h"
+#include "kernels/ssm/long_conv_gradient.h"
+
+namespace hippodrome {
+namespace {
+
+// Handles were made by this backend, hence the casts.
+const cpu::PackedWeights& Packed(const LinearWeights& weights) {
+  return static_cast<const cpu::PackedWeights&>(weights);
+}
+const cpu::TrainedWeights& Trained(const LinearWeights& weights) {
+  return static_cast<const cpu::TrainedWeights&>(weights);
+}
+const cpu::H3Constants& Recurrent(const H3Weights& weights) {
+  return static_cast<const cpu::H3Constants&>(weights);
+}
+const cpu::H3ConvolutionWeights& Convolved(const H3Weights& weights) {
+  return static_cast<const cpu::H3ConvolutionWeights&>(weights);
+}
+cpu::H3Slots& Slots(H3State& state) { return static_cast<cpu::H3Slots&>(state); }
+const cpu::SharedKernels& Kernels(const LongConvWeights& weights) {
+  return static_cast<const cpu::SharedKernels&>(weights);
+}
+cpu::PagedRows& Paged(KeyValuePages& pages) { return static_cast<cpu::PagedRows&>(pages); }
+
+}  // namespace
+
+OwnedTensor CpuBackend::NewTensor(int64_t rows, int64_t cols) {
+  return cpu::NewMatrix(rows, cols, DType::kF32);
+}
+
+OwnedTensor CpuBackend::NewActivations(int64_t rows, int64_t cols, DType /*weights*/) {
+  return NewTensor(rows, cols);
+}
+
+OwnedTensor CpuBackend::NewIndices(int64_t rows, int64_t cols) {
+  return cpu::NewMatrix(rows, cols, DType::kI32);
+}
+
+void CpuBackend::Upload(std::span<const float> values, Tensor dst) { cpu::CopyIn(values, dst); }
+
+void CpuBackend::UploadIndices(std::span<const int32_t> values, Tensor dst) {
+  cpu::CopyIn(values, dst);
+}
+
+void CpuBackend::Download(Tensor src, std::span<float> values) { cpu::CopyOut(src, values); }
+
+void CpuBackend::DownloadIndices(Tensor src, std::span<int32_t> values) {
+  cpu::CopyOut(src, values);
+}
+
+std::unique_ptr<LinearWeights> CpuBackend::PackLinear(std::span<const HostMatrix> parts,
+                                                      DType dtype) {
+  return cpu::PackLinear(pool_, parts, dtype);
+}
+
+std::unique_ptr<KeyValuePages> CpuBackend::NewKeyValuePages(const AttentionShape& shape,
+                                                            int64_t pages, int64_t page_tokens,
+                                                            DType /*weights*/) {
+  return std::make_unique<cpu::PagedRows>(shape, pages, page_tokens);
+}
+
+void CpuBackend::Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                           const AddedRows& positions, Tensor y) {
+  cpu::Embedding(pool_, Packed(table), ids, types, positions, y);
+}
+
+void CpuBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) {
+  cpu::LayerNorm(pool_, x, gamma, beta, epsilon, y);
+}
+
+void CpuBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
+  cpu::Linear(pool_, x, Packed(w), epilogue, y);
+}
+
+void CpuBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
+  cpu::Activate(pool_, x, epilogue, y);
+}
+
+void CpuBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                                   KeyValuePages& pages, Tensor page_tables, int64_t start,
+                                   Tensor o) {
+  const int64_t tokens = qkv.rows / page_tables.rows;
+  for (int64_t b = 0; b < page_tables.rows; ++b) {
+    if (cpu::I32Row(page_tables, b)[0] < 0) continue;
+    cpu::AttentionSequence(pool_, shape, qkv.Rows(b * tokens, tokens), inv_freq, Paged(pages),
+                           page_tables.Rows(b, 1), start, o.Rows(b * tokens, tokens));
+  }
+}
+
+void CpuBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                               KeyValuePages& pages, Tensor page_tables, Tensor positions,
+                               Tensor o) {
+  cpu::AttentionStep(pool_, shape, qkv, inv_freq, Paged(pages), page_tables, positions, o);
+}
+
+void CpuBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {
+  assert(rows.rows == logits.rows && rows.cols == kSamplingColumns && rows.stride == rows.cols);
+  const auto* first = reinterpret_cast<const SamplingRow*>(cpu::I32Row(rows, 0));
+  cpu::Sample(pool_, logits, vocab, {first, static_cast<size_t>(rows.rows)}, tokens);
+}
+
+std::unique_ptr<H3Weights> CpuBackend::PrepareH3(const H3Parameters& parameters,
+                                                 DType /*weights*/) {
+  return std::make_unique<cpu::H3Constants>(pool_, parameters);
+}
+
+std::unique_ptr<H3State> CpuBackend::NewH3State(const H3Weights& weights, int64_t slots) {
+  return std::make_unique<cpu::H3Slots>(Recurrent(weights).layout(), slots);
+}
+
+void CpuBackend::ResetSlot(H3State& state, int64_t slot) { Slots(state).Reset(slot); }
+
+void CpuBackend::CopySlot(H3State& state, int64_t from, int64_t to) { Slots(state).Copy(from, to); }
+
+H3StateExport CpuBackend::ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
+                                     int64_t position) {
+  return cpu::ExportSlot(Recurrent(weights), static_cast<const cpu::H3Slots&>(state), slot,
+                         position);
+}
+
+void CpuBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+                            int64_t start, Tensor o) {
+  const int64_t tokens = qkv.rows / slots.cols;
+  for (int64_t b = 0; b < slots.cols; ++b) {
+    const int32_t slot = cpu::I32Row(slots, 0)[b];
+    if (slot < 0) continue;
+    cpu::H3Sequence(pool_, Recurrent(weights), qkv.Rows(b * tokens, tokens), Slots(state), slot,
+                    start, o.Rows(b * tokens, tokens));
+  }
+}
+
+void CpuBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+                        Tensor positions, Tensor o) {
+  cpu::H3Step(pool_, Recurrent(weights), qkv, Slots(state), slots, positions, o);
+}
+
+std::unique_ptr<LongConvWeights> CpuBackend::PrepareLongConv(const LongConvParameters& parameters,
+                                                             int64_t longest, DType /*weights*/) {
+  return std::make_unique<cpu::SharedKernels>(parameters, longest, pool_.Loop());
+}
+
+void CpuBackend::LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences,
+                          Direction direction, Tensor y) {
+  cpu::ConvolveSequences(pool_, plans_, Kernels(weights), u, sequences, direction, y);
+}
+
+void CpuBackend::BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                                        Tensor o) {
+  cpu::BidirectionalAttention(pool_, shape, qkv, mask, o);
+}
+
+void CpuBackend::MeanPool(Tensor x, Tensor mask, Tensor y) { cpu::MeanPool(pool_, x, mask, y); }
+
+void CpuBackend::GatherRows(Tensor x, Tensor rows, Tensor y) { cpu::GatherRows(pool_, x, rows, y); }
+
+std::unique_ptr<LinearWeights> CpuBackend::NewTrainedLinear(int64_t out, int64_t in, DType dtype) {
+  return std::make_unique<cpu::TrainedWeights>(out, in, dtype);
+}
+
+void CpuBackend::PackTrainedLinear(std::span<const Tensor> parts, LinearWeights& w) {
+  cpu::PackTrainedLinear(pool_, parts, Trained(w));
+}
+
+void CpuBackend::LinearBackward(Tensor x, const LinearWeights& w, const Epilogue& epilogue,
+                                Tensor dy, const LinearGradients& gradients) {
+  cpu::LinearBackward(pool_, x, Trained(w), epilogue, dy, gradients);
+}
+
+void CpuBackend::LinearCrossEntropy(Tensor x, const LinearWeights& w, Tensor bias, Tensor labels,
+                                    double scale, Tensor losses, const LinearGradients* gradients) {
+  cpu::LinearCrossEntropy(pool_, x, Trained(w), bias, labels, scale, losses, gradients);
+}
+
+std::unique_ptr<H3Weights> CpuBackend::PrepareH3Convolution(const H3Parameters& parameters,
+                                                            int64_t longest, DType /*weights*/) {
+  return std::make_unique<cpu::H3ConvolutionWeights>(pool_, parameters, longest);
+}
+
+void CpuBackend::H3Convolution(const H3Weights& weights, Tensor qkv, int64_t sequences, Tensor o) {
+  cpu::H3Convolution(pool_, plans_, Convolved(weights), qkv, sequences, o);
+}
+
+std::unique_ptr<KernelGradients> CpuBackend::NewH3Gradients(const H3Weights& weights) {
+  return std::make_unique<cpu::H3Sums>(Convolved(weights).layout());
+}
+
+void CpuBackend::H3ConvolutionBackward(const H3Weights& weights, Tensor qkv, int64_t sequences,
+                                       Tensor d_o, Gradient dqkv, KernelGradients& sums) {
+  cpu::H3ConvolutionBackward(pool_, plans_, Convolved(weights), qkv, sequences, d_o, dqkv,
+                             static_cast<cpu::H3Sums&>(sums));
+}
+
+void CpuBackend::TakeH3Gradients(const H3Weights& weights, const H3Parameters& parameters,
+                                 KernelGradients& sums, const H3ParameterGradients& gradients) {
+  auto& taken = static_cast<cpu::H3Sums&>(sums);
+  const HeadLoop loop = pool_.Loop();
+  H3TapGradients(parameters, taken.Taps(), gradients, loop);
+  H3KernelGradients(parameters, taken.Kernels(), Convolved(weights).layout().longest, gradients,
+                    loop);
+  taken.Zero();
+}
+
+std::unique_ptr<KernelGradients> CpuBackend::NewLongConvGradients(const LongConvWeights& weights) {
+  return std::make_unique<cpu::LongConvSums>(Kernels(weights).tiling(), weights.longest());
+}
+
+void CpuBackend::LongConvBackward(const LongConvWeights& weights, Tensor u, int64_t sequences,
+                                  Direction direction, Tensor dy, Gradient du,
+                                  KernelGradients& sums) {
+  cpu::ConvolveSequencesBackward(pool_, plans_, Kernels(weights), u, sequences, direction, dy, du,
+                                 static_cast<cpu::LongConvSums&>(sums));
+}
+
+void CpuBackend::TakeLongConvGradients(const LongConvWeights& weights,
+                                       const LongConvParameters& parameters, KernelGradients& sums,
+                                       const LongConvParameterGradients& gradients) {
+  auto& taken = static_cast<cpu::LongConvSums&>(sums);
+  LongConvGradient(parameters, taken.OfHeads(), weights.longest(), gradients, pool_.Loop());
+  taken.Zero();
+}
+
+void CpuBackend::CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                                 int64_t sequences, const AttentionDropout& dropout, Tensor o) {
+  cpu::CausalAttention(pool_, shape, qkv, inv_freq, sequences, dropout, o);
+}
+
+void CpuBackend::CausalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                                         int64_t sequences, const AttentionDropout& dropout,
+                                         Tensor d_o, Gradient dqkv) {
+  cpu::CausalAttentionBackward(pool_, shape, qkv, inv_freq, sequences, dropout, d_o, dqkv);
+}
+
+void CpuBackend::BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv,
+                                                Tensor mask, Tensor d_o, Gradient dqkv) {
+  cpu::BidirectionalAttentionBackward(pool_, shape, qkv, mask, d_o, dqkv);
+}
+
+void CpuBackend::LayerNormBackward(Tensor x, Tensor gamma, double epsilon, Tensor dy, Gradient dx,
+                                   Tensor dgamma, Tensor dbeta) {
+  cpu::LayerNormBackward(pool_, x, gamma, epsilon, dy, dx, dgamma, dbeta);
+}
+
+void CpuBackend::ActivateBackward(Tensor x, const Epilogue& epilogue, Tensor dy, Gradient dx,
+                                  Gradient dgate) {
+  cpu::ActivateBackward(pool_, x, epilogue, dy, dx, dgate);
+}
+
+void CpuBackend::ScatterRows(Tensor dy, Tensor indices, Tensor dtable) {
+  cpu::ScatterRows(pool_, dy, indices, dtable);
+}
+
+void CpuBackend::MeanPoolBackward(Tensor mask, Tensor dy, Gradient dx) {
+  cpu::MeanPoolBackward(pool_, mask, dy, dx);
+}
+
+void CpuBackend::Drop(double p, uint64_t seed, Tensor x) { cpu::Drop(pool_, p, seed, x); }
+
+void CpuBackend::Fill(float value, Tensor x) { cpu::Fill(pool_, value, x); }
+
+void CpuBackend::Copy(Tensor x, Tensor y) { cpu::Copy(pool_, x, y); }
+
+void CpuBackend::Add(Tensor x, Tensor y) { cpu::Add(pool_, x, y); }
+
+double CpuBackend::SumOfSquares(Tensor x) { return cpu::SumOfSquares(pool_, x); }
+
+void CpuBackend::AdamW(const AdamWStep& step, Tensor gradient, Tensor m, Tensor v, Tensor w) {
+  cpu::AdamW(pool_, step, gradient, m, v, w);
+}
+
+void CpuBackend::MovingAverage(Tensor x, double decay, Tensor average) {
+  cpu::MovingAverage(pool_, x, decay, average);
+}
+
+}  // namespace hippodrome

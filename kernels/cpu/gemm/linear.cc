@@ -1,0 +1,230 @@
+#include "kernels/cpu/gemm/linear.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/cpu/base/parallel_rows.h"
+#include "kernels/cpu/base/scratch.h"
+#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/gemm/linear_amx.h"
+#include "kernels/cpu/gemm/linear_epilogue.h"
+#include "kernels/cpu/gemm/linear_tile.h"
+#include "kernels/cpu/gemm/linear_tile_amx.h"
+
+namespace hippodrome::cpu {
+namespace {
+
+// Rows of a panel (of 256 bytes) multiplied by all rows of a block before the next ones. With many
+// rows a slice stays in the second-level cache and the partial sums are seldom reloaded; with few,
+// when weights stream from memory, it fits the first level, so that fetching keeps ahead evenly.
+constexpr int64_t kSliceDepth = 1024;
+constexpr int64_t kStreamedDepth = 64;
+
+// Tiles from which on a block has many.
+constexpr int64_t kManyTiles = 4;
+
+// Rows whose partial sums one thread keeps, and the least that share the fetching of a panel.
+constexpr int64_t kMaxBlockRows = 32 * kTileRows;
+constexpr int64_t kMinBlockRows = 8 * kTileRows;
+
+// Tasks per thread, so that threads of unequal speed finish together.
+constexpr int64_t kTasksPerThread = 4;
+
+// Below this many multiplications waking a thread costs more than it saves.
+constexpr int64_t kSerialProducts = 1 << 15;
+
+int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// One product: where everything lies, in the types of its kernel.
+template <typename A, typename W>
+struct Product {
+  using TileFunction = void (*)(const TileArguments<A, W>&);
+
+  TileFunction tile;
+  const A* a;
+  int64_t a_stride;
+  int64_t per_depth;  // elements of `a` per unit of depth
+  const PackedWeights& w;
+  const Epilogue& epilogue;
+  Tensor y;
+};
+
+// How the depth is cut, and which tiles of a slice fetch how many lines of the next one per k: a
+// panel's row is four lines, so together they ask for all of it once.
+struct SlicePlan {
+  int64_t depth;
+  int64_t fetching_tiles;
+  int lines;
+};
+
+SlicePlan PlanSlices(int64_t tiles) {
+  if (tiles == 1) return {kStreamedDepth, 1, 4};
+  if (tiles < kManyTiles) return {kStreamedDepth, 2, 2};
+  return {kSliceDepth, 4, 1};
+}
+
+// One slice of the depth for the rows of a block.
+template <typename A, typename W>
+struct Slice {
+  void (*tile)(const TileArguments<A, W>&);
+  const A* a;
+  int64_t a_stride;
+  const W* panel;
+  int64_t depth;
+  bool accumulate;
+  const char* next;
+};
+
+// Calls done(first, height) after each tile.
+template <typename A, typename W, typename Done>
+void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows, float* sums,
+                   const Done& done) {
+  const int64_t tiles = DivideUp(rows, kTileRows);
+  for (int64_t t = 0; t < tiles; ++t) {
+    // Tiles of nearly equal height: a last tile of one row would cost as much as a full one.
+    const int64_t first = rows * t / tiles;
+    const int64_t height = rows * (t + 1) / tiles - first;
+    slice.tile({.a = slice.a + first * slice.a_stride,
+                .a_stride = slice.a_stride,
+                .panel = slice.panel,
+                .depth = slice.depth,
+                .rows = static_cast<int>(height),
+                .accumulate = slice.accumulate,
+                .sums = sums + first * kPanelColumns,
+                .next = slice.next + t * slice.depth * plan.lines * 64,
+                .next_lines = t < plan.fetching_tiles ? plan.lines : 0});
+    done(first, height);
+  }
+}
+
+// With many tiles, bf16 weights are expanded once for all of them. A tile then adds the same
+// products in the same order as one that expands for itself.
+template <typename Done>
+void MultiplyExpanded(const Slice<float, BF16>& slice, int64_t rows, float* sums,
+                      const Done& done) {
+  float* panel = ThreadScratch<float>(ScratchUse::kLinearPanel, 2 * slice.depth * kPanelColumns);
+  ExpandPairs(slice.panel, slice.depth, panel);
+  const Slice<float, float> expanded = {.tile = TileF32,
+                                        .a = slice.a,
+                                        .a_stride = slice.a_stride,
+                                        .panel = panel,
+                                        .depth = 2 * slice.depth,
+                                        .accumulate = slice.accumulate,
+                                        .next = slice.next};
+  MultiplySlice(expanded, {.depth = slice.depth, .fetching_tiles = 2, .lines = 1}, rows, sums,
+                done);
+}
+
+// Rows [begin, end) of one panel's columns; `next_panel` will be wanted afterwards.
+template <typename A, typename W>
+void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_panel, int64_t begin,
+                   int64_t end) {
+  constexpr bool kExpands = !std::is_same_v<A, W>;
+  const int64_t rows = end - begin;
+  const int64_t tiles = DivideUp(rows, kTileRows);
+  const int64_t depth = product.w.depth();
+  SlicePlan plan = PlanSlices(tiles);
+  const bool expand = kExpands && tiles >= kManyTiles;
+  if (expand) plan.depth /= 2;
+  const W* weights = reinterpret_cast<const W*>(product.w.panel(panel));
+  float* sums = ThreadScratch<float>(ScratchUse::kLinearSums, rows * kPanelColumns);
+  const int64_t slices = DivideUp(depth, plan.depth);
+  for (int64_t i = 0; i < slices; ++i) {
+    const int64_t k = depth * i / slices;
+    const int64_t slice_depth = depth * (i + 1) / slices - k;
+    const bool last = i + 1 == slices;
+    const Slice<A, W> slice = {
+        .tile = product.tile,
+        .a = product.a + begin * product.a_stride + k * product.per_depth,
+        .a_stride = product.a_stride,
+        .panel = weights + k * kPanelColumns * product.per_depth,
+        .depth = slice_depth,
+        .accumulate = k > 0,
+        .next = last ? product.w.panel(next_panel)
+                     : product.w.panel(panel) + (k + slice_depth) * kPanelColumns * 4};
+    const auto done = [&](int64_t first, int64_t height) {
+      if (!last) return;
+      const int64_t column = panel * kPanelColumns;
+      ApplyEpilogue(EpilogueOfTile(product.epilogue, product.y, sums + first * kPanelColumns,
+                                   begin + first, height, column,
+                                   std::min(kPanelColumns, product.y.cols - column)));
+    };
+    if constexpr (kExpands) {
+      if (expand) {
+        MultiplyExpanded(slice, rows, sums, done);
+        continue;
+      }
+    }
+    MultiplySlice(slice, plan, rows, sums, done);
+  }
+}
+
+// The number of blocks that the rows are cut into.
+int64_t CountBlocks(int64_t rows, int64_t panels, int64_t threads) {
+  const int64_t wanted = DivideUp(kTasksPerThread * threads, panels);
+  return std::max(DivideUp(rows, kMaxBlockRows), std::min(wanted, DivideUp(rows, kMinBlockRows)));
+}
+
+template <typename A, typename W>
+void Multiply(ThreadPool& pool, const Product<A, W>& product) {
+  const int64_t rows = product.y.rows;
+  const int64_t panels = product.w.panels();
+  const int64_t blocks = CountBlocks(rows, panels, pool.threads());
+  const auto task = [&](int64_t index, int) {
+    const int64_t block = index % blocks;
+    const int64_t panel = index / blocks;
+    // Threads take panels in turns.
+    const int64_t next_panel = std::min(panel + pool.threads(), panels - 1);
+    MultiplyBlock(product, panel, next_panel, rows * block / blocks, rows * (block + 1) / blocks);
+  };
+  if (rows * panels * product.w.in() * kPanelColumns < kSerialProducts) {
+    for (int64_t i = 0; i < panels * blocks; ++i) task(i, 0);
+  } else {
+    pool.Run(panels * blocks, task);
+  }
+}
+
+// x in the form that a bf16 kernel reads, rows of `stride` elements.
+template <typename A>
+const A* RoundRows(ThreadPool& pool, const Tensor& x, int64_t stride,
+                   void (*round)(const float*, int64_t, A*)) {
+  A* rounded = ThreadScratch<A>(ScratchUse::kLinearInput, x.rows * stride);
+  ParallelRows(pool, x.rows, x.cols, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      round(F32Row(x, row), x.cols, rounded + row * stride);
+    }
+  });
+  return rounded;
+}
+
+}  // namespace
+
+BF16Kernel ChosenKernel(BF16Kernel kernel) {
+  if (kernel != BF16Kernel::kBest) return kernel;
+  if (HaveAmx()) return BF16Kernel::kAmx;
+  return FastBF16Dot() ? BF16Kernel::kDot : BF16Kernel::kPlain;
+}
+
+void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue, Tensor y,
+            BF16Kernel kernel) {
+  assert(x.cols == w.in() && y.cols == w.out() && x.rows == y.rows);
+  if (w.dtype() == DType::kF32) {
+    Multiply<float, float>(pool, {TileF32, F32Row(x, 0), x.stride, 1, w, epilogue, y});
+    return;
+  }
+  const int64_t stride = 2 * w.depth();
+  switch (ChosenKernel(kernel)) {
+    case BF16Kernel::kAmx:
+      return LinearAmx(pool, x, w, epilogue, y);
+    case BF16Kernel::kDot: {
+      const BF16* a = RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
+      return Multiply<BF16, BF16>(pool, {TileBF16Dot, a, stride, 2, w, epilogue, y});
+    }
+    default: {
+      const float* a = RoundRows<float>(pool, x, stride, RoundToBF16Plain);
+      return Multiply<float, BF16>(pool, {TileBF16Plain, a, stride, 2, w, epilogue, y});
+    }
+  }
+}
+
+}  // namespace hippodrome::cpu

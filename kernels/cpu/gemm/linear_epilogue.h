@@ -1,0 +1,36 @@
+// What follows the sums of a tile: bias, activation, gate, residual, store.
+#ifndef HIPPODROME_KERNELS_CPU_GEMM_LINEAR_EPILOGUE_H_
+#define HIPPODROME_KERNELS_CPU_GEMM_LINEAR_EPILOGUE_H_
+
+#include <cstdint>
+
+#include "kernels/backend.h"
+
+namespace hippodrome::cpu {
+
+// The rows x cols corner of an output that one tile of sums covers.
+struct EpilogueArguments {
+  const float* sums;  // [rows][kPanelColumns]
+  int64_t rows;
+  int64_t cols;       // <= kPanelColumns, or any number of a single row
+  const float* bias;  // [cols], or null
+  Epilogue::Activation activation;
+  const float* gate;  // rows of gate_stride, or null; may be y
+  int64_t gate_stride;
+  const float* residual;  // rows of residual_stride, or null; may be y
+  int64_t residual_stride;
+  float* y;  // rows of y_stride
+  int64_t y_stride;
+};
+
+// What `epilogue` means for sums of the rows from `row` and the columns from `column` of y.
+EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, const float* sums,
+                                 int64_t row, int64_t rows, int64_t column, int64_t cols);
+
+// y = activation(sums + bias) * gate + residual. GELU errs by a few ulp of its value, and for x < 0
+// by about x^2 ulp more, where the value itself is as small as exp(-x^2 / 2).
+void ApplyEpilogue(const EpilogueArguments& arguments);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_GEMM_LINEAR_EPILOGUE_H_

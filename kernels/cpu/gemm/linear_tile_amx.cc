@@ -1,0 +1,182 @@
+// Highway has no matrix registers, so this file is written for the one instruction set and asks the
+// processor at run time.
+#include "kernels/cpu/gemm/linear_tile_amx.h"
+
+#include "kernels/cpu/gemm/packed_weights.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kernels/cpu/gemm/linear_tile.h"
+
+#define HIPPODROME_AMX __attribute__((target("amx-tile,amx-bf16")))
+#define HIPPODROME_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
+
+namespace hippodrome::cpu {
+namespace {
+
+constexpr int64_t kTileStride = kAmxDepth * 2;             // bytes
+constexpr int64_t kPanelStride = kPanelColumns * 4;        // of a panel and of sums, bytes
+constexpr int64_t kPanelStep = kAmxDepth * kPanelColumns;  // elements
+static_assert(2 * kPairBlock == kAmxDepth);
+
+struct alignas(64) TileConfiguration {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(TileConfiguration) == 64);
+constexpr TileConfiguration kConfiguration;
+
+// A step's part of a panel, kFetchAhead bytes on, in the order of addresses, which the processor's
+// own prefetching follows, as it does not the tiles' strides: memory then gives 13 GB/s instead of
+// 10. Past the end of all panels nothing is there, which a prefetch may ask for.
+constexpr uintptr_t kFetchAhead = 2048;
+void FetchStep(const BF16* panel) {
+  const uintptr_t first = reinterpret_cast<uintptr_t>(panel) + kFetchAhead;
+  for (uintptr_t line = 0; line < kPanelStep * sizeof(BF16); line += 64) {
+    __builtin_prefetch(reinterpret_cast<const void*>(first + line), 0, 3);
+  }
+}
+
+bool ProcessorHasAmx() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  constexpr unsigned kBF16Bit = 1u << 22;
+  constexpr unsigned kTileBit = 1u << 24;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBF16Bit) != 0 && (d & kTileBit) != 0;
+}
+
+// The system saves the registers' contents only for processes that have asked.
+bool SystemGrantsAmx() {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILE_DATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+HIPPODROME_AMX void Configure() { _tile_loadconfig(&kConfiguration); }
+HIPPODROME_AMX void Release() { _tile_release(); }
+
+}  // namespace
+
+bool HaveAmx() {
+  static const bool have = HaveBF16Dot() && ProcessorHasAmx() && SystemGrantsAmx();
+  return have;
+}
+
+AmxRegisters::AmxRegisters() { Configure(); }
+AmxRegisters::~AmxRegisters() { Release(); }
+
+HIPPODROME_AMX void MultiplyAmx32x32(const AmxBlock& block) {
+  const BF16* upper = block.a;
+  const BF16* lower = block.a + block.a_stride;
+  const BF16* panel = block.panel;
+  float* const sums = block.sums;
+  float* const below = sums + kAmxRows * kPanelColumns;
+  if (block.accumulate) {
+    _tile_loadd(0, sums, kPanelStride);
+    _tile_loadd(1, sums + 16, kPanelStride);
+    _tile_loadd(2, below, kPanelStride);
+    _tile_loadd(3, below + 16, kPanelStride);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t step = 0; step < block.steps; ++step) {
+    if (block.fetch) FetchStep(panel);
+    _tile_loadd(4, upper, kTileStride);
+    _tile_loadd(6, panel, kPanelStride);
+    _tile_loadd(7, panel + kAmxDepth, kPanelStride);
+    _tile_loadd(5, lower, kTileStride);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+    upper += kAmxTile;
+    lower += kAmxTile;
+    panel += kPanelStep;
+  }
+  _tile_stored(0, sums, kPanelStride);
+  _tile_stored(1, sums + 16, kPanelStride);
+  _tile_stored(2, below, kPanelStride);
+  _tile_stored(3, below + 16, kPanelStride);
+}
+
+HIPPODROME_AMX void MultiplyAmx16x64(const AmxBlock& block) {
+  const BF16* a = block.a;
+  const BF16* panel = block.panel;
+  float* const sums = block.sums;
+  if (block.accumulate) {
+    _tile_loadd(0, sums, kPanelStride);
+    _tile_loadd(1, sums + 16, kPanelStride);
+    _tile_loadd(2, sums + 32, kPanelStride);
+    _tile_loadd(3, sums + 48, kPanelStride);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t step = 0; step < block.steps; ++step) {
+    if (block.fetch) FetchStep(panel);
+    _tile_loadd(4, a, kTileStride);
+    _tile_loadd(5, panel, kPanelStride);
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_loadd(6, panel + kAmxDepth, kPanelStride);
+    _tile_dpbf16ps(1, 4, 6);
+    _tile_loadd(7, panel + 2 * kAmxDepth, kPanelStride);
+    _tile_dpbf16ps(2, 4, 7);
+    _tile_loadd(5, panel + 3 * kAmxDepth, kPanelStride);
+    _tile_dpbf16ps(3, 4, 5);
+    a += kAmxTile;
+    panel += kPanelStep;
+  }
+  _tile_stored(0, sums, kPanelStride);
+  _tile_stored(1, sums + 16, kPanelStride);
+  _tile_stored(2, sums + 32, kPanelStride);
+  _tile_stored(3, sums + 48, kPanelStride);
+}
+
+HIPPODROME_BF16 void RoundToAmxTiles(const float* x, int64_t stride, int64_t rows, int64_t n,
+                                     BF16* tiles) {
+  constexpr int64_t kLanes = 16;
+  for (int64_t k = 0; k < n; k += kAmxDepth, tiles += kAmxTile) {
+    const auto count = static_cast<uint32_t>(n - k < kAmxDepth ? n - k : kAmxDepth);
+    const uint32_t present = count == 32 ? ~0u : (1u << count) - 1;
+    const auto low = static_cast<__mmask16>(present);
+    const auto high = static_cast<__mmask16>(present >> 16);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* from = x + r * stride + k;
+      const __m512 first = _mm512_maskz_loadu_ps(low, from);
+      const __m512 second = _mm512_maskz_loadu_ps(high, from + kLanes);
+      _mm512_storeu_si512(tiles + r * kAmxDepth, (__m512i)_mm512_cvtne2ps_pbh(second, first));
+    }
+  }
+}
+
+}  // namespace hippodrome::cpu
+
+#else
+
+#include <cassert>
+
+namespace hippodrome::cpu {
+
+bool HaveAmx() { return false; }
+AmxRegisters::AmxRegisters() = default;
+AmxRegisters::~AmxRegisters() = default;
+void MultiplyAmx32x32(const AmxBlock&) { assert(false); }
+void MultiplyAmx16x64(const AmxBlock&) { assert(false); }
+void RoundToAmxTiles(const float*, int64_t, int64_t, int64_t, BF16*) { assert(false); }
+
+}  // namespace hippodrome::cpu
+#endif

@@ -1,0 +1,54 @@
+// Products of bf16 tiles in the matrix registers of Intel's processors (AMX).
+#ifndef HIPPODROME_KERNELS_CPU_GEMM_LINEAR_TILE_AMX_H_
+#define HIPPODROME_KERNELS_CPU_GEMM_LINEAR_TILE_AMX_H_
+
+#include <cstdint>
+
+#include "kernels/dtype.h"
+
+namespace hippodrome::cpu {
+
+// A left operand of `rows` by `depth` values comes in tiles [ceil(rows / 16)][ceil(depth /
+// 32)][16][32], zero beyond `depth`, anything beyond `rows`.
+inline constexpr int64_t kAmxRows = 16;
+inline constexpr int64_t kAmxDepth = 32;
+inline constexpr int64_t kAmxTile = kAmxRows * kAmxDepth;
+
+// Whether this process may use the matrix registers; asks the system for them the first time.
+bool HaveAmx();
+
+// Prepares the matrix registers of this thread, and gives them back. REQUIRES: HaveAmx().
+class AmxRegisters {
+ public:
+  AmxRegisters();
+  ~AmxRegisters();
+  AmxRegisters(const AmxRegisters&) = delete;
+  AmxRegisters& operator=(const AmxRegisters&) = delete;
+};
+
+// sums[r][c] = (accumulate ? sums[r][c] : 0) + sum_k a[r][k] panel[k][c], rows of 64 sums. Each sum
+// is one chain over steps of 32 k, the products of a step being added in an order of the
+// processor's own: it is the same whatever the block and wherever the chain is cut between steps.
+// Subnormal numbers count as zero. Meanwhile, if `fetch`, the panel's memory some steps ahead,
+// which may be that of the next panel, comes into the second-level cache. REQUIRES: AmxRegisters in
+// this thread.
+struct AmxBlock {
+  const BF16* a;      // tiles of `steps` of a row of them
+  int64_t a_stride;   // from a row of tiles to the next, in elements
+  const BF16* panel;  // [steps][16][64][2]
+  int64_t steps;
+  bool accumulate;
+  bool fetch;
+  float* sums;
+};
+// 32 rows by 32 columns: two rows of tiles, and half a panel from `panel` on.
+void MultiplyAmx32x32(const AmxBlock& block);
+// 16 rows by 64 columns: reads a panel once, from memory where there are but few rows.
+void MultiplyAmx16x64(const AmxBlock& block);
+
+// Rounds rows of n floats to bf16, to nearest even, into a row of tiles. REQUIRES: HaveAmx().
+void RoundToAmxTiles(const float* x, int64_t stride, int64_t rows, int64_t n, BF16* tiles);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_GEMM_LINEAR_TILE_AMX_H_

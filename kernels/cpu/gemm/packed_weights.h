@@ -1,0 +1,63 @@
+// Weight matrices in panels: one layout for prefill, steps and embedding rows.
+#ifndef HIPPODROME_KERNELS_CPU_GEMM_PACKED_WEIGHTS_H_
+#define HIPPODROME_KERNELS_CPU_GEMM_PACKED_WEIGHTS_H_
+
+#include <memory>
+#include <span>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/base/thread_pool.h"
+
+namespace hippodrome::cpu {
+
+// Output columns of a panel: four vectors of 16 floats, so that a tile of six rows fills 24 of the
+// 32 AVX-512 registers.
+inline constexpr int64_t kPanelColumns = 64;
+
+// Rows of pairs that a matrix tile takes; panels of pairs are filled up to a multiple of it.
+inline constexpr int64_t kPairBlock = 16;
+
+// W [out, in] as ceil(out / 64) panels, zero beyond `out` and `in`:
+//   kF32:  [panel][in][64]
+//   kBF16: [panel][ceil(in / 2), up to a multiple of 16][64][2], the pairs that a bf16 dot product
+//          takes
+class PackedWeights : public LinearWeights {
+ public:
+  // Zeroed panels. REQUIRES: out > 0, in > 0, dtype kF32 or kBF16.
+  PackedWeights(int64_t out, int64_t in, DType dtype);
+  // Panels in memory that the caller keeps, PanelBytes() for each 64 outputs, contents unspecified.
+  PackedWeights(int64_t out, int64_t in, DType dtype, void* memory);
+
+  int64_t out() const override { return out_; }
+  int64_t in() const override { return in_; }
+  int64_t bytes() const override { return panels() * PanelBytes(in_, dtype_); }
+
+  static int64_t PanelBytes(int64_t in, DType dtype);
+
+  DType dtype() const { return dtype_; }
+  int64_t panels() const { return (out_ + kPanelColumns - 1) / kPanelColumns; }
+  // `in` in units of a panel's rows: elements of kF32, pairs of kBF16.
+  int64_t depth() const { return dtype_ == DType::kF32 ? in_ : (in_ + 1) / 2; }
+  // `depth` with what fills a panel up.
+  int64_t filled_depth() const { return PanelBytes(in_, dtype_) / (kPanelColumns * 4); }
+  char* panel(int64_t index) const {
+    return static_cast<char*>(memory_.get()) + index * PanelBytes(in_, dtype_);
+  }
+
+ private:
+  int64_t out_;
+  int64_t in_;
+  DType dtype_;
+  std::shared_ptr<void> memory_;
+};
+
+// The contract of Backend::PackLinear.
+std::unique_ptr<PackedWeights> PackLinear(ThreadPool& pool, std::span<const HostMatrix> parts,
+                                          DType dtype);
+
+// Copies row `row` of W (in() floats) to `values`.
+void UnpackRow(const PackedWeights& weights, int64_t row, float* values);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_GEMM_PACKED_WEIGHTS_H_

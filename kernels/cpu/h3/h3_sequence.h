@@ -1,0 +1,17 @@
+// One H3 layer over consecutive tokens of one sequence, between its projections.
+#ifndef HIPPODROME_KERNELS_CPU_H3_H3_SEQUENCE_H_
+#define HIPPODROME_KERNELS_CPU_H3_H3_SEQUENCE_H_
+
+#include "kernels/cpu/base/thread_pool.h"
+#include "kernels/cpu/h3/h3_state.h"
+#include "kernels/cpu/h3/h3_weights.h"
+
+namespace hippodrome::cpu {
+
+// As Backend::H3Sequence, for the one sequence in `slot`. qkv and o are f32.
+void H3Sequence(ThreadPool& pool, const H3Constants& constants, Tensor qkv, H3Slots& state,
+                int64_t slot, int64_t start, Tensor o);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_H3_H3_SEQUENCE_H_

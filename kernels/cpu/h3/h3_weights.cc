@@ -1,0 +1,126 @@
+#include "kernels/cpu/h3/h3_weights.h"
+
+#include <span>
+
+#include "kernels/cpu/base/memory.h"
+
+namespace hippodrome::cpu {
+namespace {
+
+std::shared_ptr<void> AllocateFloats(int64_t count) {
+  return AllocateZeroed(static_cast<size_t>(count) * sizeof(float));
+}
+
+// Sets one lane of a mode [re | im, lanes].
+void SetComplex(std::complex<double> value, float* lane) {
+  lane[0] = static_cast<float>(value.real());
+  lane[kLanes] = static_cast<float>(value.imag());
+}
+
+std::complex<double> EighthPower(std::complex<double> a) {
+  static_assert(kScanSteps == 8);
+  const std::complex<double> square = a * a;
+  const std::complex<double> fourth = square * square;
+  return fourth * fourth;
+}
+
+constexpr int64_t kModeConstantFloats = sizeof(ModeConstants) / sizeof(float);
+
+}  // namespace
+
+H3Constants::H3Constants(ThreadPool& pool, const H3Parameters& p)
+    : layout_(p),
+      plan_(kKernelPoints),
+      taps_(
+          AllocateFloats(layout_.groups * layout_.channel_blocks * layout_.padded_taps() * kLanes)),
+      rows_(AllocateFloats(layout_.groups * layout_.row_blocks * RowBlockFloats())),
+      shift_b_(p.shift_b.begin(), p.shift_b.end()) {
+  PackTaps(p);
+  const DiagonalModes modes = Discretize(p);
+  for (const std::complex<double>& db : modes.db) db_.emplace_back(db);
+  pool.Run(layout_.groups, [&](int64_t group, int) { PackRows(p, modes, group); });
+}
+
+int64_t H3Constants::bytes() const {
+  const int64_t floats = layout_.groups * (layout_.channel_blocks * layout_.padded_taps() * kLanes +
+                                           layout_.row_blocks * RowBlockFloats());
+  return floats * static_cast<int64_t>(sizeof(float)) +
+         static_cast<int64_t>(shift_b_.size() * sizeof(float) +
+                              db_.size() * sizeof(std::complex<float>));
+}
+
+int64_t H3Constants::RowBlockFloats() const {
+  return layout_.modes * (kModeConstantFloats + kModeFloats) +
+         (1 + kScanSteps + kKernelPoints) * kLanes;
+}
+
+float* H3Constants::RowBlock(int64_t group, int64_t row_block) const {
+  return static_cast<float*>(rows_.get()) +
+         (group * layout_.row_blocks + row_block) * RowBlockFloats();
+}
+
+const float* H3Constants::Taps(int64_t group, int64_t channel_block) const {
+  return static_cast<const float*>(taps_.get()) +
+         (group * layout_.channel_blocks + channel_block) * layout_.padded_taps() * kLanes;
+}
+
+RowConstants H3Constants::Rows(int64_t group, int64_t row_block) const {
+  const float* block = RowBlock(group, row_block);
+  RowConstants rows;
+  rows.modes = reinterpret_cast<const ModeConstants*>(block);
+  rows.count = layout_.modes;
+  rows.skip = block + layout_.modes * kModeConstantFloats;
+  rows.a_scan = rows.skip + kLanes;
+  rows.kernel = rows.a_scan + layout_.modes * kModeFloats;
+  return rows;
+}
+
+const float* H3Constants::Kernel(int64_t group, int64_t row_block) const {
+  return Rows(group, row_block).kernel + kScanSteps * kLanes;
+}
+
+void H3Constants::PackTaps(const H3Parameters& p) {
+  const std::vector<double> taps = ShiftTaps(p);
+  for (int64_t group = 0; group < layout_.groups; ++group) {
+    for (int64_t c = 0; c < layout_.Channels(group); ++c) {
+      const int64_t channel = layout_.FirstChannel(group) + c;
+      float* block = const_cast<float*>(Taps(group, c / kLanes));
+      for (int64_t j = 0; j < layout_.taps; ++j) {
+        const double skip = j == 0 ? p.shift_d[static_cast<size_t>(channel)] : 0.0f;
+        block[j * kLanes + c % kLanes] =
+            static_cast<float>(taps[static_cast<size_t>(channel * layout_.taps + j)] + skip);
+      }
+    }
+  }
+}
+
+void H3Constants::PackRows(const H3Parameters& p, const DiagonalModes& modes, int64_t group) {
+  std::vector<double> kernel(kKernelPoints);
+  int64_t packed_head = -1;
+  for (int64_t row = 0; row < layout_.Rows(group); ++row) {
+    const int64_t head = group * layout_.group_heads + layout_.Head(row);
+    if (head != packed_head) HeadKernel(modes, head, kernel);
+    packed_head = head;
+    const auto first = modes.da.begin() + head * layout_.modes;
+    const auto weights = modes.weights.begin() + head * layout_.modes;
+    float* at = RowBlock(group, row / kLanes) + row % kLanes;
+    for (int64_t n = 0; n < layout_.modes; ++n, at += kModeConstantFloats) {
+      SetComplex(first[n], at);
+      SetComplex(weights[n], at + kModeFloats);
+    }
+    const double skip = p.d[static_cast<size_t>(head)];
+    *at = static_cast<float>(skip);
+    at += kLanes;
+    for (int64_t n = 0; n < layout_.modes; ++n, at += kModeFloats) {
+      SetComplex(EighthPower(first[n]), at);
+    }
+    for (size_t l = 0; l < kScanSteps; ++l, at += kLanes) {
+      *at = static_cast<float>(kernel[l] + (l == 0 ? skip : 0.0));
+    }
+    for (size_t l = 0; l < kKernelPoints; ++l, at += kLanes) {
+      *at = static_cast<float>((kernel[l] + (l == 0 ? skip : 0.0)) / kKernelPoints);
+    }
+  }
+}
+
+}  // namespace hippodrome::cpu

@@ -1,0 +1,56 @@
+// The constants of one H3 layer on the CPU.
+#ifndef HIPPODROME_KERNELS_CPU_H3_H3_WEIGHTS_H_
+#define HIPPODROME_KERNELS_CPU_H3_H3_WEIGHTS_H_
+
+#include <complex>
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/base/thread_pool.h"
+#include "kernels/cpu/h3/h3_layout.h"
+#include "kernels/cpu/h3/h3_tile.h"
+#include "kernels/ssm/ssm_kernel.h"
+
+namespace hippodrome::cpu {
+
+// Points of the kernel that are kept, and of the transform that convolves with it. The spectrum is
+// twice as large and is made again for every sequence: that costs a sixth of the work and keeps the
+// constants of a layer small beside its matrices.
+inline constexpr int64_t kKernelPoints = 256;
+
+class H3Constants final : public H3Weights {
+ public:
+  H3Constants(ThreadPool& pool, const H3Parameters& parameters);
+
+  int64_t bytes() const override;
+
+  const H3Layout& layout() const { return layout_; }
+  const FftPlan& plan() const { return plan_; }
+
+  // Taps of a channel block, [padded taps, lanes], the skip added to the first.
+  const float* Taps(int64_t group, int64_t channel_block) const;
+  RowConstants Rows(int64_t group, int64_t row_block) const;
+  // (K + D at 0) / kKernelPoints of a row block, [kKernelPoints, lanes].
+  const float* Kernel(int64_t group, int64_t row_block) const;
+
+  // What the published definition of the state needs: B of the shift SSM [d, N] and dB [H, M].
+  const std::vector<float>& shift_b() const { return shift_b_; }
+  const std::vector<std::complex<float>>& db() const { return db_; }
+
+ private:
+  void PackTaps(const H3Parameters& parameters);
+  void PackRows(const H3Parameters& parameters, const DiagonalModes& modes, int64_t group);
+  int64_t RowBlockFloats() const;
+  float* RowBlock(int64_t group, int64_t row_block) const;
+
+  H3Layout layout_;
+  FftPlan plan_;
+  std::shared_ptr<void> taps_;
+  std::shared_ptr<void> rows_;  // by row block: as RowConstants, then K / kKernelPoints
+  std::vector<float> shift_b_;
+  std::vector<std::complex<float>> db_;
+};
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_H3_H3_WEIGHTS_H_

@@ -1,0 +1,36 @@
+// Causal attention over paged keys and values.
+#ifndef HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_H_
+#define HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_H_
+
+#include "kernels/cuda/attention/key_value_pages.h"
+
+namespace hippodrome::cuda {
+
+// What Backend::AttentionSequence is given. B sequences (page_tables.rows) of qkv.rows / B tokens.
+struct AttentionSequenceCall {
+  const AttentionShape& shape;
+  Tensor qkv;       // [B T, 3 d] activations
+  Tensor inv_freq;  // [1, rotary_dim / 2] f32, or empty
+  PagedRows& pages;
+  Tensor page_tables;  // kI32 [B, P]; -1 in the first column: inert
+  int64_t start = 0;
+  Tensor o;  // [B T, d] activations
+};
+
+// What Backend::AttentionStep is given.
+struct AttentionStepCall {
+  const AttentionShape& shape;
+  Tensor qkv;       // [B, 3 d] activations
+  Tensor inv_freq;  // [1, rotary_dim / 2] f32, or empty
+  PagedRows& pages;
+  Tensor page_tables;  // kI32 [B, P]
+  Tensor positions;    // kI32 [1, B], -1: inert
+  Tensor o;            // [B, d] activations
+};
+
+void AttentionSequence(Device& device, const AttentionSequenceCall& call);
+void AttentionStep(Device& device, const AttentionStepCall& call);
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_H_

@@ -1,0 +1,197 @@
+// The products of one warp's queries with one tile of keys and values on tensor cores, and the
+// running softmax between them ("FlashAttention-2", Dao, 2023).
+#ifndef HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_TILE_CUH_
+#define HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_TILE_CUH_
+
+#include <type_traits>
+
+#include "kernels/cuda/base/mma.cuh"
+
+namespace hippodrome::cuda {
+
+inline constexpr int kTileKeys = 64;  // keys of a tile: a page
+inline constexpr int kTileWarps = 4;  // of a block
+inline constexpr int kRowTiles = 2;   // of 16 queries each, for each warp
+inline constexpr int kWarpQueries = 16 * kRowTiles;
+inline constexpr int kTileQueries = kTileWarps * kWarpQueries;
+inline constexpr int kKeyTiles = kTileKeys / 8;
+
+// Rows of a tile in shared memory are this many elements apart: an odd number of 16-byte units, so
+// that eight rows lie in different banks.
+template <int kHeadDim>
+inline constexpr int kTileStride = kHeadDim + 8;
+
+// c fragments of 16 queries by 8 keys.
+using TileScores = float[kRowTiles][kKeyTiles][4];
+// The same as bf16: two c fragments side by side are an a fragment of 16 queries by 16 keys.
+using TileProbabilities = uint32_t[kRowTiles][kKeyTiles / 2][4];
+
+// What a warp knows about its queries so far. Of each row tile a lane has rows g and g + 8.
+template <int kHeadDim>
+struct TileSums {
+  float max[kRowTiles][2];  // of the scores
+  float sum[kRowTiles][2];  // of this lane's probabilities
+  float values[kRowTiles][kHeadDim / 8][4];
+
+  __device__ void Clear() {
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) {
+      max[i][0] = max[i][1] = -INFINITY;
+      sum[i][0] = sum[i][1] = 0;
+#pragma unroll
+      for (int n = 0; n < kHeadDim / 8; ++n) {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) values[i][n][c] = 0;
+      }
+    }
+  }
+
+  // Sets the sums of probabilities.
+  __device__ void Fill(float probability) {
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) sum[i][0] = sum[i][1] = probability;
+  }
+};
+
+// Calls launch(head_dim as an integral_constant); false if there are no tiles for it.
+template <typename Launcher>
+bool WithTiles(int head_dim, const Launcher& launch) {
+  switch (head_dim) {
+    case 16:
+      launch(std::integral_constant<int, 16>());
+      return true;
+    case 32:
+      launch(std::integral_constant<int, 32>());
+      return true;
+    case 64:
+      launch(std::integral_constant<int, 64>());
+      return true;
+    case 80:
+      launch(std::integral_constant<int, 80>());
+      return true;
+    case 96:
+      launch(std::integral_constant<int, 96>());
+      return true;
+    case 128:
+      launch(std::integral_constant<int, 128>());
+      return true;
+    default:
+      return false;
+  }
+}
+
+// scores = q k^T.  q: the warp's queries, k: the tile's keys, rows of kTileStride.
+template <int kHeadDim>
+__device__ inline void ScoreTile(const BF16* q, const BF16* k, TileScores& scores) {
+  constexpr int kStride = kTileStride<kHeadDim>;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  q += lane % 16 * kStride + lane / 16 * 8;
+  k += (lane / 16 * 8 + lane % 8) * kStride + lane / 8 % 2 * 8;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+    for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) scores[i][n][c] = 0;
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kHeadDim; j += 16) {
+    uint32_t a[kRowTiles][4];
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) LoadMatrices(a[i], q + i * 16 * kStride + j);
+#pragma unroll
+    for (int n = 0; n < kKeyTiles; n += 2) {
+      uint32_t r[4];
+      LoadMatrices(r, k + n * 8 * kStride + j);
+      const uint32_t b[2][2] = {{r[0], r[1]}, {r[2], r[3]}};
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) {
+        MmaBF16(scores[i][n], a[i], b[0]);
+        MmaBF16(scores[i][n + 1], a[i], b[1]);
+      }
+    }
+  }
+}
+
+// Hides keys after the query. `distance`: the position of the warp's first query minus that of the
+// tile's first key.
+__device__ inline void MaskTile(int distance, TileScores& scores) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int last =
+      distance + lane / 4 - lane % 4 * 2;  // c0 of key tile n is visible to 8 n <= last
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+    for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        if (n * 8 + c % 2 > last + i * 16 + c / 2 * 8) scores[i][n][c] = -INFINITY;
+      }
+    }
+  }
+}
+
+// probabilities = 2^(scale (scores - max)) with the new maxima, to which the sums are brought.
+// REQUIRES: every query sees a key of this tile or of an earlier one.
+template <int kHeadDim>
+__device__ inline void SoftmaxTile(const TileScores& scores, float scale,
+                                   TileProbabilities& probabilities, TileSums<kHeadDim>& sums) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float max = sums.max[i][h];
+#pragma unroll
+      for (int n = 0; n < kKeyTiles; ++n) {
+        max = fmaxf(max, fmaxf(scores[i][n][2 * h], scores[i][n][2 * h + 1]));
+      }
+      max = fmaxf(max, __shfl_xor_sync(kAllLanes, max, 1));
+      max = fmaxf(max, __shfl_xor_sync(kAllLanes, max, 2));
+      const float factor = FastExp2((sums.max[i][h] - max) * scale);
+      sums.max[i][h] = max;
+      const float scaled_max = max * scale;
+      float sum = sums.sum[i][h] * factor;
+#pragma unroll
+      for (int n = 0; n < kKeyTiles; ++n) {
+        const float p0 = FastExp2(fmaf(scores[i][n][2 * h], scale, -scaled_max));
+        const float p1 = FastExp2(fmaf(scores[i][n][2 * h + 1], scale, -scaled_max));
+        sum += p0 + p1;
+        probabilities[i][n / 2][n % 2 * 2 + h] = PackBF16(p0, p1);
+      }
+      sums.sum[i][h] = sum;
+#pragma unroll
+      for (int n = 0; n < kHeadDim / 8; ++n) {
+        sums.values[i][n][2 * h] *= factor;
+        sums.values[i][n][2 * h + 1] *= factor;
+      }
+    }
+  }
+}
+
+// sums.values += probabilities v.
+template <int kHeadDim>
+__device__ inline void AddValueTile(const TileProbabilities& probabilities, const BF16* v,
+                                    TileSums<kHeadDim>& sums) {
+  constexpr int kStride = kTileStride<kHeadDim>;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  v += lane % 16 * kStride + lane / 16 * 8;
+#pragma unroll
+  for (int n = 0; n < kKeyTiles / 2; ++n) {
+#pragma unroll
+    for (int j = 0; j < kHeadDim; j += 16) {
+      uint32_t r[4];
+      LoadMatricesTransposed(r, v + n * 16 * kStride + j);
+      const uint32_t b[2][2] = {{r[0], r[1]}, {r[2], r[3]}};
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) {
+        MmaBF16(sums.values[i][j / 8], probabilities[i][n], b[0]);
+        MmaBF16(sums.values[i][j / 8 + 1], probabilities[i][n], b[1]);
+      }
+    }
+  }
+}
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_TILE_CUH_

@@ -1,0 +1,94 @@
+// One device as a backend uses it: its stream, its scratch memory, and the first thing that failed.
+#ifndef HIPPODROME_KERNELS_CUDA_BASE_DEVICE_H_
+#define HIPPODROME_KERNELS_CUDA_BASE_DEVICE_H_
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/device_error.h"
+#include "kernels/tensor.h"
+
+namespace hippodrome::cuda {
+
+// What a piece of scratch memory is for: uses that are live at the same time have names of their
+// own.
+enum class ScratchUse : uint8_t {
+  kAttentionParts,
+  kAttentionRows,
+  kColumnSums,
+  kH3Rows,
+  kLinearGradient,
+  kLinearInputs,
+  kLinearNarrowed,
+  kLinearTransposed,
+  kLogits,
+  kMatmul,
+  kMatmulSums,
+  kNormStatistics,
+  kSampling,
+  kSeriesSums,
+  kSquares
+};
+
+// How many can be used. Throws DeviceError, with the reason, when there is none.
+int CountDevices();
+
+// All work goes to one stream, in order. Not thread-safe.
+class Device {
+ public:
+  // The calling thread is bound to it. Throws DeviceError when device `index` cannot be used.
+  explicit Device(int index = 0);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  int index() const { return index_; }
+  cudaStream_t stream() const { return stream_; }
+  int multiprocessors() const { return multiprocessors_; }
+  // Work is given by threads that are bound to the device; new ones are to device 0.
+  void BindThread() { Note(cudaSetDevice(index_), "select device"); }
+  // Dynamic shared memory that a block may ask for.
+  size_t shared_bytes() const { return shared_bytes_; }
+
+  // Device memory of at least `bytes`, not cleared, valid until the next call for the same use. It
+  // keeps its address while it is large enough, and what a recorded step may still read is never
+  // given back before the device.
+  void* Scratch(ScratchUse use, size_t bytes);
+
+  // Remembers the first failure, with the operation that was under way.
+  void Note(cudaError_t error, const char* operation);
+  // Waits for the stream. Throws DeviceError, "cuda: OPERATION: what happened", if anything failed
+  // since the last call; kernels fail late, so the operation is the first one known to be after the
+  // cause.
+  void Finish(const char* operation);
+
+ private:
+  struct Block {
+    std::shared_ptr<void> memory;
+    size_t bytes = 0;
+  };
+  cudaStream_t stream_ = nullptr;
+  int multiprocessors_ = 0;
+  int index_ = 0;
+  size_t shared_bytes_ = 0;
+  std::string failure_;
+  std::map<ScratchUse, Block> scratch_;
+  std::vector<std::shared_ptr<void>> outgrown_;
+};
+
+// Zeroed device memory; throws DeviceError when there is not enough. The memory is given back when
+// the last owner goes, which may be on any thread.
+std::shared_ptr<void> AllocateZeroed(Device& device, size_t bytes);
+
+// Copies `bytes` from host memory, which may change after the call.
+void CopyToDevice(Device& device, const void* from, void* to, size_t bytes);
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_BASE_DEVICE_H_

@@ -1,0 +1,124 @@
+// What every kernel of this folder builds on. Kernels are plain CUDA C++ and live in .cuh files:
+// nvcc compiles them for devices, and a host compiler for the emulator of tests/cuda_on_cpu, which
+// has its own <cuda_runtime.h>. So no other header of the toolkit is used in a .cuh file, and what
+// needs assembly is a function with two bodies, here or in mma.cuh.
+#ifndef HIPPODROME_KERNELS_CUDA_BASE_DEVICE_CODE_CUH_
+#define HIPPODROME_KERNELS_CUDA_BASE_DEVICE_CODE_CUH_
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "kernels/dtype.h"
+
+namespace hippodrome::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+// The block's dynamic shared memory, aligned to 16 bytes.
+__device__ inline char* SharedMemory() {
+#ifdef __CUDACC__
+  extern __shared__ __align__(16) char hippodrome_shared_memory[];
+  return hippodrome_shared_memory;
+#else
+  return cuda_on_cpu::DynamicSharedMemory();
+#endif
+}
+
+// An activation as a float, exactly.
+__device__ inline float Widen(float x) { return x; }
+__device__ inline float Widen(BF16 x) { return __uint_as_float(uint32_t{x.bits} << 16); }
+
+// Rounds to nearest, ties to even.
+__device__ inline BF16 RoundToBF16(float x) {
+#ifdef __CUDACC__
+  BF16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+  return y;
+#else
+  return ToBF16(x);
+#endif
+}
+
+// A float as an activation of type T: float or BF16.
+template <typename T>
+__device__ inline T FromFloat(float x);
+template <>
+__device__ inline float FromFloat<float>(float x) {
+  return x;
+}
+template <>
+__device__ inline BF16 FromFloat<BF16>(float x) {
+  return RoundToBF16(x);
+}
+
+// 16 bytes of device memory, aligned, that nobody writes while the kernel runs and that are not
+// read again soon; zeros if !valid, and then `from` is not read.
+__device__ inline uint4 LoadOnce16(const void* from, bool valid) {
+  uint4 x = make_uint4(0, 0, 0, 0);
+#ifdef __CUDACC__
+  asm("{\n"
+      ".reg .pred p;\n"
+      "setp.ne.s32 p, %5, 0;\n"
+      "@p ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];\n"
+      "}"
+      : "+r"(x.x), "+r"(x.y), "+r"(x.z), "+r"(x.w)
+      : "l"(__cvta_generic_to_global(from)), "r"(valid ? 1 : 0));
+#else
+  if (valid) x = *static_cast<const uint4*>(from);
+#endif
+  return x;
+}
+
+// 2^x within two units in the last place; results below 2^-126 are 0.
+__device__ inline float FastExp2(float x) {
+#ifdef __CUDACC__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return exp2f(x);
+#endif
+}
+
+// Asks for the cache line of an address in device memory ahead of its use.
+__device__ inline void Prefetch(const void* address) {
+#ifdef __CUDACC__
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(__cvta_generic_to_global(address)));
+#else
+  (void)address;
+#endif
+}
+
+// x, but the compiler does not know it: what was computed from x is computed again instead of being
+// kept in registers.
+__device__ inline int Forget(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
+// Over all lanes, in a fixed order; every lane gets the result.
+__device__ inline float WarpSum(float x) {
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) x += __shfl_xor_sync(kAllLanes, x, mask);
+  return x;
+}
+__device__ inline float WarpMax(float x) {
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) {
+    x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, mask));
+  }
+  return x;
+}
+
+// Complex arithmetic on (re, im).
+__device__ inline float2 ComplexMultiply(float2 a, float2 b) {
+  return make_float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+// a b + c
+__device__ inline float2 ComplexMultiplyAdd(float2 a, float2 b, float2 c) {
+  return make_float2(fmaf(a.x, b.x, fmaf(-a.y, b.y, c.x)), fmaf(a.x, b.y, fmaf(a.y, b.x, c.y)));
+}
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_BASE_DEVICE_CODE_CUH_

@@ -1,0 +1,67 @@
+// What the block transforms of fft_block.cuh read: where they keep which frequency, and their
+// twiddle factors.
+//
+// A transform of N = 2^k >= 16 points takes radix-16 passes until blocks of R <= 16 points are
+// left, and ends with radix R. Nothing is reordered: position i of the result holds frequency
+// FftFrequency(N, i), and thread t has positions [16 t, 16 t + 16).
+#ifndef HIPPODROME_KERNELS_CUDA_CONV_FFT_TABLES_H_
+#define HIPPODROME_KERNELS_CUDA_CONV_FFT_TABLES_H_
+
+#include <complex>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace hippodrome::cuda {
+
+inline constexpr int kFftValues = 16;                     // points per thread
+inline constexpr int64_t kLongestBlockTransform = 16384;  // points
+
+// The frequency at `position` of the result of `points` points.
+constexpr int FftFrequency(int points, int position) {
+  int frequency = 0;
+  int scale = 1;
+  for (; points > kFftValues; points /= kFftValues, scale *= kFftValues) {
+    const int block = points / kFftValues;
+    frequency += scale * (position / block);
+    position %= block;
+  }
+  return frequency + scale * position;
+}
+
+// The position of frequency (points - f) mod points, where f is that of `position`.
+constexpr int FftMirror(int points, int position) {
+  for (; points > kFftValues; points /= kFftValues) {
+    const int block = points / kFftValues;
+    if (position >= block) return points + block - 1 - position;
+  }
+  return (points - position) % points;
+}
+
+// Where `position` is in a spectrum in memory, in complex numbers: thread t reads pairs of its
+// positions, [8][t][2].
+constexpr int FftSpectrumOffset(int points, int position) {
+  const int pair = position % kFftValues / 2;
+  return (pair * (points / kFftValues) + position / kFftValues) * 2 + position % 2;
+}
+
+// Complex numbers in the table of FftTwiddles().
+constexpr int FftTwiddleCount(int points) {
+  return points <= kFftValues ? 0
+                              : 6 * (points / kFftValues) + FftTwiddleCount(points / kFftValues);
+}
+
+// For n = points, points / 16, ... > 16, with W = exp(-2 pi i / n) and M = n / 16:
+// [M](W^p, W^2p), [M](W^3p, W^4p), [M](W^8p, W^12p).
+std::vector<std::complex<float>> FftTwiddles(int points);
+
+// exp(i pi t / 2L) for t < L / 16, L = points: the weights of right_angle.cuh.
+std::vector<std::complex<float>> RightAngleTurns(int points);
+
+// Z_f = sum_t z_t exp(-2 pi i t f / size), in double and in natural order. REQUIRES: a power of
+// two.
+std::vector<std::complex<double>> DoubleTransform(std::span<const std::complex<double>> z);
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_CONV_FFT_TABLES_H_

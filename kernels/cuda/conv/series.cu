@@ -1,0 +1,113 @@
+#include "kernels/cuda/conv/series.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <utility>
+
+#include "kernels/cuda/base/launch.cuh"
+#include "kernels/cuda/conv/series_sums.cuh"
+#include "kernels/cuda/conv/series_task.h"
+
+namespace hippodrome::cuda {
+namespace {
+
+// Up to here direct sums are taken. Not measured: with products of three convolutions for each
+// point, 1.5 T, they do as many operations as four transforms of 512 points.
+constexpr int64_t kLongestDirect = 256;
+
+SeriesMethod Choose(const SeriesCall& call, SeriesMethod method, size_t shared_bytes) {
+  if (method != SeriesMethod::kFastest) return method;
+  const bool transform = std::min(call.kernels.count(), call.tokens()) > kLongestDirect &&
+                         CanTransformSeries(call.tokens(), shared_bytes);
+  return transform ? SeriesMethod::kTransform : SeriesMethod::kDirect;
+}
+
+SeriesSizes Sizes(const SeriesCall& call, int64_t lags) {
+  assert(call.u.rows == call.sequences * call.tokens());
+  assert(call.u.cols % call.kernels.heads() == 0);
+  return {.sequences = static_cast<int32_t>(call.sequences),
+          .tokens = static_cast<int32_t>(call.tokens()),
+          .columns = static_cast<int32_t>(call.u.cols),
+          .heads = static_cast<int32_t>(call.kernels.heads()),
+          .count = static_cast<int32_t>(call.kernels.count()),
+          .lags = static_cast<int32_t>(lags),
+          .backward = call.direction == Direction::kBackward};
+}
+
+const float* Run(Device& device, const SeriesTask& task, SeriesMethod method) {
+  const bool direct = Choose(task.call, method, device.shared_bytes()) == SeriesMethod::kDirect;
+  return direct ? SumSeriesDirectly(device, task) : TransformSeries(device, task);
+}
+
+}  // namespace
+
+SeriesKernels::SeriesKernels(Device& device, std::span<const float> kernels, int64_t heads)
+    : heads_(heads),
+      count_(std::ssize(kernels) / heads),
+      values_(AllocateZeroed(device, kernels.size_bytes())) {
+  std::vector<float> transposed(kernels.size());
+  for (int64_t i = 0; i < std::ssize(kernels); ++i) {
+    const int64_t to = i % count_ * heads_ + i / count_;
+    transposed[static_cast<size_t>(to)] = kernels[static_cast<size_t>(i)];
+  }
+  CopyToDevice(device, transposed.data(), values_.get(), kernels.size_bytes());
+}
+
+int64_t SeriesKernels::bytes() const {
+  int64_t bytes = heads_ * count_ * static_cast<int64_t>(sizeof(float));
+  for (const auto& [points, tables] : tables_) bytes += tables.bytes;
+  return bytes;
+}
+
+SeriesSums::SeriesSums(Device& device, int64_t heads, int64_t count)
+    : heads_(heads),
+      count_(count),
+      values_(AllocateZeroed(device, static_cast<size_t>(heads * count) * sizeof(double))) {}
+
+std::vector<double> SeriesSums::Take(Device& device) {
+  constexpr const char* kName = "kernel_gradients";
+  std::vector<double> sums(static_cast<size_t>(heads_ * count_));
+  const size_t bytes = sums.size() * sizeof(double);
+  device.Note(
+      cudaMemcpyAsync(sums.data(), values(), bytes, cudaMemcpyDeviceToHost, device.stream()),
+      kName);
+  device.Note(cudaMemsetAsync(values(), 0, bytes, device.stream()), kName);
+  device.Finish(kName);
+  std::vector<double> transposed(sums.size());
+  for (int64_t i = 0; i < std::ssize(sums); ++i) {
+    transposed[static_cast<size_t>(i % heads_ * count_ + i / heads_)] =
+        sums[static_cast<size_t>(i)];
+  }
+  return transposed;
+}
+
+void ConvolveSeries(Device& device, const SeriesCall& call, const Gradient& y,
+                    SeriesMethod method) {
+  if (call.sequences == 0 || call.u.rows == 0) return;
+  Run(device, {.call = call, .sizes = Sizes(call, 0), .dy = {}, .y = y, .du = {}}, method);
+}
+
+void ConvolveSeriesBackward(Device& device, const SeriesCall& call,
+                            const SeriesGradients& gradients, SeriesSums& sums,
+                            SeriesMethod method) {
+  if (call.sequences == 0 || call.u.rows == 0) return;
+  assert(gradients.dy.rows == call.u.rows && gradients.dy.cols == call.u.cols);
+  assert(sums.heads() == call.kernels.heads());
+  const SeriesTask task = {.call = call,
+                           .sizes = Sizes(call, std::min(call.tokens(), sums.count())),
+                           .dy = gradients.dy,
+                           .y = {gradients.y},
+                           .du = gradients.du};
+  const float* partial = Run(device, task, method);
+  const int64_t head_columns = task.sizes.columns / task.sizes.heads;
+  const auto group = static_cast<int>(
+      std::min<uint64_t>(kWarp, std::bit_ceil(static_cast<uint64_t>(head_columns))));
+  const int64_t threads = int64_t{task.sizes.lags} * task.sizes.heads * group;
+  Launch(device, "series_sums", SeriesSumsKernel,
+         {.blocks = dim3(static_cast<unsigned>((threads + kSumThreads - 1) / kSumThreads)),
+          .threads = dim3(kSumThreads)},
+         task.sizes, partial, static_cast<int>(task.chunks()), group, sums.values());
+}
+
+}  // namespace hippodrome::cuda

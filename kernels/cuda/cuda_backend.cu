@@ -1,0 +1,319 @@
+#include "kernels/cuda/cuda_backend.h"
+
+#include <bit>
+
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/attention_gradient.h"
+#include "kernels/cuda/attention/bidirectional_attention.h"
+#include "kernels/cuda/attention/key_value_pages.h"
+#include "kernels/cuda/base/elementwise.h"
+#include "kernels/cuda/base/tensor_memory.h"
+#include "kernels/cuda/conv/long_conv.h"
+#include "kernels/cuda/conv/long_conv_backward.h"
+#include "kernels/cuda/gemm/activate.h"
+#include "kernels/cuda/gemm/linear_backward.h"
+#include "kernels/cuda/gemm/packed_weights.h"
+#include "kernels/cuda/gemm/trained_weights.h"
+#include "kernels/cuda/h3/h3_convolution.h"
+#include "kernels/cuda/h3/h3_sequence.h"
+#include "kernels/cuda/h3/h3_state.h"
+#include "kernels/cuda/h3/h3_step.h"
+#include "kernels/cuda/h3/h3_weights.h"
+#include "kernels/cuda/rows/dropout.h"
+#include "kernels/cuda/rows/embedding.h"
+#include "kernels/cuda/rows/gather_rows.h"
+#include "kernels/cuda/rows/layer_norm.h"
+#include "kernels/cuda/rows/mean_pool.h"
+#include "kernels/cuda/rows/sample.h"
+#include "kernels/cuda/rows/scatter_rows.h"
+#include "kernels/cuda/training/adamw.h"
+#include "kernels/cuda/training/cross_entropy.h"
+#include "kernels/ssm/h3_gradient.h"
+#include "kernels/ssm/long_conv_gradient.h"
+
+namespace hippodrome {
+namespace {
+
+// Handles were made by this backend, hence the casts.
+const cuda::PackedWeights& Packed(const LinearWeights& weights) {
+  return static_cast<const cuda::PackedWeights&>(weights);
+}
+const cuda::TrainedWeights& Trained(const LinearWeights& weights) {
+  return static_cast<const cuda::TrainedWeights&>(weights);
+}
+const cuda::H3Constants& Recurrent(const H3Weights& weights) {
+  return static_cast<const cuda::H3Constants&>(weights);
+}
+const cuda::H3ConvolutionConstants& Convolved(const H3Weights& weights) {
+  return static_cast<const cuda::H3ConvolutionConstants&>(weights);
+}
+cuda::H3Slots& Slots(H3State& state) { return static_cast<cuda::H3Slots&>(state); }
+cuda::H3ConvolutionSums& H3Sums(KernelGradients& sums) {
+  return static_cast<cuda::H3ConvolutionSums&>(sums);
+}
+const cuda::LongConvConstants& Kernels(const LongConvWeights& weights) {
+  return static_cast<const cuda::LongConvConstants&>(weights);
+}
+cuda::LongConvSums& LongConvSums(KernelGradients& sums) {
+  return static_cast<cuda::LongConvSums&>(sums);
+}
+cuda::PagedRows& Paged(KeyValuePages& pages) { return static_cast<cuda::PagedRows&>(pages); }
+
+DType ActivationsBeside(DType weights) {
+  return weights == DType::kBF16 ? DType::kBF16 : DType::kF32;
+}
+
+std::vector<float> Floats(const std::vector<double>& values) {
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+int64_t CudaBackend::StepRows(int64_t rows) const {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows)));
+}
+
+OwnedTensor CudaBackend::NewTensor(int64_t rows, int64_t cols) {
+  return cuda::NewMatrix(device_, rows, cols, DType::kF32);
+}
+
+OwnedTensor CudaBackend::NewActivations(int64_t rows, int64_t cols, DType weights) {
+  return cuda::NewMatrix(device_, rows, cols, ActivationsBeside(weights));
+}
+
+OwnedTensor CudaBackend::NewIndices(int64_t rows, int64_t cols) {
+  return cuda::NewMatrix(device_, rows, cols, DType::kI32);
+}
+
+void CudaBackend::Upload(std::span<const float> values, Tensor dst) {
+  cuda::CopyIn(device_, values, dst);
+}
+
+void CudaBackend::UploadIndices(std::span<const int32_t> values, Tensor dst) {
+  cuda::CopyIn(device_, values, dst);
+}
+
+void CudaBackend::Download(Tensor src, std::span<float> values) {
+  cuda::CopyOut(device_, src, values);
+}
+
+void CudaBackend::DownloadIndices(Tensor src, std::span<int32_t> values) {
+  cuda::CopyOut(device_, src, values);
+}
+
+std::unique_ptr<LinearWeights> CudaBackend::PackLinear(std::span<const HostMatrix> parts,
+                                                       DType dtype) {
+  return cuda::PackLinear(device_, parts, dtype);
+}
+
+std::unique_ptr<KeyValuePages> CudaBackend::NewKeyValuePages(const AttentionShape& shape,
+                                                             int64_t pages, int64_t page_tokens,
+                                                             DType weights) {
+  return std::make_unique<cuda::PagedRows>(device_, shape, pages, page_tokens,
+                                           ActivationsBeside(weights));
+}
+
+void CudaBackend::Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
+                            const AddedRows& positions, Tensor y) {
+  cuda::Embedding(device_, Packed(table), ids, types, positions, y);
+}
+
+void CudaBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) {
+  cuda::LayerNorm(device_, x, gamma, beta, epsilon, y);
+}
+
+void CudaBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
+  cuda::Linear(device_, matmul_.get(), {x, Packed(w), epilogue, y});
+}
+
+void CudaBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
+  cuda::Activate(device_, x, epilogue, y);
+}
+
+void CudaBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                                    KeyValuePages& pages, Tensor page_tables, int64_t start,
+                                    Tensor o) {
+  cuda::AttentionSequence(device_, {shape, qkv, inv_freq, Paged(pages), page_tables, start, o});
+}
+
+void CudaBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                                KeyValuePages& pages, Tensor page_tables, Tensor positions,
+                                Tensor o) {
+  cuda::AttentionStep(device_, {shape, qkv, inv_freq, Paged(pages), page_tables, positions, o});
+}
+
+void CudaBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {
+  cuda::Sample(device_, logits, vocab, rows, tokens);
+}
+
+std::unique_ptr<H3Weights> CudaBackend::PrepareH3(const H3Parameters& parameters, DType weights) {
+  return std::make_unique<cuda::H3Constants>(device_, parameters, ActivationsBeside(weights));
+}
+
+std::unique_ptr<H3State> CudaBackend::NewH3State(const H3Weights& weights, int64_t slots) {
+  return std::make_unique<cuda::H3Slots>(device_, Recurrent(weights), slots);
+}
+
+void CudaBackend::ResetSlot(H3State& state, int64_t slot) { Slots(state).Reset(device_, slot); }
+
+void CudaBackend::CopySlot(H3State& state, int64_t from, int64_t to) {
+  Slots(state).Copy(device_, from, to);
+}
+
+H3StateExport CudaBackend::ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
+                                      int64_t position) {
+  return cuda::ExportSlot(device_, Recurrent(weights), static_cast<const cuda::H3Slots&>(state),
+                          slot, position);
+}
+
+void CudaBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+                             int64_t start, Tensor o) {
+  cuda::H3Sequence(device_, {Recurrent(weights), qkv, Slots(state), slots, start, o});
+}
+
+void CudaBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+                         Tensor positions, Tensor o) {
+  cuda::H3Step(device_, {Recurrent(weights), qkv, Slots(state), slots, positions, o});
+}
+
+std::unique_ptr<LongConvWeights> CudaBackend::PrepareLongConv(const LongConvParameters& parameters,
+                                                              int64_t longest, DType weights) {
+  return std::make_unique<cuda::LongConvConstants>(device_, parameters, longest,
+                                                   ActivationsBeside(weights));
+}
+
+void CudaBackend::LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences,
+                           Direction direction, Tensor y) {
+  cuda::LongConv(device_, {Kernels(weights), u, sequences, direction, y});
+}
+
+void CudaBackend::BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
+                                         Tensor o) {
+  cuda::BidirectionalAttention(device_, {shape, qkv, mask, o});
+}
+
+void CudaBackend::MeanPool(Tensor x, Tensor mask, Tensor y) { cuda::MeanPool(device_, x, mask, y); }
+
+void CudaBackend::GatherRows(Tensor x, Tensor rows, Tensor y) {
+  cuda::GatherRows(device_, x, rows, y);
+}
+
+std::unique_ptr<LinearWeights> CudaBackend::NewTrainedLinear(int64_t out, int64_t in, DType dtype) {
+  return std::make_unique<cuda::TrainedWeights>(device_, out, in, dtype);
+}
+
+void CudaBackend::PackTrainedLinear(std::span<const Tensor> parts, LinearWeights& w) {
+  cuda::PackTrainedLinear(device_, parts, Trained(w));
+}
+
+void CudaBackend::LinearBackward(Tensor x, const LinearWeights& w, const Epilogue& epilogue,
+                                 Tensor dy, const LinearGradients& gradients) {
+  cuda::LinearBackward(device_, matmul_.get(), {x, Trained(w), epilogue, dy, gradients});
+}
+
+void CudaBackend::LinearCrossEntropy(Tensor x, const LinearWeights& w, Tensor bias, Tensor labels,
+                                     double scale, Tensor losses,
+                                     const LinearGradients* gradients) {
+  cuda::LinearCrossEntropy(device_, matmul_.get(),
+                           {x, Trained(w), bias, labels, scale, losses, gradients});
+}
+
+std::unique_ptr<H3Weights> CudaBackend::PrepareH3Convolution(const H3Parameters& parameters,
+                                                             int64_t longest, DType weights) {
+  return std::make_unique<cuda::H3ConvolutionConstants>(device_, parameters, longest,
+                                                        ActivationsBeside(weights));
+}
+
+void CudaBackend::H3Convolution(const H3Weights& weights, Tensor qkv, int64_t sequences, Tensor o) {
+  cuda::H3Convolution(device_, Convolved(weights), qkv, sequences, o);
+}
+
+std::unique_ptr<KernelGradients> CudaBackend::NewH3Gradients(const H3Weights& weights) {
+  return std::make_unique<cuda::H3ConvolutionSums>(device_, Convolved(weights));
+}
+
+void CudaBackend::H3ConvolutionBackward(const H3Weights& weights, Tensor qkv, int64_t sequences,
+                                        Tensor d_o, Gradient dqkv, KernelGradients& sums) {
+  cuda::H3ConvolutionBackward(device_, Convolved(weights), qkv, sequences, d_o, dqkv, H3Sums(sums));
+}
+
+void CudaBackend::TakeH3Gradients(const H3Weights& weights, const H3Parameters& parameters,
+                                  KernelGradients& sums, const H3ParameterGradients& gradients) {
+  cuda::H3ConvolutionSums& taken = H3Sums(sums);
+  H3TapGradients(parameters, Floats(taken.taps.Take(device_)), gradients);
+  H3KernelGradients(parameters, Floats(taken.kernels.Take(device_)), Convolved(weights).longest(),
+                    gradients);
+}
+
+std::unique_ptr<KernelGradients> CudaBackend::NewLongConvGradients(const LongConvWeights& weights) {
+  return std::make_unique<cuda::LongConvSums>(device_, Kernels(weights));
+}
+
+void CudaBackend::LongConvBackward(const LongConvWeights& weights, Tensor u, int64_t sequences,
+                                   Direction direction, Tensor dy, Gradient du,
+                                   KernelGradients& sums) {
+  cuda::LongConvBackward(device_, {Kernels(weights), u, sequences, direction, dy, du},
+                         LongConvSums(sums));
+}
+
+void CudaBackend::TakeLongConvGradients(const LongConvWeights& weights,
+                                        const LongConvParameters& parameters, KernelGradients& sums,
+                                        const LongConvParameterGradients& gradients) {
+  LongConvGradient(parameters, LongConvSums(sums).kernels.Take(device_), weights.longest(),
+                   gradients);
+}
+
+void CudaBackend::CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                                  int64_t sequences, const AttentionDropout& dropout, Tensor o) {
+  cuda::AttentionForward(device_, {shape, qkv, inv_freq, /*mask=*/{}, sequences, dropout}, o);
+}
+
+void CudaBackend::CausalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                                          int64_t sequences, const AttentionDropout& dropout,
+                                          Tensor d_o, Gradient dqkv) {
+  cuda::AttentionBackward(device_, {shape, qkv, inv_freq, /*mask=*/{}, sequences, dropout}, d_o,
+                          dqkv);
+}
+
+void CudaBackend::BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv,
+                                                 Tensor mask, Tensor d_o, Gradient dqkv) {
+  cuda::AttentionBackward(device_, {shape, qkv, /*inv_freq=*/{}, mask, mask.rows}, d_o, dqkv);
+}
+
+void CudaBackend::LayerNormBackward(Tensor x, Tensor gamma, double epsilon, Tensor dy, Gradient dx,
+                                    Tensor dgamma, Tensor dbeta) {
+  cuda::LayerNormBackward(device_, x, gamma, epsilon, dy, dx, dgamma, dbeta);
+}
+
+void CudaBackend::ActivateBackward(Tensor x, const Epilogue& epilogue, Tensor dy, Gradient dx,
+                                   Gradient dgate) {
+  cuda::ActivateBackward(device_, x, epilogue, dy, dx, dgate);
+}
+
+void CudaBackend::ScatterRows(Tensor dy, Tensor indices, Tensor dtable) {
+  cuda::ScatterRows(device_, dy, indices, dtable);
+}
+
+void CudaBackend::MeanPoolBackward(Tensor mask, Tensor dy, Gradient dx) {
+  cuda::MeanPoolBackward(device_, mask, dy, dx);
+}
+
+void CudaBackend::Drop(double p, uint64_t seed, Tensor x) { cuda::Drop(device_, p, seed, x); }
+
+void CudaBackend::Fill(float value, Tensor x) { cuda::Fill(device_, value, x); }
+
+void CudaBackend::Copy(Tensor x, Tensor y) { cuda::Copy(device_, x, y); }
+
+void CudaBackend::Add(Tensor x, Tensor y) { cuda::Add(device_, x, y); }
+
+double CudaBackend::SumOfSquares(Tensor x) { return cuda::SumOfSquares(device_, x); }
+
+void CudaBackend::AdamW(const AdamWStep& step, Tensor gradient, Tensor m, Tensor v, Tensor w) {
+  cuda::AdamW(device_, step, gradient, m, v, w);
+}
+
+void CudaBackend::MovingAverage(Tensor x, double decay, Tensor average) {
+  cuda::MovingAverage(device_, x, decay, average);
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,187 @@
+#include "kernels/cuda/h3/h3_convolution.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "kernels/cuda/base/launch.cuh"
+#include "kernels/cuda/conv/series_view.cuh"
+#include "kernels/cuda/h3/h3_convolution.cuh"
+#include "kernels/ssm/h3_gradient.h"
+
+namespace hippodrome::cuda {
+namespace {
+
+// Of each matrix of products that a call keeps: larger calls go through their sequences in parts.
+constexpr int64_t kScratchFloats = int64_t{1} << 27;
+
+std::vector<float> Taps(const H3Parameters& p) {
+  std::vector<float> taps(static_cast<size_t>(p.d_model * p.d_state));
+  H3Taps(p, taps);
+  return taps;
+}
+
+std::vector<float> Kernels(const H3Parameters& p, int64_t longest) {
+  std::vector<float> kernels(static_cast<size_t>(p.d_model / p.head_dim * longest));
+  H3Kernels(p, longest, kernels);
+  return kernels;
+}
+
+// What goes from one launch to the next.
+struct Scratch {
+  Tensor ks, dks;        // [rows, d]
+  Tensor kv, r, y, dkv;  // [rows, d head_dim]
+
+  H3Scratch view() const {
+    const auto floats = [](const Tensor& x) { return static_cast<float*>(x.data); };
+    return {floats(ks), floats(dks), floats(kv), floats(r), floats(y), floats(dkv)};
+  }
+};
+
+Scratch MakeScratch(Device& device, const H3ConvolutionConstants& constants, int64_t rows,
+                    bool backward) {
+  const int64_t d = constants.d_model();
+  const int64_t triples = d * constants.head_dim();
+  const int64_t floats = rows * (backward ? 2 * d + 4 * triples : d + 2 * triples);
+  auto* next = static_cast<float*>(
+      device.Scratch(ScratchUse::kH3Rows, static_cast<size_t>(floats) * sizeof(float)));
+  const auto take = [&](int64_t columns) {
+    const Tensor matrix = {next, DType::kF32, rows, columns, columns};
+    next += rows * columns;
+    return matrix;
+  };
+  Scratch scratch;
+  scratch.ks = take(d);
+  scratch.kv = take(triples);
+  scratch.y = take(triples);
+  if (!backward) return scratch;
+  scratch.dks = take(d);
+  scratch.r = take(triples);
+  scratch.dkv = take(triples);
+  return scratch;
+}
+
+// One call on some of its sequences; d_o empty: the forward.
+template <typename T>
+class Call {
+ public:
+  Call(Device& device, const H3ConvolutionConstants& constants, Tensor qkv, int64_t sequences,
+       bool backward)
+      : device_(device),
+        constants_(constants),
+        qkv_(qkv),
+        sequences_(sequences),
+        scratch_(MakeScratch(device, constants, qkv.rows, backward)) {}
+
+  void Forward(const Tensor& o) const {
+    ConvolveSeries(device_, Shift(), {scratch_.ks});
+    Expand({});
+    ConvolveSeries(device_, Diagonal(), {scratch_.y});
+    Launch(device_, "h3_contract", H3ContractKernel<T>, Blocks(), sizes(), rows(), scratch_.view(),
+           static_cast<T*>(o.data), o.stride);
+  }
+
+  void Backward(const Tensor& d_o, const Gradient& dqkv, H3ConvolutionSums& sums) const {
+    const bool wanted = dqkv.tensor.data != nullptr;
+    ConvolveSeries(device_, Shift(), {scratch_.ks});
+    Expand(d_o);
+    ConvolveSeriesBackward(
+        device_, Diagonal(),
+        {.dy = scratch_.r, .y = wanted ? scratch_.y : Tensor(), .du = {scratch_.dkv}},
+        sums.kernels);
+    Launch(device_, "h3_shift_gradient", H3ShiftGradientKernel<T>, Blocks(), sizes(), rows(),
+           scratch_.view());
+    Gradient dk = dqkv;
+    if (wanted) {
+      dk.tensor = Part(dqkv.tensor, 1);
+      Launch(device_, "h3_row_gradient", H3RowGradientKernel, Blocks(), sizes(), scratch_.view(),
+             static_cast<const float*>(d_o.data), d_o.stride, static_cast<float*>(dqkv.tensor.data),
+             dqkv.tensor.stride, dqkv.add);
+    }
+    ConvolveSeriesBackward(device_, Shift(), {.dy = scratch_.dks, .y = {}, .du = dk}, sums.taps);
+  }
+
+ private:
+  Tensor Part(const Tensor& matrix, int64_t part) const {
+    return matrix.Cols(part * constants_.d_model(), constants_.d_model());
+  }
+  SeriesCall Shift() const {
+    return {.kernels = constants_.shift(), .u = Part(qkv_, 1), .sequences = sequences_};
+  }
+  SeriesCall Diagonal() const {
+    return {.kernels = constants_.diagonal(), .u = scratch_.kv, .sequences = sequences_};
+  }
+  H3Sizes sizes() const {
+    return {.d_model = static_cast<int32_t>(constants_.d_model()),
+            .head_dim = static_cast<int32_t>(constants_.head_dim()),
+            .head_major = constants_.output_order() == H3OutputOrder::kHeadD2};
+  }
+  H3Rows<T> rows() const { return {static_cast<const T*>(qkv_.data), qkv_.stride}; }
+  Grid Blocks() const {
+    return {.blocks = dim3(static_cast<unsigned>(qkv_.rows)), .threads = dim3(kH3RowThreads)};
+  }
+
+  void Expand(const Tensor& d_o) const {
+    Launch(device_, "h3_expand", H3ExpandKernel<T>, Blocks(), sizes(), rows(),
+           static_cast<const float*>(d_o.data), d_o.stride, scratch_.view());
+  }
+
+  Device& device_;
+  const H3ConvolutionConstants& constants_;
+  Tensor qkv_;
+  int64_t sequences_;
+  Scratch scratch_;
+};
+
+// run(first row, rows, sequences) for as many sequences at a time as scratch memory is meant for.
+template <typename Run>
+void ForSomeSequences(const H3ConvolutionConstants& constants, const Tensor& qkv, int64_t sequences,
+                      const Run& run) {
+  if (sequences == 0 || qkv.rows == 0) return;
+  const int64_t tokens = qkv.rows / sequences;
+  assert(qkv.rows == tokens * sequences && tokens <= constants.longest());
+  assert(qkv.cols == 3 * constants.d_model() && qkv.dtype == constants.activations());
+  const int64_t floats = tokens * constants.d_model() * constants.head_dim();
+  const int64_t together =
+      std::max<int64_t>(1, kScratchFloats / floats / kSeriesChunk) * kSeriesChunk;
+  for (int64_t b = 0; b < sequences; b += together) {
+    const int64_t some = std::min(together, sequences - b);
+    run(b * tokens, some * tokens, some);
+  }
+}
+
+}  // namespace
+
+H3ConvolutionConstants::H3ConvolutionConstants(Device& device, const H3Parameters& p,
+                                               int64_t longest, DType activations)
+    : output_order_(p.output_order),
+      activations_(activations),
+      shift_(device, Taps(p), p.d_model),
+      diagonal_(device, Kernels(p, longest), p.d_model / p.head_dim) {}
+
+void H3Convolution(Device& device, const H3ConvolutionConstants& constants, Tensor qkv,
+                   int64_t sequences, Tensor o) {
+  assert(o.rows == qkv.rows && o.cols == constants.d_model() && o.dtype == qkv.dtype);
+  ForSomeSequences(constants, qkv, sequences, [&](int64_t first, int64_t rows, int64_t some) {
+    const auto run = [&]<typename T>(T) {
+      Call<T>(device, constants, qkv.Rows(first, rows), some, false).Forward(o.Rows(first, rows));
+    };
+    qkv.dtype == DType::kBF16 ? run(BF16()) : run(float());
+  });
+}
+
+void H3ConvolutionBackward(Device& device, const H3ConvolutionConstants& constants, Tensor qkv,
+                           int64_t sequences, Tensor d_o, const Gradient& dqkv,
+                           H3ConvolutionSums& sums) {
+  assert(d_o.rows == qkv.rows && d_o.cols == constants.d_model() && d_o.dtype == DType::kF32);
+  ForSomeSequences(constants, qkv, sequences, [&](int64_t first, int64_t rows, int64_t some) {
+    Gradient wanted = dqkv;
+    if (wanted.tensor.data != nullptr) wanted.tensor = wanted.tensor.Rows(first, rows);
+    const auto run = [&]<typename T>(T) {
+      Call<T>(device, constants, qkv.Rows(first, rows), some, true)
+          .Backward(d_o.Rows(first, rows), wanted, sums);
+    };
+    qkv.dtype == DType::kBF16 ? run(BF16()) : run(float());
+  });
+}
+
+}  // namespace hippodrome::cuda

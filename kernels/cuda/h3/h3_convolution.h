@@ -1,0 +1,54 @@
+// H3 layers over whole sequences from empty states, and the gradients of that, as
+// TrainingBackend::H3Convolution and H3ConvolutionBackward say. Both SSMs are convolutions of
+// series.h; between them are products of rows.
+#ifndef HIPPODROME_KERNELS_CUDA_H3_H3_CONVOLUTION_H_
+#define HIPPODROME_KERNELS_CUDA_H3_H3_CONVOLUTION_H_
+
+#include "kernels/cuda/conv/series.h"
+
+namespace hippodrome::cuda {
+
+// The kernels of one layer, skips added to their first points.
+class H3ConvolutionConstants final : public H3Weights {
+ public:
+  // `activations`: kBF16 or kF32, the dtype of qkv and o.
+  H3ConvolutionConstants(Device& device, const H3Parameters& parameters, int64_t longest,
+                         DType activations);
+
+  int64_t bytes() const override { return shift_.bytes() + diagonal_.bytes(); }
+
+  int64_t d_model() const { return shift_.heads(); }
+  int64_t head_dim() const { return d_model() / diagonal_.heads(); }
+  int64_t longest() const { return diagonal_.count(); }
+  H3OutputOrder output_order() const { return output_order_; }
+  DType activations() const { return activations_; }
+  const SeriesKernels& shift() const { return shift_; }        // of d channels
+  const SeriesKernels& diagonal() const { return diagonal_; }  // of H heads
+
+ private:
+  H3OutputOrder output_order_;
+  DType activations_;
+  SeriesKernels shift_;
+  SeriesKernels diagonal_;
+};
+
+struct H3ConvolutionSums final : KernelGradients {
+  H3ConvolutionSums(Device& device, const H3ConvolutionConstants& constants)
+      : taps(device, constants.shift().heads(), constants.shift().count()),
+        kernels(device, constants.diagonal().heads(), constants.longest()) {}
+
+  SeriesSums taps;
+  SeriesSums kernels;
+};
+
+void H3Convolution(Device& device, const H3ConvolutionConstants& constants, Tensor qkv,
+                   int64_t sequences, Tensor o);
+
+// `sums`: of these constants.
+void H3ConvolutionBackward(Device& device, const H3ConvolutionConstants& constants, Tensor qkv,
+                           int64_t sequences, Tensor d_o, const Gradient& dqkv,
+                           H3ConvolutionSums& sums);
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_H3_H3_CONVOLUTION_H_

@@ -1,0 +1,202 @@
+// The kernels of the blocked look-ahead; h3_lookahead.h says what it is.
+//
+// A block takes kAheadChannels channels of one sequence per warp, a lane for a channel. Where a
+// sequence starts a block of tokens, all warps of the block share the work: that takes 16 times the
+// lanes.
+#ifndef HIPPODROME_KERNELS_CUDA_H3_H3_LOOKAHEAD_CUH_
+#define HIPPODROME_KERNELS_CUDA_H3_H3_LOOKAHEAD_CUH_
+
+#include "kernels/cuda/h3/h3_ahead_pair.cuh"
+
+namespace hippodrome::cuda {
+
+inline constexpr int kAheadSequences = 8;  // of a block: its warps
+inline constexpr int kAheadThreads = kAheadSequences * kWarp;
+inline constexpr int kAheadPairs = kAheadChannels / 2;
+static_assert(kAheadChannels == kWarp);
+
+// A row of a step.
+struct AheadRow {
+  int32_t slot;  // negative: inert
+  int32_t position;
+  int32_t base;
+
+  __device__ int32_t pending() const { return PendingTokens(base, position); }
+  // Whether its token is the first of a block of tokens.
+  __device__ bool starts() const {
+    return slot >= 0 && (position == base || position % kAheadSteps == 0);
+  }
+};
+
+struct AheadShared {
+  AheadRow rows[kAheadSequences];
+  // The first taps of the channels and their kernels; a channel's values in one bank.
+  float taps[kAheadSteps][kAheadChannels + 1];
+  float kernel[kAheadSteps][kAheadChannels + 1];
+  alignas(16) PairScratch pairs[kAheadSequences][2];
+};
+
+// One lane: a channel of the warp's row.
+template <typename T>
+class AheadLane {
+ public:
+  // A row beyond the last has slot -1.
+  __device__ AheadLane(const H3Operands<T>& x, void* ahead, const AheadRow& row, int32_t index)
+      : x_(x),
+        row_(row),
+        index_(index),
+        channel_(static_cast<int32_t>(blockIdx.x) * kAheadChannels +
+                 static_cast<int>(threadIdx.x) % kWarp),
+        slot_(ahead, row.slot < 0 ? 0 : row.slot, x.constants.d_model),
+        at_(row.position % kAheadSteps) {}
+
+  // Starts to load all that Run() needs: before anything else waits for memory.
+  __device__ void Load() {
+    if (!Active()) return;
+    LoadAhead();
+    const T* q = x_.qkv + index_ * x_.qkv_stride + channel_;
+    q_ = Widen(q[0]);
+    key_ = q[x_.constants.d_model];
+    v_ = Widen(q[2 * x_.constants.d_model]);
+    // Rows before that of this token; those that are not of its block count for nothing later, but
+    // knowing would mean waiting for the base.
+#pragma unroll
+    for (int j = 1; j < kAheadSteps; ++j) {
+      if (j > at_) break;
+      keys_[j] = slot_.keys[Row(at_ - j)];
+      sums_[j] = slot_.sums[Row(at_ - j)];
+    }
+  }
+
+  __device__ void Run(const AheadShared& shared) {
+    if (!Active()) return;
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const bool starts = row_.starts();
+    if (starts) LoadAhead();  // It has just been written.
+    const int32_t pending = starts ? 0 : row_.pending();
+    float ks = fmaf(shared.taps[0][lane], Widen(key_), keys_before_);
+    float y = sums_[0];
+#pragma unroll
+    for (int j = 1; j < kAheadSteps; ++j) {
+      if (j > pending) break;
+      ks = fmaf(shared.taps[j][lane], Widen(keys_[j]), ks);
+      y = fmaf(shared.kernel[j][lane], sums_[j], y);
+    }
+    const float kv = ks * v_;
+    slot_.keys[Row(at_)] = key_;
+    slot_.sums[Row(at_)] = kv;
+    Output(q_ * fmaf(shared.kernel[0][lane], kv, y));
+  }
+
+  __device__ void Clear() const {
+    if (channel_ < x_.constants.d_model) Output(0.0f);
+  }
+
+ private:
+  __device__ bool Active() const { return row_.slot >= 0 && channel_ < x_.constants.d_model; }
+  __device__ int64_t Row(int32_t row) const {
+    return static_cast<int64_t>(row) * x_.constants.d_model + channel_;
+  }
+  // Of this token, what its block's past gives.
+  __device__ void LoadAhead() {
+    keys_before_ = slot_.keys_before[Row(at_)];
+    sums_[0] = slot_.sums[Row(at_)];
+  }
+  __device__ void Output(float o) const { x_.o[index_ * x_.o_stride + channel_] = FromFloat<T>(o); }
+
+  const H3Operands<T>& x_;
+  const AheadRow row_;
+  const int64_t index_;
+  const int32_t channel_;
+  const AheadSlot<T> slot_;
+  const int32_t at_;
+  float q_ = 0;
+  float v_ = 0;
+  T key_ = {};
+  float keys_before_ = 0;
+  T keys_[kAheadSteps];  // of the token j before, from j = 1 on
+  float sums_[kAheadSteps] = {};
+};
+
+// Half of the block's threads load the taps, half the kernel: four values each.
+__device__ inline void LoadConstants(const H3View& h3, AheadShared& shared) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int part = thread % (kAheadThreads / 2);
+  const int local = part / 4;
+  const int first = part % 4 * 4;
+  const bool is_tap = thread < kAheadThreads / 2;
+  const int64_t channel = static_cast<int64_t>(blockIdx.x) * kAheadChannels + local;
+  if (channel >= h3.d_model) return;
+  const float* from = is_tap ? h3.fir + channel * kAheadTaps : h3.kernel + channel * kAheadSteps;
+  const Four<float> values = *reinterpret_cast<const Four<float>*>(from + first);
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    (is_tap ? shared.taps : shared.kernel)[first + i][local] = values.at[i];
+}
+
+template <typename T>
+__device__ AheadRow LoadRow(const H3Operands<T>& x, void* ahead, int32_t index, int32_t rows) {
+  if (index >= rows || x.slots[index] < 0) return {-1, 0, 0};
+  const AheadSlot<T> slot(ahead, x.slots[index], x.constants.d_model);
+  return {x.slots[index], x.positions[index], slot.bases[blockIdx.x]};
+}
+
+// Starts the blocks of tokens of all rows that do. All threads of the block.
+template <typename T>
+__device__ void StartBlocks(const H3Operands<T>& x, void* ahead, AheadShared& shared) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  bool any = false;
+  for (const AheadRow& row : shared.rows) any = any || row.starts();
+  if (!any) return;
+  for (int pair = warp; pair < kAheadPairs; pair += kAheadSequences) {
+    ChannelPair<T> channels(x, ahead, static_cast<int32_t>(blockIdx.x) * kAheadChannels + 2 * pair);
+    channels.Prepare(shared.pairs[warp]);
+    for (const AheadRow& row : shared.rows) {
+      if (row.starts()) channels.Start(row.slot, row.position, row.pending());
+    }
+  }
+}
+
+// Grid: (AheadGroups(d), groups of kAheadSequences rows).
+template <typename T>
+__global__ void __launch_bounds__(kAheadThreads, 2)
+    LookaheadKernel(const H3Operands<T> x, void* ahead, int32_t rows) {
+  AheadShared& shared = *reinterpret_cast<AheadShared*>(SharedMemory());
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int32_t index = static_cast<int32_t>(blockIdx.y) * kAheadSequences + warp;
+  const AheadRow row = LoadRow(x, ahead, index, rows);
+  AheadLane<T> lane(x, ahead, row, index);
+  lane.Load();
+  LoadConstants(x.constants, shared);
+  if (threadIdx.x % kWarp == 0) shared.rows[warp] = row;
+  __syncthreads();
+  StartBlocks(x, ahead, shared);
+  __syncthreads();
+  if (row.slot >= 0) {
+    lane.Run(shared);
+  } else if (index < rows) {
+    lane.Clear();
+  }
+}
+
+// Grid: (AheadGroups(d), sequences). See H3Settle(); x.qkv and x.o are not used.
+template <typename T>
+__global__ void __launch_bounds__(kAheadThreads)
+    SettleKernel(const H3Operands<T> x, void* ahead, int32_t start, int32_t tokens) {
+  const int32_t slot = x.slots[blockIdx.y];
+  if (slot < 0) return;
+  int32_t& base = AheadSlot<T>(ahead, slot, x.constants.d_model).bases[blockIdx.x];
+  const int32_t pending = start == 0 ? 0 : PendingTokens(base, start);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  for (int pair = warp; pending > 0 && pair < kAheadPairs; pair += kAheadSequences) {
+    const ChannelPair<T> channels(x, ahead,
+                                  static_cast<int32_t>(blockIdx.x) * kAheadChannels + 2 * pair);
+    channels.Absorb(slot, start, pending);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) base = start + tokens;
+}
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_H3_H3_LOOKAHEAD_CUH_

@@ -1,0 +1,42 @@
+// H3 over consecutive tokens: the shift SSM, the product with v, the diagonal SSM and the gate in
+// one launch. Three kernels compute it; their files say how they differ.
+#ifndef HIPPODROME_KERNELS_CUDA_H3_H3_SEQUENCE_H_
+#define HIPPODROME_KERNELS_CUDA_H3_H3_SEQUENCE_H_
+
+#include <cstdint>
+
+#include "kernels/cuda/h3/h3_state.h"
+
+namespace hippodrome::cuda {
+
+// What Backend::H3Sequence is given. B sequences (slots.cols) of T = qkv.rows / B tokens.
+struct H3SequenceCall {
+  const H3Constants& constants;
+  Tensor qkv;  // [B T, 3 d] activations
+  H3Slots& state;
+  Tensor slots;  // kI32 [1, B], -1: inert
+  int64_t start = 0;
+  Tensor o;  // [B T, d] activations
+
+  int64_t sequences() const { return slots.cols; }
+  int64_t tokens() const { return qkv.rows / slots.cols; }
+};
+
+// Blocked scan on the tensor cores (h3_scan.cu): any start, any length. REQUIRES: CanScan().
+// shared_bytes: Device::shared_bytes(), which the stretches of bf16 may exceed.
+bool CanScan(const H3Constants& constants, size_t shared_bytes);  // head_dim 1, N <= 64
+void H3Scan(Device& device, const H3SequenceCall& call);
+
+// Fused FFT convolution (h3_fft.cu): start 0. REQUIRES: CanTransform().
+bool CanTransform(const H3Constants& constants, int64_t start, int64_t tokens, size_t shared_bytes);
+void H3Fft(Device& device, const H3SequenceCall& call);
+
+// The recurrence, token by token (h3_recurrence.cu): any layer, any start.
+void H3Recurrence(Device& device, const H3SequenceCall& call);
+
+// The contract of Backend::H3Sequence: the fastest of the above that can.
+void H3Sequence(Device& device, const H3SequenceCall& call);
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_H3_H3_SEQUENCE_H_

@@ -1,0 +1,24 @@
+// H3, one token for each of several sequences, in one launch.
+#ifndef HIPPODROME_KERNELS_CUDA_H3_H3_STEP_H_
+#define HIPPODROME_KERNELS_CUDA_H3_H3_STEP_H_
+
+#include "kernels/cuda/h3/h3_state.h"
+
+namespace hippodrome::cuda {
+
+// What Backend::H3Step is given.
+struct H3StepCall {
+  const H3Constants& constants;
+  Tensor qkv;  // [B, 3 d] activations
+  H3Slots& state;
+  Tensor slots;      // kI32 [1, B], -1: inert
+  Tensor positions;  // kI32 [1, B]
+  Tensor o;          // [B, d] activations
+};
+
+// The contract of Backend::H3Step.
+void H3Step(Device& device, const H3StepCall& call);
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_KERNELS_CUDA_H3_H3_STEP_H_

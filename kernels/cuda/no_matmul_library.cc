@@ -1,8 +1,0 @@
-// MakeMatmulLibrary() for builds without cuBLASLt.
-#include "kernels/cuda/linear.h"
-
-namespace hippodrome::cuda {
-
-std::unique_ptr<MatmulLibrary> MakeMatmulLibrary(Device&) { return nullptr; }
-
-}  // namespace hippodrome::cuda

@@ -1,0 +1,268 @@
+#include "server/batching/encoding_batcher.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "engine/base/status.h"
+#include "engine/models/bigs/encoder_head.h"
+#include "kernels/device_error.h"
+
+namespace hippodrome {
+namespace {
+
+// The heartbeat while there is nothing to do.
+constexpr std::chrono::milliseconds kIdleWait{500};
+
+std::string Numbers(int64_t inputs, int64_t tokens) {
+  return std::to_string(inputs) + " inputs with " + std::to_string(tokens) + " tokens";
+}
+
+int64_t OutputBytes(const BigsConfig& config, const EncoderRequest& request) {
+  const int64_t rows = std::max<int64_t>(std::ssize(request.rows), 1);
+  const bool embeds = request.task == EncoderTask::kEmbedding;
+  const int64_t columns = embeds ? config.hidden_size : LogitsPerAnswer(config);
+  return rows * columns * static_cast<int64_t>(sizeof(float));
+}
+
+}  // namespace
+
+EncodingBatcher::EncodingBatcher(EncoderEngine& engine, const EncodingOptions& options,
+                                 EncoderMetrics& metrics)
+    : engine_(engine),
+      options_(options),
+      policy_{engine.max_batch_tokens(), options.max_batch_delay},
+      metrics_(metrics),
+      heartbeat_(Clock::now().time_since_epoch().count()),
+      thread_([this] { Loop(); }) {}
+
+EncodingBatcher::~EncodingBatcher() {
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+EncodingBatcher::Clock::time_point EncodingBatcher::heartbeat() const {
+  return Clock::time_point(Clock::duration(heartbeat_.load(std::memory_order_acquire)));
+}
+
+// ---- Commands, on any thread
+// ---------------------------------------------------------------------
+
+absl::Status EncodingBatcher::CheckSize(int64_t requests, int64_t tokens) const {
+  if (requests <= options_.max_queue && tokens <= options_.max_queued_tokens) {
+    return absl::OkStatus();
+  }
+  metrics_.Rejected("never_fits");
+  return absl::OutOfRangeError("the call has " + Numbers(requests, tokens) +
+                               " as padded, but the queue takes at most " +
+                               Numbers(options_.max_queue, options_.max_queued_tokens));
+}
+
+EncodingBatcher::Size EncodingBatcher::Measure(const std::vector<EncoderRequest>& requests) const {
+  Size size{.requests = std::ssize(requests)};
+  for (const EncoderRequest& request : requests) {
+    size.tokens += engine_.PaddedLength(std::ssize(request.ids));
+    size.output_bytes += OutputBytes(engine_.config(), request);
+  }
+  return size;
+}
+
+absl::Status EncodingBatcher::CheckRoom(const Size& size) const {
+  if (closed_) {
+    metrics_.Rejected("stopping");
+    return Unavailable(closed_reason_);
+  }
+  const int64_t queued = std::ssize(waiting_);
+  const bool queue_has_room = queued + size.requests <= options_.max_queue &&
+                              waiting_tokens_ + size.tokens <= options_.max_queued_tokens;
+  const bool outputs_have_room =
+      output_bytes_ == 0 || output_bytes_ + size.output_bytes <= options_.max_output_bytes;
+  if (queue_has_room && outputs_have_room) return absl::OkStatus();
+  metrics_.Rejected("queue_full");
+  if (!outputs_have_room) {
+    return ResourceExhausted("too many answers wait for their clients: they take " +
+                             std::to_string(output_bytes_) + " bytes");
+  }
+  return ResourceExhausted("the queue is full: " + Numbers(queued, waiting_tokens_) +
+                           " wait, and the call has " + Numbers(size.requests, size.tokens));
+}
+
+absl::StatusOr<std::unique_ptr<Encoding>> EncodingBatcher::Submit(EncodingCall call) {
+  const Size size = Measure(call.requests);
+  HIPPODROME_RETURN_IF_ERROR(CheckSize(size.requests, size.tokens));
+  const auto job = std::make_shared<EncodingJob>(std::move(call), Clock::now());
+  {
+    std::lock_guard lock(mutex_);
+    HIPPODROME_RETURN_IF_ERROR(CheckRoom(size));
+    for (size_t i = 0; i < job->requests().size(); ++i) {
+      const int64_t tokens = engine_.PaddedLength(std::ssize(job->requests()[i].ids));
+      waiting_.push_back({job, i, {tokens, job->submitted()}});
+    }
+    waiting_tokens_ += size.tokens;
+    output_bytes_ += size.output_bytes;
+    pending_.fetch_add(size.requests, std::memory_order_acq_rel);
+    Publish();
+  }
+  wake_.notify_one();
+  return std::unique_ptr<Encoding>(new Encoding(*this, job, size.output_bytes));
+}
+
+void EncodingBatcher::Close() {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+void EncodingBatcher::Remove(const Encoding& encoding) {
+  std::lock_guard lock(mutex_);
+  output_bytes_ -= encoding.output_bytes_;
+  const size_t before = waiting_.size();
+  std::erase_if(waiting_, [&](const Waiting& w) {
+    if (w.job != encoding.job_) return false;
+    waiting_tokens_ -= w.input.tokens;
+    return true;
+  });
+  const auto cancelled = static_cast<int64_t>(before - waiting_.size());
+  if (cancelled == 0) return;
+  pending_.fetch_sub(cancelled, std::memory_order_acq_rel);
+  metrics_.Cancelled(cancelled);
+  Publish();
+}
+
+// What runs is told as well; its outputs will find their call over.
+void EncodingBatcher::Abort(const absl::Status& reason) {
+  std::vector<Job> jobs;
+  {
+    std::lock_guard lock(mutex_);
+    for (const Waiting& input : waiting_) jobs.push_back(input.job);
+    for (const Waiting& input : running_) jobs.push_back(input.job);
+    pending_.fetch_sub(static_cast<int64_t>(waiting_.size()), std::memory_order_acq_rel);
+    waiting_.clear();
+    waiting_tokens_ = 0;
+    Publish();
+  }
+  for (const Job& job : jobs) job->Fail(reason);
+}
+
+// REQUIRES: mutex_ is held.
+void EncodingBatcher::Publish() {
+  metrics_.SetLoad(static_cast<int64_t>(waiting_.size()), static_cast<int64_t>(running_.size()));
+}
+
+// ---- The loop
+// ------------------------------------------------------------------------------------
+
+void EncodingBatcher::Loop() {
+  try {
+    while (NextBatch()) RunBatch();
+  } catch (const DeviceError& error) {
+    FailAll(Internal(error.what()));
+    return;  // and with the loop the heartbeat stops
+  }
+  Abort(Unavailable("the server has stopped"));
+}
+
+// Waits for a batch and moves it to running_. False when the loop must end.
+bool EncodingBatcher::NextBatch() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const Clock::time_point now = Clock::now();
+    heartbeat_.store(now.time_since_epoch().count(), std::memory_order_release);
+    Clock::time_point until = now + kIdleWait;
+    if (!waiting_.empty()) {
+      std::vector<QueuedInput> queue;
+      queue.reserve(waiting_.size());
+      for (const Waiting& input : waiting_) queue.push_back(input.input);
+      const BatchChoice choice = ChooseBatch(queue, policy_);
+      if (choice.start <= now) {
+        TakeBatch(choice.members);
+        return true;
+      }
+      until = std::min(until, choice.start);
+    }
+    wake_.wait_until(lock, until);
+  }
+  return false;
+}
+
+// REQUIRES: mutex_ is held.
+void EncodingBatcher::TakeBatch(const std::vector<size_t>& members) {
+  std::deque<Waiting> rest;
+  size_t next = 0;
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    if (next < members.size() && members[next] == i) {
+      ++next;
+      waiting_tokens_ -= waiting_[i].input.tokens;
+      running_.push_back(std::move(waiting_[i]));
+    } else {
+      rest.push_back(std::move(waiting_[i]));
+    }
+  }
+  waiting_.swap(rest);
+  Publish();
+}
+
+void EncodingBatcher::RunBatch() {
+  std::vector<const EncoderRequest*> requests;
+  requests.reserve(running_.size());
+  for (const Waiting& input : running_) requests.push_back(&input.job->requests()[input.index]);
+  const Clock::time_point start = Clock::now();
+  std::vector<EncoderOutput> outputs = engine_.Run(requests);
+  const Clock::time_point end = Clock::now();
+  Count(start, end);
+  Deliver(std::move(outputs), end);
+}
+
+void EncodingBatcher::Count(Clock::time_point start, Clock::time_point end) {
+  EncodedBatch batch;
+  for (const Waiting& input : running_) {
+    ++batch.inputs;
+    batch.tokens += static_cast<int64_t>(input.job->requests()[input.index].ids.size());
+    batch.padded_tokens += input.input.tokens;
+    metrics_.Admitted(input.job->api(), start - input.input.arrived);
+  }
+  metrics_.EngineStep(end - start, batch);
+}
+
+// Clients are told before the requests stop counting as pending, so that a drain waits for them.
+void EncodingBatcher::Deliver(std::vector<EncoderOutput> outputs, Clock::time_point now) {
+  for (size_t i = 0; i < running_.size(); ++i) {
+    const Job& job = running_[i].job;
+    if (job->Deliver(running_[i].index, std::move(outputs[i]))) {
+      metrics_.Finished(job->api(), now - job->submitted());
+    }
+  }
+  Retire();
+}
+
+void EncodingBatcher::Retire() {
+  std::vector<Waiting> done;  // destroyed without the lock
+  std::lock_guard lock(mutex_);
+  done.swap(running_);
+  pending_.fetch_sub(static_cast<int64_t>(done.size()), std::memory_order_acq_rel);
+  Publish();
+}
+
+// The engine is lost.
+void EncodingBatcher::FailAll(const absl::Status& reason) {
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    closed_reason_ = "the model has failed: " + Message(reason);
+  }
+  Abort(reason);
+  Retire();
+}
+
+// ---- Encoding
+// ------------------------------------------------------------------------------------
+
+Encoding::~Encoding() {
+  job_->OnReady(nullptr);
+  batcher_.Remove(*this);
+}
+
+}  // namespace hippodrome

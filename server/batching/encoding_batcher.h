@@ -1,0 +1,135 @@
+// Dynamic batching: many inputs, one encoder, one thread.
+#ifndef HIPPODROME_SERVER_BATCHING_ENCODING_BATCHER_H_
+#define HIPPODROME_SERVER_BATCHING_ENCODING_BATCHER_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/batching/encoder_engine.h"
+#include "server/batching/encoding_job.h"
+#include "server/batching/encoding_policy.h"
+#include "server/metrics/encoder_metrics.h"
+#include "server/options.h"
+
+namespace hippodrome {
+
+class Encoding;
+
+// Owns the loop thread, which alone runs the encoder. Requests wait in a bounded queue, whose order
+// is that of ChooseBatch(); those of one call may run in several batches. Those of a cancelled call
+// leave the queue at once; what runs is not interrupted. When the engine's device fails, all calls
+// end with kInternal, new ones get kUnavailable and the heartbeat stops. Thread-safe.
+class EncodingBatcher {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Starts the loop. `engine` and `metrics` must outlive the batcher.
+  EncodingBatcher(EncoderEngine& engine, const EncodingOptions& options, EncoderMetrics& metrics);
+  // Ends what waits with kUnavailable. REQUIRES: no Encoding of this batcher is left.
+  ~EncodingBatcher();
+
+  // Whether the queue can ever hold a call of so many requests with so many tokens together,
+  // padding included. Errors: kOutOfRange with the numbers.
+  absl::Status CheckSize(int64_t requests, int64_t tokens) const;
+  // Queues `call`, all or nothing. Errors, at once: as above; kResourceExhausted when there is no
+  // room for it, or for its outputs, now; kUnavailable after Close().
+  absl::StatusOr<std::unique_ptr<Encoding>> Submit(EncodingCall call);
+
+  // Refuses new calls from now on. Those that are here go on.
+  void Close();
+  // Ends all that waits or runs with `reason`.
+  void Abort(const absl::Status& reason);
+  // Requests that wait or run.
+  int64_t pending() const { return pending_.load(std::memory_order_acquire); }
+  // When the loop last came by; much longer ago than a batch takes means that the engine hangs.
+  Clock::time_point heartbeat() const;
+
+ private:
+  friend class Encoding;
+  using Job = std::shared_ptr<EncodingJob>;
+  struct Waiting {
+    Job job;
+    size_t index = 0;  // of the request in its job
+    QueuedInput input;
+  };
+
+  // What a call takes of the bounded room.
+  struct Size {
+    int64_t requests = 0;
+    int64_t tokens = 0;  // padding included
+    int64_t output_bytes = 0;
+  };
+
+  Size Measure(const std::vector<EncoderRequest>& requests) const;
+  absl::Status CheckRoom(const Size& size) const;
+  void Remove(const Encoding& encoding);
+  void Publish();
+
+  // The loop thread.
+  void Loop();
+  bool NextBatch();
+  void TakeBatch(const std::vector<size_t>& members);
+  void RunBatch();
+  void Count(Clock::time_point start, Clock::time_point end);
+  void Deliver(std::vector<EncoderOutput> outputs, Clock::time_point now);
+  void Retire();
+  void FailAll(const absl::Status& reason);
+
+  EncoderEngine& engine_;
+  const EncodingOptions options_;
+  const EncodingPolicy policy_;
+  EncoderMetrics& metrics_;
+
+  std::mutex mutex_;  // guards the next group
+  std::condition_variable wake_;
+  std::deque<Waiting> waiting_;
+  int64_t waiting_tokens_ = 0;
+  int64_t output_bytes_ = 0;      // of all calls that are here
+  std::vector<Waiting> running_;  // changed by the loop thread alone
+  bool closed_ = false;
+  std::string closed_reason_ = "the server is stopping";
+  bool stopping_ = false;
+
+  std::atomic<int64_t> pending_ = 0;
+  std::atomic<Clock::rep> heartbeat_;
+
+  std::thread thread_;
+};
+
+// A call in a batcher. Destroying it gives up the work, if there is any left.
+class Encoding {
+ public:
+  ~Encoding();
+  Encoding(const Encoding&) = delete;
+  Encoding& operator=(const Encoding&) = delete;
+
+  // As in EncodingJob.
+  void OnReady(std::function<void()> wake) { job_->OnReady(std::move(wake)); }
+  std::optional<absl::StatusOr<std::vector<EncoderOutput>>> Take() { return job_->Take(); }
+
+ private:
+  friend class EncodingBatcher;
+  Encoding(EncodingBatcher& batcher, std::shared_ptr<EncodingJob> job, int64_t output_bytes)
+      : batcher_(batcher), job_(std::move(job)), output_bytes_(output_bytes) {}
+
+  EncodingBatcher& batcher_;
+  const std::shared_ptr<EncodingJob> job_;
+  const int64_t output_bytes_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_BATCHING_ENCODING_BATCHER_H_

@@ -1,0 +1,311 @@
+#include "server/batching/generation_batcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/status.h"
+#include "kernels/device_error.h"
+#include "server/batching/admission.h"
+
+namespace hippodrome {
+namespace {
+
+// Commands and the heartbeat are looked at about this often.
+constexpr std::chrono::milliseconds kTurn{50};
+constexpr std::chrono::milliseconds kIdleTurn{500};
+
+// A long request has more pages than a short one, and the same slot.
+int64_t SlotBytes(const SequenceEngine& engine) {
+  const Footprint small = engine.Cost(1, 1);
+  const Footprint large = engine.Cost(100000, 1);
+  const int64_t pages = large.pages - small.pages;
+  if (pages == 0) return small.bytes;
+  return small.bytes - small.pages * ((large.bytes - small.bytes) / pages);
+}
+
+}  // namespace
+
+GenerationBatcher::GenerationBatcher(SequenceEngine& engine, const BpeTokenizer* tokenizer,
+                                     const BatcherOptions& options, ModelMetrics& metrics)
+    : engine_(engine),
+      tokenizer_(tokenizer),
+      options_(options),
+      metrics_(metrics),
+      slot_bytes_(SlotBytes(engine)),
+      heartbeat_(Clock::now().time_since_epoch().count()),
+      last_step_(Clock::now()),
+      thread_([this] { Loop(); }) {}
+
+GenerationBatcher::~GenerationBatcher() {
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+GenerationBatcher::Clock::time_point GenerationBatcher::heartbeat() const {
+  return Clock::time_point(Clock::duration(heartbeat_.load(std::memory_order_acquire)));
+}
+
+// ---- Commands, on any thread
+// ---------------------------------------------------------------------
+
+absl::Status GenerationBatcher::CheckRoom(const GenerationCall& call) const {
+  if (closed_) {
+    metrics_.Rejected("stopping");
+    return Unavailable(closed_reason_);
+  }
+  const auto tokens = static_cast<int64_t>(call.request.prompt.size());
+  const auto queued = static_cast<int64_t>(waiting_.size());
+  const bool too_long = queued > 0 && waiting_tokens_ + tokens > options_.max_queued_tokens;
+  if (queued < options_.max_queue && !too_long) return absl::OkStatus();
+  metrics_.Rejected("queue_full");
+  return ResourceExhausted("the queue is full: " + std::to_string(queued) + " requests with " +
+                           std::to_string(waiting_tokens_) + " prompt tokens wait");
+}
+
+absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(GenerationCall call) {
+  if (absl::Status status = engine_.Validate(call.request); !status.ok()) {
+    if (status.code() == absl::StatusCode::kOutOfRange) metrics_.Rejected("never_fits");
+    return status;
+  }
+  const auto tokens = static_cast<int64_t>(call.request.prompt.size());
+  const Footprint cost = engine_.Cost(tokens, call.request.max_tokens);
+  auto stream = std::make_shared<TokenStream>(options_.max_unread_tokens);
+  {
+    std::lock_guard lock(mutex_);
+    HIPPODROME_RETURN_IF_ERROR(CheckRoom(call));
+    waiting_.push_back({std::move(call), stream, cost, Clock::now()});
+    waiting_tokens_ += tokens;
+    pending_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  wake_.notify_one();
+  return std::unique_ptr<Generation>(new Generation(*this, std::move(stream)));
+}
+
+void GenerationBatcher::Close() {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+void GenerationBatcher::Abort(const absl::Status& reason) {
+  {
+    std::lock_guard lock(mutex_);
+    abort_ = reason;
+  }
+  wake_.notify_one();
+}
+
+void GenerationBatcher::Cancel(const Stream& stream) {
+  if (stream->ended()) return;
+  {
+    std::lock_guard lock(mutex_);
+    cancelled_.push_back(stream);
+  }
+  wake_.notify_one();
+}
+
+// ---- The loop
+// ------------------------------------------------------------------------------------
+
+void GenerationBatcher::Loop() {
+  Publish();
+  try {
+    while (AwaitWork()) {
+      ApplyCommands();
+      AdmitWaiting();
+      RunEngine();
+      Publish();
+    }
+  } catch (const DeviceError& error) {
+    FailAll(Internal(error.what()));
+    return;  // and with the loop the heartbeat stops
+  }
+  EndAll(Unavailable("the server has stopped"));
+  Publish();
+}
+
+// False when the loop must end.
+bool GenerationBatcher::AwaitWork() {
+  heartbeat_.store(Clock::now().time_since_epoch().count(), std::memory_order_release);
+  std::unique_lock lock(mutex_);
+  wake_.wait_for(lock, kIdleTurn, [this] {
+    return stopping_ || abort_ || !cancelled_.empty() || !waiting_.empty() || !running_.empty();
+  });
+  return !stopping_;
+}
+
+void GenerationBatcher::ApplyCommands() {
+  std::vector<Stream> cancelled;
+  std::optional<absl::Status> abort;
+  {
+    std::lock_guard lock(mutex_);
+    cancelled.swap(cancelled_);
+    abort.swap(abort_);
+  }
+  DropCancelled(cancelled);
+  if (abort) EndAll(*abort);
+}
+
+void GenerationBatcher::DropCancelled(const std::vector<Stream>& cancelled) {
+  for (const Stream& stream : cancelled) {
+    const auto it = std::find_if(running_.begin(), running_.end(), [&](const auto& entry) {
+      return &entry.second->stream() == stream.get();
+    });
+    if (it != running_.end()) {
+      metrics_.Cancelled(it->second->phase());
+      Remove(it);
+      continue;
+    }
+    std::lock_guard lock(mutex_);
+    const auto waiting = std::find_if(waiting_.begin(), waiting_.end(),
+                                      [&](const Waiting& w) { return w.stream == stream; });
+    if (waiting == waiting_.end()) continue;
+    metrics_.Cancelled(Phase::kQueue);
+    waiting_tokens_ -= static_cast<int64_t>(waiting->call.request.prompt.size());
+    waiting_.erase(waiting);
+    pending_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+}
+
+void GenerationBatcher::FailWaiting(const absl::Status& reason) {
+  std::deque<Waiting> waiting;
+  {
+    std::lock_guard lock(mutex_);
+    waiting.swap(waiting_);
+    waiting_tokens_ = 0;
+  }
+  for (const Waiting& request : waiting) {
+    request.stream->Fail(reason);
+    pending_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+}
+
+void GenerationBatcher::EndAll(const absl::Status& reason) {
+  FailWaiting(reason);
+  while (!running_.empty()) {
+    running_.begin()->second->stream().Fail(reason);
+    Remove(running_.begin());
+  }
+}
+
+// The engine is lost: it is not told who leaves.
+void GenerationBatcher::FailAll(const absl::Status& reason) {
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    closed_reason_ = "the model has failed: " + Message(reason);
+  }
+  FailWaiting(reason);
+  for (const auto& [id, sequence] : running_) {
+    sequence->stream().Fail(reason);
+    pending_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+  running_.clear();
+}
+
+std::deque<GenerationBatcher::Waiting> GenerationBatcher::TakeAdmissible() {
+  std::lock_guard lock(mutex_);
+  std::vector<Footprint> costs;
+  costs.reserve(waiting_.size());
+  for (const Waiting& waiting : waiting_) costs.push_back(waiting.cost);
+  const size_t count = Admissible(costs, Free(engine_.capacity(), engine_.used()));
+  std::deque<Waiting> admissible;
+  for (size_t i = 0; i < count; ++i) {
+    waiting_tokens_ -= static_cast<int64_t>(waiting_.front().call.request.prompt.size());
+    admissible.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  return admissible;
+}
+
+void GenerationBatcher::AdmitWaiting() {
+  for (Waiting& waiting : TakeAdmissible()) Admit(std::move(waiting));
+}
+
+void GenerationBatcher::Admit(Waiting waiting) {
+  GenerationCall& call = waiting.call;
+  const auto tokens = static_cast<int64_t>(call.request.prompt.size());
+  absl::StatusOr<SequenceId> id = engine_.Admit(std::move(call.request));
+  if (!id.ok()) {
+    waiting.stream->Fail(Internal("admission failed: " + Message(id.status())));
+    pending_.fetch_sub(1, std::memory_order_acq_rel);
+    return;
+  }
+  metrics_.Admitted(call.api, Clock::now() - waiting.submitted, tokens);
+  running_.emplace(
+      *id, std::make_unique<RunningSequence>(tokenizer_, std::move(call.stop), call.api, tokens,
+                                             waiting.submitted, std::move(waiting.stream)));
+}
+
+// A slice of prefill, then a step for those that decode, once they have waited for max_stall or
+// nothing is left to prefill.
+void GenerationBatcher::RunEngine() {
+  if (engine_.prefilling()) {
+    Clock::time_point until = Clock::now() + kTurn;
+    if (engine_.decoding() > 0) until = std::min(until, last_step_ + options_.max_stall);
+    Prefill(until);
+  }
+  if (engine_.decoding() == 0) return;
+  if (!engine_.prefilling() || Clock::now() >= last_step_ + options_.max_stall) Step();
+}
+
+void GenerationBatcher::Prefill(Clock::time_point until) {
+  const bool alone = engine_.decoding() == 0;
+  const Clock::time_point start = Clock::now();
+  engine_.Prefill(until, events_);
+  metrics_.EngineStep(Phase::kPrefill, Clock::now() - start, 0);
+  // Streams that start now have not been waiting for a step.
+  if (alone) last_step_ = Clock::now();
+  Deliver();
+}
+
+void GenerationBatcher::Step() {
+  const int64_t sequences = engine_.decoding();
+  const Clock::time_point start = Clock::now();
+  engine_.Step(events_);
+  last_step_ = Clock::now();
+  metrics_.EngineStep(Phase::kDecode, last_step_ - start, sequences);
+  Deliver();
+}
+
+void GenerationBatcher::Deliver() {
+  const Clock::time_point now = Clock::now();
+  for (const TokenEvent& event : events_) {
+    const auto it = running_.find(event.sequence);
+    if (it == running_.end()) continue;
+    if (!it->second->OnToken(event, now, metrics_)) Remove(it);
+  }
+  events_.clear();
+}
+
+void GenerationBatcher::Remove(Running::iterator it) {
+  engine_.Release(it->first);
+  running_.erase(it);
+  pending_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+void GenerationBatcher::Publish() {
+  int64_t queued;
+  {
+    std::lock_guard lock(mutex_);
+    queued = static_cast<int64_t>(waiting_.size());
+  }
+  const auto running = static_cast<int64_t>(running_.size());
+  const int64_t decoding = engine_.decoding();
+  metrics_.SetLoad(queued, running - decoding, decoding);
+  metrics_.SetState(engine_.used(), engine_.capacity(), slot_bytes_);
+}
+
+// ---- Generation
+// ----------------------------------------------------------------------------------
+
+Generation::~Generation() {
+  stream_->OnUpdate(nullptr);
+  batcher_.Cancel(stream_);
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,139 @@
+// Continuous batching: many requests, one engine, one thread.
+#ifndef HIPPODROME_SERVER_BATCHING_GENERATION_BATCHER_H_
+#define HIPPODROME_SERVER_BATCHING_GENERATION_BATCHER_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/batching/running_sequence.h"
+#include "server/batching/sequence_engine.h"
+#include "server/batching/token_stream.h"
+#include "server/metrics/metrics.h"
+#include "server/options.h"
+
+namespace hippodrome {
+
+class Generation;
+
+// Owns the loop thread, which alone touches the engine's state. Requests wait in a bounded queue,
+// enter first come, first served between two steps, and leave when they finish, fail or are
+// cancelled; what they hold is free within one engine call. When the engine's device fails, all
+// requests end with kInternal, new ones get kUnavailable and the heartbeat stops. Thread-safe.
+class GenerationBatcher {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Starts the loop. `engine`, `tokenizer` (null: no text) and `metrics` must outlive the batcher.
+  GenerationBatcher(SequenceEngine& engine, const BpeTokenizer* tokenizer,
+                    const BatcherOptions& options, ModelMetrics& metrics);
+  // Ends what runs with kUnavailable. REQUIRES: no Generation of this batcher is left.
+  ~GenerationBatcher();
+
+  // Queues `call`. Errors, at once: those of SequenceEngine::Validate(); kResourceExhausted when
+  // the queue is full; kUnavailable after Close().
+  absl::StatusOr<std::unique_ptr<Generation>> Submit(GenerationCall call);
+
+  // Refuses new requests from now on. Those that are here go on.
+  void Close();
+  // Ends all that waits or runs with `reason`.
+  void Abort(const absl::Status& reason);
+  // Requests that wait or run.
+  int64_t pending() const { return pending_.load(std::memory_order_acquire); }
+  // When the loop last came by; long ago means that the engine hangs.
+  Clock::time_point heartbeat() const;
+
+ private:
+  friend class Generation;
+  using Stream = std::shared_ptr<TokenStream>;
+  struct Waiting {
+    GenerationCall call;
+    Stream stream;
+    Footprint cost;
+    Clock::time_point submitted;
+  };
+  using Running = std::unordered_map<SequenceId, std::unique_ptr<RunningSequence>>;
+
+  void Cancel(const Stream& stream);
+  absl::Status CheckRoom(const GenerationCall& call) const;
+
+  // The loop thread.
+  void Loop();
+  bool AwaitWork();
+  void ApplyCommands();
+  void DropCancelled(const std::vector<Stream>& cancelled);
+  void FailWaiting(const absl::Status& reason);
+  void EndAll(const absl::Status& reason);
+  void FailAll(const absl::Status& reason);
+  void AdmitWaiting();
+  std::deque<Waiting> TakeAdmissible();
+  void Admit(Waiting waiting);
+  void RunEngine();
+  void Prefill(Clock::time_point until);
+  void Step();
+  void Deliver();
+  void Remove(Running::iterator it);
+  void Publish();
+
+  SequenceEngine& engine_;
+  const BpeTokenizer* const tokenizer_;
+  const BatcherOptions options_;
+  ModelMetrics& metrics_;
+  const int64_t slot_bytes_;
+
+  std::mutex mutex_;  // guards the next group
+  std::condition_variable wake_;
+  std::deque<Waiting> waiting_;
+  int64_t waiting_tokens_ = 0;
+  std::vector<Stream> cancelled_;
+  std::optional<absl::Status> abort_;
+  bool closed_ = false;
+  std::string closed_reason_ = "the server is stopping";
+  bool stopping_ = false;
+
+  std::atomic<int64_t> pending_ = 0;
+  std::atomic<Clock::rep> heartbeat_;
+
+  // Of the loop thread.
+  Running running_;
+  std::vector<TokenEvent> events_;
+  Clock::time_point last_step_;
+
+  std::thread thread_;
+};
+
+// A request in a batcher. Destroying it gives up the work, if there is any left.
+class Generation {
+ public:
+  ~Generation();
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  // As in TokenStream. `wake` runs on the batcher's loop thread.
+  void OnUpdate(std::function<void()> wake) { stream_->OnUpdate(std::move(wake)); }
+  std::optional<StreamUpdate> Take() { return stream_->Take(); }
+
+ private:
+  friend class GenerationBatcher;
+  Generation(GenerationBatcher& batcher, std::shared_ptr<TokenStream> stream)
+      : batcher_(batcher), stream_(std::move(stream)) {}
+
+  GenerationBatcher& batcher_;
+  std::shared_ptr<TokenStream> stream_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_BATCHING_GENERATION_BATCHER_H_

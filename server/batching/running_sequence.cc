@@ -1,0 +1,57 @@
+#include "server/batching/running_sequence.h"
+
+#include <utility>
+
+#include "engine/base/status.h"
+
+namespace hippodrome {
+
+RunningSequence::RunningSequence(const BpeTokenizer* tokenizer, std::vector<std::string> stop,
+                                 Api api, int64_t prompt_tokens, Clock::time_point submitted,
+                                 std::shared_ptr<TokenStream> stream)
+    : text_(tokenizer, std::move(stop)),
+      api_(api),
+      prompt_tokens_(prompt_tokens),
+      submitted_(submitted),
+      stream_(std::move(stream)) {}
+
+StreamUpdate RunningSequence::Update(const TokenEvent& event) {
+  StreamUpdate update;
+  update.token_ids.push_back(event.token);
+  update.prompt_tokens = prompt_tokens_;
+  update.completion_tokens = ++completion_tokens_;
+  if (event.finish != FinishReason::kEndOfText) update.text = text_.Append(event.token);
+  if (event.finish != FinishReason::kNone) update.text += text_.Finish();
+  if (text_.stopped() || event.finish == FinishReason::kEndOfText) {
+    update.finish = StreamFinish::kStop;
+  } else if (event.finish == FinishReason::kLength) {
+    update.finish = StreamFinish::kLength;
+  }
+  return update;
+}
+
+void RunningSequence::Measure(Clock::time_point now, ModelMetrics& metrics) {
+  metrics.Generated(1);
+  if (completion_tokens_ == 1) {
+    metrics.FirstToken(api_, now - submitted_);
+  } else {
+    metrics.NextToken(api_, now - last_token_);
+  }
+  last_token_ = now;
+}
+
+bool RunningSequence::OnToken(const TokenEvent& event, Clock::time_point now,
+                              ModelMetrics& metrics) {
+  StreamUpdate update = Update(event);
+  Measure(now, metrics);
+  const bool last = update.last();
+  if (!stream_->Push(std::move(update))) {
+    stream_->Fail(ResourceExhausted("the client reads too slowly: too many tokens wait for it"));
+    metrics.Cancelled(Phase::kDecode);
+    return false;
+  }
+  if (last) metrics.Finished(api_, now - submitted_);
+  return !last;
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,56 @@
+// One admitted request on the loop thread: from token events to updates for its client.
+#ifndef HIPPODROME_SERVER_BATCHING_RUNNING_SEQUENCE_H_
+#define HIPPODROME_SERVER_BATCHING_RUNNING_SEQUENCE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/generator.h"
+#include "server/batching/text_decoder.h"
+#include "server/batching/token_stream.h"
+#include "server/metrics/metrics.h"
+
+namespace hippodrome {
+
+// What a client asks for, validated.
+struct GenerationCall {
+  GenerationRequest request;
+  std::vector<std::string> stop;  // none of them empty
+  Api api = Api::kHttp;
+};
+
+// Not thread-safe.
+class RunningSequence {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  RunningSequence(const BpeTokenizer* tokenizer, std::vector<std::string> stop, Api api,
+                  int64_t prompt_tokens, Clock::time_point submitted,
+                  std::shared_ptr<TokenStream> stream);
+
+  // Takes a new token and tells the client. False when that was the last one, because the sequence
+  // has finished, met a stop string, or its client reads too slowly.
+  bool OnToken(const TokenEvent& event, Clock::time_point now, ModelMetrics& metrics);
+
+  TokenStream& stream() { return *stream_; }
+  Phase phase() const { return completion_tokens_ == 0 ? Phase::kPrefill : Phase::kDecode; }
+
+ private:
+  StreamUpdate Update(const TokenEvent& event);
+  void Measure(Clock::time_point now, ModelMetrics& metrics);
+
+  TextDecoder text_;
+  const Api api_;
+  const int64_t prompt_tokens_;
+  const Clock::time_point submitted_;
+  const std::shared_ptr<TokenStream> stream_;
+  int64_t completion_tokens_ = 0;
+  Clock::time_point last_token_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_BATCHING_RUNNING_SEQUENCE_H_

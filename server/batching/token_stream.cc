@@ -1,0 +1,60 @@
+#include "server/batching/token_stream.h"
+
+#include <utility>
+
+namespace hippodrome {
+
+// The order matters: what is pushed before the check is seen by it, and what is pushed after it
+// meets the new `wake`.
+void TokenStream::OnUpdate(std::function<void()> wake) {
+  std::lock_guard wake_lock(wake_mutex_);
+  wake_ = std::move(wake);
+  std::unique_lock lock(mutex_);
+  const bool waiting = !unread_.empty();
+  lock.unlock();
+  if (waiting && wake_) wake_();
+}
+
+std::optional<StreamUpdate> TokenStream::Take() {
+  std::lock_guard lock(mutex_);
+  if (unread_.empty()) return std::nullopt;
+  StreamUpdate update = std::move(unread_.front());
+  unread_.pop_front();
+  unread_tokens_ -= static_cast<int64_t>(update.token_ids.size());
+  return update;
+}
+
+bool TokenStream::Push(StreamUpdate update) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto tokens = static_cast<int64_t>(update.token_ids.size());
+    if (unread_tokens_ + tokens > max_unread_tokens_) return false;
+    unread_tokens_ += tokens;
+  }
+  Append(std::move(update));
+  return true;
+}
+
+void TokenStream::Fail(const absl::Status& status) {
+  StreamUpdate update;
+  update.status = status;
+  Append(std::move(update));
+}
+
+void TokenStream::Append(StreamUpdate update) {
+  bool first;
+  {
+    std::lock_guard lock(mutex_);
+    if (update.last()) ended_.store(true, std::memory_order_release);
+    first = unread_.empty();
+    unread_.push_back(std::move(update));
+  }
+  if (first) Announce();
+}
+
+void TokenStream::Announce() {
+  std::lock_guard lock(wake_mutex_);
+  if (wake_) wake_();
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,70 @@
+// Hands the results of one request from the batcher's loop thread to a transport.
+#ifndef HIPPODROME_SERVER_BATCHING_TOKEN_STREAM_H_
+#define HIPPODROME_SERVER_BATCHING_TOKEN_STREAM_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace hippodrome {
+
+enum class StreamFinish : uint8_t { kNone, kStop, kLength };
+
+// One step of a request: a token with the text that it completes. The stream is over when `finish`
+// is set or `status` is an error.
+struct StreamUpdate {
+  std::string text;
+  std::vector<int32_t> token_ids;
+  StreamFinish finish = StreamFinish::kNone;
+  absl::Status status;
+  int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;  // so far
+
+  bool last() const { return finish != StreamFinish::kNone || !status.ok(); }
+};
+
+// A bounded queue with one writer and one reader, who gets every update by itself, so that clients
+// see token by token. A slow reader never stops the writer. Thread-safe.
+class TokenStream {
+ public:
+  // At most `max_unread_tokens` wait for the reader.
+  explicit TokenStream(int64_t max_unread_tokens) : max_unread_tokens_(max_unread_tokens) {}
+
+  // Reader. `wake` is called on the writer's thread when something waits after nothing did, and at
+  // once if something waits now; whoever is woken takes until nothing is left. It must be cheap and
+  // must not call OnUpdate(). When OnUpdate() returns, the previous `wake` does not run and will
+  // not be called again.
+  void OnUpdate(std::function<void()> wake);
+  // The oldest update that was not taken yet, or nothing.
+  std::optional<StreamUpdate> Take();
+
+  // Writer. False, with nothing added, when the reader is too far behind.
+  bool Push(StreamUpdate update);
+  // Ends the stream with an error behind whatever is unread.
+  void Fail(const absl::Status& status);
+  // True once the last update was pushed.
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+
+ private:
+  void Append(StreamUpdate update);
+  void Announce();
+
+  const int64_t max_unread_tokens_;
+  std::atomic<bool> ended_ = false;
+  std::mutex mutex_;  // guards the next two
+  std::deque<StreamUpdate> unread_;
+  int64_t unread_tokens_ = 0;
+  std::mutex wake_mutex_;  // guards wake_ and is held while it runs
+  std::function<void()> wake_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_BATCHING_TOKEN_STREAM_H_

@@ -1,0 +1,39 @@
+#include "server/grpc/courier.h"
+
+#include <utility>
+
+namespace hippodrome {
+
+Courier::~Courier() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Courier::Post(std::function<void()> job) {
+  bool first;
+  {
+    std::lock_guard lock(mutex_);
+    first = jobs_.empty();
+    jobs_.push_back(std::move(job));
+  }
+  if (first) wake_.notify_one();
+}
+
+void Courier::Loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    std::vector<std::function<void()>> jobs = std::exchange(jobs_, {});
+    lock.unlock();
+    for (const auto& job : jobs) job();
+    jobs.clear();
+    lock.lock();
+  }
+}
+
+}  // namespace hippodrome

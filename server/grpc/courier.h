@@ -1,0 +1,34 @@
+// A thread that runs small jobs in order, for those who must not run them themselves.
+#ifndef HIPPODROME_SERVER_GRPC_COURIER_H_
+#define HIPPODROME_SERVER_GRPC_COURIER_H_
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace hippodrome {
+
+// Thread-safe.
+class Courier {
+ public:
+  Courier() : thread_([this] { Loop(); }) {}
+  // Runs what was posted, then ends.
+  ~Courier();
+
+  void Post(std::function<void()> job);
+
+ private:
+  void Loop();
+
+  std::mutex mutex_;  // guards jobs_ and stopping_
+  std::condition_variable wake_;
+  std::vector<std::function<void()>> jobs_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_GRPC_COURIER_H_

@@ -1,0 +1,41 @@
+// The gRPC interface: hippodrome.v1, health and reflection.
+#ifndef HIPPODROME_SERVER_GRPC_GRPC_SERVER_H_
+#define HIPPODROME_SERVER_GRPC_GRPC_SERVER_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/handlers/handlers.h"
+#include "server/metrics/metrics.h"
+#include "server/options.h"
+
+namespace hippodrome {
+
+// Thread-safe.
+class GrpcServer {
+ public:
+  // Listens and serves. `handlers` and `metrics` must outlive the server. Errors: kInvalidArgument
+  // for an address that cannot be read, kUnavailable when it cannot be bound.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcOptions& options,
+                                                           Handlers& handlers, Metrics& metrics);
+  ~GrpcServer();
+
+  // HOST:PORT as bound.
+  const std::string& address() const;
+  // What the health service says from now on, for the server and for each of its services.
+  void SetServing(bool serving);
+  // Takes no more calls, lets those in progress finish for at most `patience`, cancels the rest.
+  // Idempotent.
+  void Stop(std::chrono::milliseconds patience);
+
+ private:
+  class Impl;
+  explicit GrpcServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_GRPC_GRPC_SERVER_H_

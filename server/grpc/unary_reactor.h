@@ -1,0 +1,104 @@
+// One call of an encoder that has one answer. Includes gRPC: for encoding_service.cc alone.
+#ifndef HIPPODROME_SERVER_GRPC_UNARY_REACTOR_H_
+#define HIPPODROME_SERVER_GRPC_UNARY_REACTOR_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/grpc/courier.h"
+#include "server/grpc/generate_reactor.h"
+#include "server/handlers/encoding_handlers.h"
+#include "server/metrics/metrics.h"
+#include "server/status_map.h"
+
+namespace hippodrome {
+
+// Answers on the courier's thread. Lives until gRPC is done with it.
+template <typename Response>
+class UnaryReactor : public grpc::ServerUnaryReactor,
+                     public std::enable_shared_from_this<UnaryReactor<Response>> {
+ public:
+  // Fills `response` when the answer is ready, or ends the call at once with its error. `metrics`
+  // and `courier` must outlive the call; `route` and `model` are for the metrics.
+  static UnaryReactor* Start(Answer<Response> answer, Response* response, const char* route,
+                             std::string model, Metrics& metrics, Courier& courier) {
+    std::shared_ptr<UnaryReactor> reactor(
+        new UnaryReactor(response, route, std::move(model), metrics));
+    reactor->self_ = reactor;
+    std::lock_guard lock(reactor->mutex_);
+    if (answer.ok()) {
+      reactor->Wait(*std::move(answer), courier);
+    } else {
+      reactor->End(answer.status());
+    }
+    return reactor.get();
+  }
+
+  // Also called when the client's deadline has passed.
+  void OnCancel() override {
+    std::unique_ptr<PendingAnswer<Response>> abandoned;
+    std::lock_guard lock(mutex_);
+    abandoned.swap(answer_);
+    End(absl::CancelledError());
+  }
+
+  void OnDone() override {
+    {
+      std::lock_guard lock(mutex_);
+      answer_.reset();
+      if (!outcome_->ok()) metrics_.CountFailure(*outcome_);
+      metrics_.CountRequest(Api::kGrpc, route_, model_, ErrorCode(*outcome_));
+    }
+    self_.reset();
+  }
+
+ private:
+  UnaryReactor(Response* response, const char* route, std::string model, Metrics& metrics)
+      : response_(response), route_(route), model_(std::move(model)), metrics_(metrics) {}
+
+  // REQUIRES: mutex_ is held.
+  void Wait(std::unique_ptr<PendingAnswer<Response>> answer, Courier& courier) {
+    answer_ = std::move(answer);
+    answer_->OnReady([weak = this->weak_from_this(), &courier] {
+      courier.Post([weak] {
+        if (const auto reactor = weak.lock()) reactor->Deliver();
+      });
+    });
+  }
+
+  void Deliver() {
+    std::lock_guard lock(mutex_);
+    if (outcome_ || answer_ == nullptr) return;
+    std::optional<absl::StatusOr<Response>> answer = answer_->Take();
+    if (!answer) return;
+    const absl::Status status = answer->status();
+    if (status.ok()) *response_ = *std::move(*answer);
+    End(status);
+  }
+
+  // REQUIRES: mutex_ is held.
+  void End(const absl::Status& status) {
+    if (outcome_) return;
+    outcome_ = status;
+    Finish(ToGrpc(status));
+  }
+
+  Response* const response_;  // gRPC's, until OnDone()
+  const char* const route_;
+  const std::string model_;
+  Metrics& metrics_;
+  std::shared_ptr<UnaryReactor> self_;  // until OnDone()
+
+  std::mutex mutex_;  // guards the next two
+  std::unique_ptr<PendingAnswer<Response>> answer_;
+  std::optional<absl::Status> outcome_;  // how the call ends, once that is known
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_GRPC_UNARY_REACTOR_H_

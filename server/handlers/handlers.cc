@@ -1,0 +1,126 @@
+#include "server/handlers/handlers.h"
+
+#include <random>
+#include <utility>
+
+#include "engine/base/status.h"
+#include "server/handlers/validation.h"
+#include "server/status_map.h"
+
+namespace hippodrome {
+namespace {
+
+constexpr int64_t kDefaultMaxTokens = 16;
+
+uint64_t RandomSeed() {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  return random();
+}
+
+SamplingParameters ToSampling(const v1::GenerateRequest& request) {
+  SamplingParameters sampling;
+  if (request.has_temperature()) sampling.temperature = request.temperature();
+  if (request.has_top_k()) sampling.top_k = static_cast<int32_t>(request.top_k());
+  if (request.has_top_p()) sampling.top_p = request.top_p();
+  if (request.has_min_p()) sampling.min_p = request.min_p();
+  sampling.seed = request.has_seed() ? request.seed() : RandomSeed();
+  return sampling;
+}
+
+absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
+                                      const ServedDecoder& model, Api api) {
+  GenerationCall call;
+  call.api = api;
+  if (request.has_text()) {
+    HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, model.Tokenizer());
+    call.request.prompt = tokenizer->Encode(request.text());
+  } else {
+    const auto& ids = request.token_ids().ids();
+    call.request.prompt.assign(ids.begin(), ids.end());
+    HIPPODROME_RETURN_IF_ERROR(
+        ValidateTokenIds(call.request.prompt, model.info().vocab_size(), "prompt"));
+  }
+  if (request.stop_size() > 0) HIPPODROME_RETURN_IF_ERROR(model.Tokenizer().status());
+  call.request.max_tokens = request.has_max_tokens() ? request.max_tokens() : kDefaultMaxTokens;
+  call.request.sampling = ToSampling(request);
+  call.request.ignore_eos = request.ignore_eos();
+  call.stop.assign(request.stop().begin(), request.stop().end());
+  return call;
+}
+
+}  // namespace
+
+Handlers::Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits)
+    : models_(std::move(models)), limits_(limits), encoding_(models_, limits_) {}
+
+absl::StatusOr<std::unique_ptr<Generation>> Handlers::Generate(const v1::GenerateRequest& request,
+                                                               Api api) {
+  HIPPODROME_ASSIGN_OR_RETURN(ServedDecoder * model, models_.FindDecoder(request.model()));
+  HIPPODROME_RETURN_IF_ERROR(ValidateRequest(request, limits_));
+  if (closed_.load()) return Unavailable("the server is stopping");
+  HIPPODROME_ASSIGN_OR_RETURN(GenerationCall call, ToCall(request, *model, api));
+  return model->batcher().Submit(std::move(call));
+}
+
+absl::StatusOr<v1::TokenizeResponse> Handlers::Tokenize(const v1::TokenizeRequest& request) const {
+  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(request.model()));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, model->Tokenize(request.text()));
+  v1::TokenizeResponse response;
+  response.mutable_token_ids()->Add(ids.begin(), ids.end());
+  return response;
+}
+
+absl::StatusOr<v1::DetokenizeResponse> Handlers::Detokenize(
+    const v1::DetokenizeRequest& request) const {
+  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(request.model()));
+  const std::span<const int32_t> ids(request.token_ids().data(), request.token_ids().size());
+  HIPPODROME_ASSIGN_OR_RETURN(std::string text, model->Detokenize(ids));
+  v1::DetokenizeResponse response;
+  response.set_text(std::move(text));
+  return response;
+}
+
+v1::ListModelsResponse Handlers::ListModels() const {
+  v1::ListModelsResponse response;
+  for (const auto& model : models_.all()) *response.add_models() = model->info();
+  return response;
+}
+
+absl::StatusOr<v1::Model> Handlers::GetModel(const std::string& name) const {
+  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(name));
+  return model->info();
+}
+
+std::string Handlers::ModelName(const std::string& name) const {
+  const absl::StatusOr<ServedDecoder*> model = models_.FindDecoder(name);
+  return model.ok() ? (*model)->info().name() : "";
+}
+
+absl::Status Handlers::Ready() const {
+  if (closed_.load()) return Unavailable("the server is stopping");
+  const auto now = ServedModel::Clock::now();
+  for (const auto& model : models_.all()) {
+    if (now - model->heartbeat() <= model->longest_turn()) continue;
+    return Unavailable("the engine of model '" + model->info().name() + "' does not respond");
+  }
+  return absl::OkStatus();
+}
+
+void Handlers::Close() {
+  closed_.store(true);
+  for (const auto& model : models_.all()) model->Close();
+}
+
+void Handlers::Abort() {
+  for (const auto& model : models_.all()) {
+    model->Abort(Unavailable("the server has stopped before the answer was complete"));
+  }
+}
+
+int64_t Handlers::pending() const {
+  int64_t sum = 0;
+  for (const auto& model : models_.all()) sum += model->pending();
+  return sum;
+}
+
+}  // namespace hippodrome

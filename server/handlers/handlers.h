@@ -1,0 +1,60 @@
+// What the server does, without a transport: validate, look up, hand over.
+#ifndef HIPPODROME_SERVER_HANDLERS_HANDLERS_H_
+#define HIPPODROME_SERVER_HANDLERS_HANDLERS_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "hippodrome/v1/generation.pb.h"
+#include "hippodrome/v1/models.pb.h"
+#include "server/batching/generation_batcher.h"
+#include "server/handlers/encoding_handlers.h"
+#include "server/handlers/model_list.h"
+#include "server/handlers/served_model.h"
+#include "server/options.h"
+
+namespace hippodrome {
+
+// Errors are those of generation.proto. Thread-safe.
+class Handlers {
+ public:
+  // REQUIRES: at least one model; names differ.
+  Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits);
+
+  absl::StatusOr<std::unique_ptr<Generation>> Generate(const v1::GenerateRequest& request, Api api);
+  absl::StatusOr<v1::TokenizeResponse> Tokenize(const v1::TokenizeRequest& request) const;
+  absl::StatusOr<v1::DetokenizeResponse> Detokenize(const v1::DetokenizeRequest& request) const;
+  v1::ListModelsResponse ListModels() const;
+  // `name` as in requests: empty for the first model.
+  absl::StatusOr<v1::Model> GetModel(const std::string& name) const;
+  // The full name of the decoder that a request to Generate() means, or "" if there is none.
+  std::string ModelName(const std::string& name) const;
+
+  // Encoders' part.
+  EncodingHandlers& encoding() { return encoding_; }
+
+  const RequestLimits& limits() const { return limits_; }
+
+  // OK while all engine loops are alive and requests are taken. Never waits.
+  absl::Status Ready() const;
+  // Refuses new requests with kUnavailable. Those that are here go on.
+  void Close();
+  // Ends all requests with kUnavailable.
+  void Abort();
+  // Requests that wait or run.
+  int64_t pending() const;
+
+ private:
+  const ModelList models_;
+  const RequestLimits limits_;
+  EncodingHandlers encoding_;
+  std::atomic<bool> closed_ = false;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_HANDLERS_HANDLERS_H_

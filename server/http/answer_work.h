@@ -1,0 +1,69 @@
+// The work behind one call of an encoder.
+#ifndef HIPPODROME_SERVER_HTTP_ANSWER_WORK_H_
+#define HIPPODROME_SERVER_HTTP_ANSWER_WORK_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/handlers/pending_answer.h"
+#include "server/http/http_replies.h"
+#include "server/http/http_types.h"
+#include "server/metrics/metrics.h"
+#include "server/status_map.h"
+
+namespace hippodrome {
+
+// Waits for an answer and makes its body.
+template <typename Response>
+class AnswerWork : public HttpWork {
+ public:
+  using Body = std::function<std::string(const Response& response)>;
+
+  // `route` and `model` are for `metrics`, which must outlive the work.
+  AnswerWork(std::unique_ptr<PendingAnswer<Response>> answer, Body body, std::string route,
+             std::string model, Metrics& metrics)
+      : answer_(std::move(answer)),
+        body_(std::move(body)),
+        route_(std::move(route)),
+        model_(std::move(model)),
+        metrics_(metrics) {}
+
+  ~AnswerWork() override {
+    if (!counted_) Count(absl::CancelledError());
+  }
+
+  void OnUpdate(std::function<void()> wake) override { answer_->OnReady(std::move(wake)); }
+
+  bool Advance(HttpResponse& response) override {
+    const std::optional<absl::StatusOr<Response>> answer = answer_->Take();
+    if (!answer) return false;
+    if (answer->ok()) {
+      response.body = body_(**answer);
+    } else {
+      response = ErrorResponse(answer->status());
+    }
+    Count(answer->status());
+    return true;
+  }
+
+ private:
+  void Count(const absl::Status& status) {
+    counted_ = true;
+    if (!status.ok()) metrics_.CountFailure(status);
+    metrics_.CountRequest(Api::kHttp, route_, model_, std::to_string(HttpStatus(status)));
+  }
+
+  std::unique_ptr<PendingAnswer<Response>> answer_;
+  const Body body_;
+  const std::string route_;
+  const std::string model_;
+  Metrics& metrics_;
+  bool counted_ = false;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_HTTP_ANSWER_WORK_H_

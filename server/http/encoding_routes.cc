@@ -1,0 +1,88 @@
+#include "server/http/encoding_routes.h"
+
+#include <string>
+#include <utility>
+
+#include "server/http/answer_work.h"
+#include "server/http/http_replies.h"
+#include "server/json/json_encoding_requests.h"
+#include "server/json/json_encoding_responses.h"
+#include "server/status_map.h"
+
+namespace hippodrome {
+namespace {
+
+// The work behind `call`, whose answer becomes body(call, answer).
+template <typename Call, typename Request, typename Response, typename Body>
+HttpReply Run(const HttpRequest& http, absl::StatusOr<Call> call, EncodingHandlers& handlers,
+              Answer<Response> (EncodingHandlers::*handle)(const Request&, Api), Body body,
+              Metrics& metrics) {
+  if (!call.ok()) return Failed(call.status(), metrics);
+  Answer<Response> answer = (handlers.*handle)(call->request, Api::kHttp);
+  if (!answer.ok()) return Failed(answer.status(), metrics);
+  const std::string model = (*answer)->model();
+  call->request.set_model(model);
+  HttpReply reply;
+  reply.work = std::make_unique<AnswerWork<Response>>(
+      *std::move(answer),
+      [body, call = *std::move(call)](const Response& response) { return body(call, response); },
+      http.path, model, metrics);
+  return reply;
+}
+
+// Refuses a call that expects embeddings of another size than the model's.
+absl::StatusOr<EmbedCall> CheckSize(absl::StatusOr<EmbedCall> call,
+                                    const EncodingHandlers& handlers) {
+  if (!call.ok() || !call->dimensions) return call;
+  const absl::StatusOr<v1::Model> model = handlers.GetModel(call->request.model());
+  if (!model.ok()) return model.status();
+  if (*call->dimensions == model->embedding_size()) return call;
+  return FieldError("dimensions", "expected " + std::to_string(model->embedding_size()) +
+                                      ", the size of the model's embeddings");
+}
+
+}  // namespace
+
+HttpReply EncodingRoutes::Predict(const HttpRequest& request) {
+  return Run(request, ParsePredict(request.body), handlers_.encoding(), &EncodingHandlers::Classify,
+             PredictBody, metrics_);
+}
+
+HttpReply EncodingRoutes::Embed(const HttpRequest& request) {
+  EncodingHandlers& encoding = handlers_.encoding();
+  const auto body = [](const EmbedCall&, const v1::EmbedResponse& response) {
+    return EmbedBody(response);
+  };
+  return Run(request, CheckSize(ParseEmbed(request.body), encoding), encoding,
+             &EncodingHandlers::Embed, body, metrics_);
+}
+
+HttpReply EncodingRoutes::Embeddings(const HttpRequest& request) {
+  EncodingHandlers& encoding = handlers_.encoding();
+  return Run(request, CheckSize(ParseEmbeddings(request.body), encoding), encoding,
+             &EncodingHandlers::Embed, EmbeddingsBody, metrics_);
+}
+
+HttpReply EncodingRoutes::FillMask(const HttpRequest& request) {
+  return Run(request, ParseFillMask(request.body), handlers_.encoding(),
+             &EncodingHandlers::FillMask, FillMaskBody, metrics_);
+}
+
+HttpReply EncodingRoutes::TokenClassification(const HttpRequest& request) {
+  return Run(request, ParseTokenClassification(request.body), handlers_.encoding(),
+             &EncodingHandlers::TagTokens, TokenClassificationBody, metrics_);
+}
+
+HttpReply EncodingRoutes::QuestionAnswering(const HttpRequest& request) {
+  return Run(request, ParseQuestionAnswering(request.body), handlers_.encoding(),
+             &EncodingHandlers::AnswerQuestion, QuestionAnsweringBody, metrics_);
+}
+
+HttpReply EncodingRoutes::Info(const HttpRequest&) {
+  absl::StatusOr<v1::Model> model = handlers_.encoding().GetModel("");
+  if (!model.ok()) model = handlers_.GetModel("");
+  if (!model.ok()) return Failed(model.status(), metrics_);
+  return Ok(InfoBody(*model, handlers_.limits(), options_));
+}
+
+}  // namespace hippodrome

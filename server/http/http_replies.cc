@@ -1,0 +1,40 @@
+#include "server/http/http_replies.h"
+
+#include <utility>
+
+#include "server/json/json_responses.h"
+#include "server/status_map.h"
+
+namespace hippodrome {
+
+HttpReply Ok(std::string body) {
+  HttpReply reply;
+  reply.response.body = std::move(body);
+  return reply;
+}
+
+HttpResponse ErrorResponse(const absl::Status& status) {
+  HttpResponse response;
+  response.status = HttpStatus(status);
+  response.body = ErrorBody(status);
+  if (response.status == 429 || response.status == 503) {
+    response.headers.emplace_back("Retry-After", "1");
+  }
+  return response;
+}
+
+HttpReply Failed(const absl::Status& status, Metrics& metrics) {
+  metrics.CountFailure(status);
+  HttpReply reply;
+  reply.response = ErrorResponse(status);
+  return reply;
+}
+
+HttpReply Refused(int http_status, const std::string& code, const std::string& message) {
+  HttpReply reply;
+  reply.response.status = http_status;
+  reply.response.body = ErrorBody(http_status, code, message);
+  return reply;
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,23 @@
+// The replies that all routes give.
+#ifndef HIPPODROME_SERVER_HTTP_HTTP_REPLIES_H_
+#define HIPPODROME_SERVER_HTTP_HTTP_REPLIES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/http/http_types.h"
+#include "server/metrics/metrics.h"
+
+namespace hippodrome {
+
+HttpReply Ok(std::string body);
+// The response for a failed request, with Retry-After where trying again helps.
+HttpResponse ErrorResponse(const absl::Status& status);
+// ErrorResponse(), with the failure counted.
+HttpReply Failed(const absl::Status& status, Metrics& metrics);
+// An error that only HTTP has.
+HttpReply Refused(int http_status, const std::string& code, const std::string& message);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_HTTP_HTTP_REPLIES_H_

@@ -1,0 +1,48 @@
+// The HTTP interface: a codec over Handlers.
+#ifndef HIPPODROME_SERVER_HTTP_HTTP_ROUTES_H_
+#define HIPPODROME_SERVER_HTTP_HTTP_ROUTES_H_
+
+#include <string>
+#include <vector>
+
+#include "server/handlers/handlers.h"
+#include "server/http/encoding_routes.h"
+#include "server/http/http_types.h"
+#include "server/metrics/metrics.h"
+
+namespace hippodrome {
+
+// Routes: POST /v1/completions /tokenize /detokenize; GET /v1/models /health /ready /metrics
+// /version; and those of EncodingRoutes. Errors are JSON, {"error": {"message", "type", "code",
+// "param"}}. Thread-safe.
+class HttpRoutes {
+ public:
+  // `handlers` and `metrics` must outlive the routes and all work that they return; `options` are
+  // those of the server, for /info.
+  HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& options);
+  HttpRoutes(const HttpRoutes&) = delete;
+  HttpRoutes& operator=(const HttpRoutes&) = delete;
+
+  HttpReply Handle(const HttpRequest& request);
+
+ private:
+  const HttpRoute* FindRoute(const std::string& path) const;
+
+  HttpReply Completions(const HttpRequest& request);
+  HttpReply Tokenize(const HttpRequest& request);
+  HttpReply Detokenize(const HttpRequest& request);
+  HttpReply ListModels(const HttpRequest& request);
+  HttpReply Health(const HttpRequest& request);
+  HttpReply Ready(const HttpRequest& request);
+  HttpReply Scrape(const HttpRequest& request);
+  HttpReply ShowVersion(const HttpRequest& request);
+
+  Handlers& handlers_;
+  Metrics& metrics_;
+  EncodingRoutes encoding_;
+  const std::vector<HttpRoute> routes_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_HTTP_HTTP_ROUTES_H_

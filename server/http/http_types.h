@@ -1,0 +1,57 @@
+// HTTP without a library: what the routes see of it.
+#ifndef HIPPODROME_SERVER_HTTP_HTTP_TYPES_H_
+#define HIPPODROME_SERVER_HTTP_HTTP_TYPES_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hippodrome {
+
+struct HttpRequest {
+  std::string method;  // "GET"
+  std::string path;    // without the query
+  std::string body;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string body;
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers;  // further ones
+};
+
+// The work behind an answer that takes time. Destroyed as soon as the client has gone, which gives
+// up the work. Its functions are called on one thread at a time.
+class HttpWork {
+ public:
+  virtual ~HttpWork() = default;
+  // `wake` may be called on any thread, until this object is destroyed, when Advance() is worth
+  // calling; at once if it is now. It is cheap.
+  virtual void OnUpdate(std::function<void()> wake) = 0;
+  // Moves on. True when `response` is complete. A streamed response has had its head sent: only
+  // what is in `response.body` counts, and goes out after each call.
+  virtual bool Advance(HttpResponse& response) = 0;
+};
+
+// A response, or the work that makes it.
+struct HttpReply {
+  HttpResponse response;
+  std::unique_ptr<HttpWork> work;  // null: `response` is complete
+  bool streamed = false;           // the head is sent before the work is done
+};
+
+struct HttpRoute {
+  const char* path;
+  const char* method;
+  std::function<HttpReply(const HttpRequest& request)> handle;
+};
+
+// Must be cheap, unless the body is large: then it runs where it blocks nobody. Thread-safe.
+using HttpHandler = std::function<HttpReply(HttpRequest request)>;
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_HTTP_HTTP_TYPES_H_

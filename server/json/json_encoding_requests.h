@@ -1,0 +1,65 @@
+// HTTP request bodies to messages, for the tasks of encoders.
+#ifndef HIPPODROME_SERVER_JSON_JSON_ENCODING_REQUESTS_H_
+#define HIPPODROME_SERVER_JSON_JSON_ENCODING_REQUESTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "hippodrome/v1/encoding.pb.h"
+
+namespace hippodrome {
+
+// Each call is a request and what its answer should look like.
+struct PredictCall {
+  enum class Function : uint8_t { kDefault, kSoftmax, kSigmoid };
+
+  v1::ClassifyRequest request;  // of raw scores where `function` is to be applied to them
+  bool nested = false;          // a list of results, not the only one
+  Function function = Function::kDefault;
+  std::optional<int64_t> top_k;  // at least 1; absent: all labels
+};
+
+struct EmbedCall {
+  v1::EmbedRequest request;
+  std::optional<int64_t> dimensions;  // the client expects this size
+  bool base64 = false;
+};
+
+struct FillMaskCall {
+  v1::FillMaskRequest request;
+  bool batch = false;  // a list of results, not the only one
+};
+
+struct TokenClassificationCall {
+  v1::TagTokensRequest request;
+  bool batch = false;
+};
+
+struct QuestionAnsweringCall {
+  v1::AnswerQuestionRequest request;
+  bool batch = false;
+};
+
+// These check syntax and types; ranges are for the handlers. Parameters may stand in "parameters"
+// or beside "inputs", and "model" names the model. Unknown fields are ignored; fields of the
+// interfaces of TEI, OpenAI and Hugging Face that would change the answer and are not there are
+// errors unless they ask for nothing. Errors: kInvalidArgument naming the field, or the place of a
+// syntax error.
+
+// TEI's /predict. With "parameters", as huggingface_hub sends it for text classification, the
+// answer is nested, which that client expects.
+absl::StatusOr<PredictCall> ParsePredict(const std::string& body);
+// TEI's /embed.
+absl::StatusOr<EmbedCall> ParseEmbed(const std::string& body);
+// OpenAI's /v1/embeddings.
+absl::StatusOr<EmbedCall> ParseEmbeddings(const std::string& body);
+// The tasks of Hugging Face. For fill-mask and question answering a list of one input is no batch.
+absl::StatusOr<FillMaskCall> ParseFillMask(const std::string& body);
+absl::StatusOr<TokenClassificationCall> ParseTokenClassification(const std::string& body);
+absl::StatusOr<QuestionAnsweringCall> ParseQuestionAnswering(const std::string& body);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_JSON_JSON_ENCODING_REQUESTS_H_

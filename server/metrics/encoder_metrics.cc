@@ -1,0 +1,67 @@
+#include "server/metrics/encoder_metrics.h"
+
+#include "server/metrics/metric_series.h"
+
+namespace hippodrome {
+
+struct EncoderMetrics::Series {
+  Series(prometheus::Registry& r, const std::string& m)
+      : model(m),
+        queue(QueueDuration(r), m),
+        request(RequestDuration(r), m),
+        step(EngineStepSeconds(r).Add({{"model", m}, {"phase", "encode"}}, Seconds())),
+        inputs(BatchSequences(r).Add({{"model", m}}, PowersOfTwo(10))),
+        batch_tokens(Histogram(r, "hippodrome_batch_tokens",
+                               "Tokens in an encoder's batch, padding included")
+                         .Add({{"model", m}}, PowersOfTwo(20))),
+        encoded_tokens(Counter(r, "hippodrome_encoded_tokens_total",
+                               "Tokens of inputs that encoders ran, without padding")
+                           .Add({{"model", m}})),
+        padding_tokens(Counter(r, "hippodrome_padding_tokens_total", "Padding that encoders ran")
+                           .Add({{"model", m}})),
+        cancelled(CancelledTotal(r).Add({{"model", m}, {"where", "queue"}})),
+        rejected(AdmissionRejectedTotal(r)),
+        queued(RequestsQueued(r).Add({{"model", m}})),
+        running(RequestsRunning(r).Add({{"model", m}, {"phase", "encode"}})) {}
+
+  std::string model;
+  Latency queue, request;
+  prometheus::Histogram &step, &inputs, &batch_tokens;
+  prometheus::Counter &encoded_tokens, &padding_tokens, &cancelled;
+  Counters& rejected;
+  prometheus::Gauge &queued, &running;
+};
+
+EncoderMetrics::EncoderMetrics(prometheus::Registry& registry, const std::string& model)
+    : series_(std::make_unique<Series>(registry, model)) {}
+
+EncoderMetrics::~EncoderMetrics() = default;
+
+void EncoderMetrics::Admitted(Api api, Duration queued) { series_->queue.Observe(api, queued); }
+
+void EncoderMetrics::Finished(Api api, Duration since_submit) {
+  series_->request.Observe(api, since_submit);
+}
+
+void EncoderMetrics::Cancelled(int64_t inputs) {
+  series_->cancelled.Increment(static_cast<double>(inputs));
+}
+
+void EncoderMetrics::Rejected(const std::string& reason) {
+  series_->rejected.Add({{"model", series_->model}, {"reason", reason}}).Increment();
+}
+
+void EncoderMetrics::EngineStep(Duration duration, const EncodedBatch& batch) {
+  series_->step.Observe(duration.count());
+  series_->inputs.Observe(static_cast<double>(batch.inputs));
+  series_->batch_tokens.Observe(static_cast<double>(batch.padded_tokens));
+  series_->encoded_tokens.Increment(static_cast<double>(batch.tokens));
+  series_->padding_tokens.Increment(static_cast<double>(batch.padded_tokens - batch.tokens));
+}
+
+void EncoderMetrics::SetLoad(int64_t queued, int64_t running) {
+  series_->queued.Set(static_cast<double>(queued));
+  series_->running.Set(static_cast<double>(running));
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,48 @@
+// The series of one encoder.
+#ifndef HIPPODROME_SERVER_METRICS_ENCODER_METRICS_H_
+#define HIPPODROME_SERVER_METRICS_ENCODER_METRICS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/metrics/metrics.h"
+
+namespace hippodrome {
+
+// One run of an encoder.
+struct EncodedBatch {
+  int64_t inputs = 0;
+  int64_t tokens = 0;         // of the inputs
+  int64_t padded_tokens = 0;  // as run, padding included
+};
+
+// In the families of ModelMetrics where these mean the same. Thread-safe.
+class EncoderMetrics {
+ public:
+  using Duration = std::chrono::duration<double>;
+
+  EncoderMetrics(prometheus::Registry& registry, const std::string& model);
+  ~EncoderMetrics();
+
+  // An input left the queue for a batch.
+  void Admitted(Api api, Duration queued);
+  // A call has all of its outputs.
+  void Finished(Api api, Duration since_submit);
+  // Inputs of a cancelled call left the queue.
+  void Cancelled(int64_t inputs);
+  // reason: "queue_full", "never_fits" or "stopping".
+  void Rejected(const std::string& reason);
+  void EngineStep(Duration duration, const EncodedBatch& batch);
+  // Inputs.
+  void SetLoad(int64_t queued, int64_t running);
+
+ private:
+  struct Series;
+  std::unique_ptr<Series> series_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_METRICS_ENCODER_METRICS_H_

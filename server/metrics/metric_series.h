@@ -1,0 +1,56 @@
+// Families and series of metrics. Includes prometheus-cpp: for *_metrics.cc alone.
+#ifndef HIPPODROME_SERVER_METRICS_METRIC_SERIES_H_
+#define HIPPODROME_SERVER_METRICS_METRIC_SERIES_H_
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "server/metrics/metrics.h"
+
+namespace hippodrome {
+
+using Counters = prometheus::Family<prometheus::Counter>;
+using Gauges = prometheus::Family<prometheus::Gauge>;
+using Histograms = prometheus::Family<prometheus::Histogram>;
+
+// 1, 2, 4, .., 2^highest.
+prometheus::Histogram::BucketBoundaries PowersOfTwo(int highest);
+// 100 us to 419 s, doubling: a small model on a processor and a large prompt both resolve.
+prometheus::Histogram::BucketBoundaries Seconds();
+
+// The family `name`, made where it does not exist. One that does keeps its help.
+Counters& Counter(prometheus::Registry& registry, const char* name, const char* help);
+Gauges& Gauge(prometheus::Registry& registry, const char* name, const char* help);
+Histograms& Histogram(prometheus::Registry& registry, const char* name, const char* help);
+
+// One latency of one model, by api.
+class Latency {
+ public:
+  Latency(Histograms& family, const std::string& model);
+  void Observe(Api api, std::chrono::duration<double> duration);
+
+ private:
+  std::array<prometheus::Histogram*, 2> series_;
+};
+
+// Families that decoders and encoders have in common.
+Histograms& QueueDuration(prometheus::Registry& registry);
+Histograms& RequestDuration(prometheus::Registry& registry);
+Histograms& EngineStepSeconds(prometheus::Registry& registry);
+Histograms& BatchSequences(prometheus::Registry& registry);
+Counters& CancelledTotal(prometheus::Registry& registry);
+Counters& AdmissionRejectedTotal(prometheus::Registry& registry);
+Gauges& RequestsQueued(prometheus::Registry& registry);
+Gauges& RequestsRunning(prometheus::Registry& registry);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_METRICS_METRIC_SERIES_H_

@@ -1,0 +1,101 @@
+#include "server/metrics/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <sstream>
+
+#include "server/version.h"
+
+namespace hippodrome {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+
+struct Metrics::Families {
+  explicit Families(prometheus::Registry& registry)
+      : requests(BuildCounter()
+                     .Name("hippodrome_requests_total")
+                     .Help("Answered requests by status code")
+                     .Register(registry)),
+        failures(BuildCounter()
+                     .Name("hippodrome_request_failures_total")
+                     .Help("Failed requests by reason")
+                     .Register(registry)),
+        build(BuildGauge()
+                  .Name("hippodrome_build_info")
+                  .Help("Always 1; the labels say what runs")
+                  .Register(registry)),
+        model(BuildGauge()
+                  .Name("hippodrome_model_info")
+                  .Help("Always 1; the labels say what was loaded")
+                  .Register(registry)) {}
+
+  prometheus::Family<prometheus::Counter>& requests;
+  prometheus::Family<prometheus::Counter>& failures;
+  prometheus::Family<prometheus::Gauge>& build;
+  prometheus::Family<prometheus::Gauge>& model;
+};
+
+namespace {
+
+const char* FailureReason(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kUnavailable:
+      return "overloaded";
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kFailedPrecondition:
+      return "validation";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "deadline";
+    case absl::StatusCode::kCancelled:
+      return "cancelled";
+    default:
+      return "internal";
+  }
+}
+
+}  // namespace
+
+const char* Name(Api api) { return api == Api::kHttp ? "http" : "grpc"; }
+
+Metrics::Metrics()
+    : registry_(std::make_unique<prometheus::Registry>()),
+      families_(std::make_unique<Families>(*registry_)) {
+  families_->build.Add({{"version", Version()}}).Set(1);
+}
+
+Metrics::~Metrics() = default;
+
+void Metrics::SetModelInfo(const v1::Model& model) {
+  families_->model
+      .Add({{"model", model.name()},
+            {"arch", model.architecture()},
+            {"dtype", model.weights()},
+            {"params", std::to_string(model.parameters())}})
+      .Set(1);
+}
+
+void Metrics::CountRequest(Api api, const std::string& route, const std::string& model,
+                           const std::string& code) {
+  families_->requests.Add({{"api", Name(api)}, {"route", route}, {"model", model}, {"code", code}})
+      .Increment();
+}
+
+void Metrics::CountFailure(const absl::Status& status) {
+  families_->failures.Add({{"reason", FailureReason(status.code())}}).Increment();
+}
+
+std::string Metrics::Text() const {
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, registry_->Collect());
+  return out.str();
+}
+
+}  // namespace hippodrome

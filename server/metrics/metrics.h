@@ -1,0 +1,77 @@
+// Everything that /metrics shows.
+#ifndef HIPPODROME_SERVER_METRICS_METRICS_H_
+#define HIPPODROME_SERVER_METRICS_METRICS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "engine/generator.h"
+#include "hippodrome/v1/models.pb.h"
+
+namespace prometheus {
+class Registry;
+}  // namespace prometheus
+
+namespace hippodrome {
+
+enum class Api : uint8_t { kHttp, kGrpc };
+enum class Phase : uint8_t { kQueue, kPrefill, kDecode };
+
+const char* Name(Api api);
+
+// The series of one model. Thread-safe.
+class ModelMetrics {
+ public:
+  using Duration = std::chrono::duration<double>;
+
+  ModelMetrics(prometheus::Registry& registry, const std::string& model);
+  ~ModelMetrics();
+
+  void Admitted(Api api, Duration queued, int64_t prompt_tokens);
+  void FirstToken(Api api, Duration since_submit);
+  void NextToken(Api api, Duration since_last);
+  void Finished(Api api, Duration since_submit);
+  void Generated(int64_t tokens);
+  void Cancelled(Phase where);
+  // reason: "queue_full", "never_fits" or "stopping".
+  void Rejected(const std::string& reason);
+  void EngineStep(Phase phase, Duration duration, int64_t sequences);
+  void SetLoad(int64_t queued, int64_t prefilling, int64_t decoding);
+  // `slot_bytes` of each used slot are recurrent state; the other bytes are key/value pages.
+  void SetState(const Footprint& used, const Footprint& capacity, int64_t slot_bytes);
+
+ private:
+  struct Series;
+  std::unique_ptr<Series> series_;
+};
+
+// The registry. Thread-safe; reading it takes no part in serving.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+
+  // Where ModelMetrics register; lives as long as this object.
+  prometheus::Registry& registry() { return *registry_; }
+  // Announces what a model is: hippodrome_model_info{model, arch, dtype, params} = 1.
+  void SetModelInfo(const v1::Model& model);
+  // One answered request. `route` is from a fixed list; `code` as the transport says it.
+  void CountRequest(Api api, const std::string& route, const std::string& model,
+                    const std::string& code);
+  // One failed request.
+  void CountFailure(const absl::Status& status);
+  // The text exposition format.
+  std::string Text() const;
+
+ private:
+  struct Families;
+  std::unique_ptr<prometheus::Registry> registry_;
+  std::unique_ptr<Families> families_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_METRICS_METRICS_H_

@@ -1,0 +1,120 @@
+#include <array>
+
+#include "server/metrics/metric_series.h"
+#include "server/metrics/metrics.h"
+
+namespace hippodrome {
+
+struct ModelMetrics::Series {
+  Series(prometheus::Registry& r, const std::string& m)
+      : model(m),
+        queue(QueueDuration(r), m),
+        first_token(Histogram(r, "hippodrome_time_to_first_token_seconds",
+                              "From arrival to the first token"),
+                    m),
+        next_token(Histogram(r, "hippodrome_inter_token_latency_seconds",
+                             "Between tokens of one sequence"),
+                   m),
+        request(RequestDuration(r), m),
+        step(EngineStepSeconds(r)),
+        prefill_step(step.Add({{"model", m}, {"phase", "prefill"}}, Seconds())),
+        decode_step(step.Add({{"model", m}, {"phase", "decode"}}, Seconds())),
+        batch(BatchSequences(r).Add({{"model", m}}, PowersOfTwo(10))),
+        prompt_tokens(Counter(r, "hippodrome_prompt_tokens_total", "Tokens of admitted prompts")
+                          .Add({{"model", m}})),
+        generated_tokens(
+            Counter(r, "hippodrome_generated_tokens_total", "New tokens").Add({{"model", m}})),
+        cancelled(CancelledTotal(r)),
+        cancelled_in{&cancelled.Add({{"model", m}, {"where", "queue"}}),
+                     &cancelled.Add({{"model", m}, {"where", "prefill"}}),
+                     &cancelled.Add({{"model", m}, {"where", "decode"}})},
+        rejected(AdmissionRejectedTotal(r)),
+        queued(RequestsQueued(r).Add({{"model", m}})),
+        running(RequestsRunning(r)),
+        prefilling(running.Add({{"model", m}, {"phase", "prefill"}})),
+        decoding(running.Add({{"model", m}, {"phase", "decode"}})),
+        slots(Gauge(r, "hippodrome_state_slots", "Recurrent state slots")),
+        active_slots(slots.Add({{"model", m}, {"state", "active"}})),
+        free_slots(slots.Add({{"model", m}, {"state", "free"}})),
+        bytes(Gauge(r, "hippodrome_state_bytes", "State that running sequences hold")),
+        recurrent_bytes(bytes.Add({{"model", m}, {"kind", "recurrent"}})),
+        page_bytes(bytes.Add({{"model", m}, {"kind", "attention_kv"}})),
+        budget(Gauge(r, "hippodrome_state_budget_bytes", "State that there is room for")
+                   .Add({{"model", m}})) {}
+
+  std::string model;
+  Latency queue, first_token, next_token, request;
+  Histograms& step;
+  prometheus::Histogram &prefill_step, &decode_step, &batch;
+  prometheus::Counter &prompt_tokens, &generated_tokens;
+  Counters& cancelled;
+  std::array<prometheus::Counter*, 3> cancelled_in;
+  Counters& rejected;
+  prometheus::Gauge& queued;
+  Gauges& running;
+  prometheus::Gauge &prefilling, &decoding;
+  Gauges& slots;
+  prometheus::Gauge &active_slots, &free_slots;
+  Gauges& bytes;
+  prometheus::Gauge &recurrent_bytes, &page_bytes, &budget;
+};
+
+ModelMetrics::ModelMetrics(prometheus::Registry& registry, const std::string& model)
+    : series_(std::make_unique<Series>(registry, model)) {}
+
+ModelMetrics::~ModelMetrics() = default;
+
+void ModelMetrics::Admitted(Api api, Duration queued, int64_t prompt_tokens) {
+  series_->queue.Observe(api, queued);
+  series_->prompt_tokens.Increment(static_cast<double>(prompt_tokens));
+}
+
+void ModelMetrics::FirstToken(Api api, Duration since_submit) {
+  series_->first_token.Observe(api, since_submit);
+}
+
+void ModelMetrics::NextToken(Api api, Duration since_last) {
+  series_->next_token.Observe(api, since_last);
+}
+
+void ModelMetrics::Finished(Api api, Duration since_submit) {
+  series_->request.Observe(api, since_submit);
+}
+
+void ModelMetrics::Generated(int64_t tokens) {
+  series_->generated_tokens.Increment(static_cast<double>(tokens));
+}
+
+void ModelMetrics::Cancelled(Phase where) {
+  series_->cancelled_in[static_cast<size_t>(where)]->Increment();
+}
+
+void ModelMetrics::Rejected(const std::string& reason) {
+  series_->rejected.Add({{"model", series_->model}, {"reason", reason}}).Increment();
+}
+
+void ModelMetrics::EngineStep(Phase phase, Duration duration, int64_t sequences) {
+  if (phase == Phase::kPrefill) {
+    series_->prefill_step.Observe(duration.count());
+  } else {
+    series_->decode_step.Observe(duration.count());
+    series_->batch.Observe(static_cast<double>(sequences));
+  }
+}
+
+void ModelMetrics::SetLoad(int64_t queued, int64_t prefilling, int64_t decoding) {
+  series_->queued.Set(static_cast<double>(queued));
+  series_->prefilling.Set(static_cast<double>(prefilling));
+  series_->decoding.Set(static_cast<double>(decoding));
+}
+
+void ModelMetrics::SetState(const Footprint& used, const Footprint& capacity, int64_t slot_bytes) {
+  const int64_t recurrent = used.slots * slot_bytes;
+  series_->active_slots.Set(static_cast<double>(used.slots));
+  series_->free_slots.Set(static_cast<double>(capacity.slots - used.slots));
+  series_->recurrent_bytes.Set(static_cast<double>(recurrent));
+  series_->page_bytes.Set(static_cast<double>(used.bytes - recurrent));
+  series_->budget.Set(static_cast<double>(capacity.bytes));
+}
+
+}  // namespace hippodrome

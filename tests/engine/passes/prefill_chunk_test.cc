@@ -1,0 +1,135 @@
+#include "engine/passes/prefill_chunk.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/make_backend.h"
+#include "tests/testing/random_model.h"
+
+namespace hippodrome::prefill_chunk_test {
+namespace {
+
+class PrefillChunkTest : public testing::Test {
+ protected:
+  std::vector<float> LastLogits(const PrefillChunk& chunk, int64_t parts = 1) {
+    const OwnedTensor logits = backend_->NewTensor(parts, model_->config().padded_vocab_size);
+    chunk.LastLogits(logits);
+    return Values(logits);
+  }
+  static void Begin(PrefillChunk& chunk, const std::vector<int32_t>& prompt,
+                    const SequenceState& sequence) {
+    const PrefillPart part{.prompt = prompt, .sequence = &sequence};
+    chunk.Begin({&part, 1}, 0, static_cast<int64_t>(prompt.size()));
+  }
+  std::vector<float> Values(Tensor logits) {
+    std::vector<float> values(logits.rows * logits.cols);
+    backend_->Download(logits, values);
+    return values;
+  }
+
+  std::unique_ptr<Backend> backend_ = MakeCpuBackend({.threads = 2});
+  std::unique_ptr<HybridH3> model_ = MakeTestModel(*backend_, TinyConfig());
+};
+
+TEST_F(PrefillChunkTest, IsCutAtAbsolutePositions) {
+  const PrefillChunk chunk(*backend_, *model_);
+  EXPECT_TRUE(chunk.done());
+  EXPECT_EQ(chunk.grid(), 512);
+  EXPECT_EQ(chunk.TokensAt(0, 1100), 512);
+  EXPECT_EQ(chunk.TokensAt(512, 1100), 512);
+  EXPECT_EQ(chunk.TokensAt(1024, 1100), 76);
+  EXPECT_EQ(chunk.TokensAt(500, 1100), 12);  // up to the next multiple of the grid
+  EXPECT_EQ(chunk.MaxParts(512), 1);
+  EXPECT_EQ(chunk.MaxParts(100), 5);
+}
+
+TEST_F(PrefillChunkTest, AnotherSequenceMayComeBetweenLayers) {
+  const auto state = model_->NewState(*backend_, 2, 20, 64);
+  const SequenceState a = *state->Reserve(5);
+  const SequenceState b = *state->Reserve(5);
+  const auto prompt = RandomIds(300, 40, 2);
+  const auto other = RandomIds(200, 40, 3);
+  PrefillChunk first(*backend_, *model_), second(*backend_, *model_);
+  Begin(first, prompt, a);
+  Begin(second, other, b);
+  while (!first.done()) {
+    first.RunLayer(*state);
+    second.RunLayer(*state);
+  }
+  const auto fresh = model_->NewState(*backend_, 1, 20, 64);
+  const SequenceState alone = *fresh->Reserve(5);
+  PrefillChunk undisturbed(*backend_, *model_);
+  Begin(undisturbed, prompt, alone);
+  while (!undisturbed.done()) undisturbed.RunLayer(*fresh);
+  EXPECT_EQ(LastLogits(first), LastLogits(undisturbed));
+}
+
+TEST_F(PrefillChunkTest, TheLastLogitsAreTheLastOfAll) {
+  const auto state = model_->NewState(*backend_, 1, 20, 64);
+  const SequenceState sequence = *state->Reserve(5);
+  PrefillChunk chunk(*backend_, *model_);
+  Begin(chunk, RandomIds(33, 40, 4), sequence);
+  while (!chunk.done()) chunk.RunLayer(*state);
+  const auto last = LastLogits(chunk);
+  const OwnedTensor logits = backend_->NewTensor(33, model_->config().padded_vocab_size);
+  chunk.AllLogits(logits);
+  EXPECT_EQ(last, Values(logits.view.Rows(32, 1)));
+}
+
+TEST_F(PrefillChunkTest, PartsTogetherAreThePartsAlone) {
+  const auto state = model_->NewState(*backend_, 6, 20, 64);
+  std::vector<std::vector<int32_t>> prompts;
+  std::vector<SequenceState> together, alone;
+  std::vector<PrefillPart> parts;
+  for (uint32_t i = 0; i < 3; ++i) {
+    prompts.push_back(RandomIds(80, 40, i));
+    together.push_back(*state->Reserve(2 + i));
+    alone.push_back(*state->Reserve(2));
+  }
+  for (size_t i = 0; i < 3; ++i) parts.push_back({.prompt = prompts[i], .sequence = &together[i]});
+  PrefillChunk chunk(*backend_, *model_);
+  std::vector<float> expected;
+  for (size_t i = 0; i < 3; ++i) {
+    Begin(chunk, prompts[i], alone[i]);
+    while (!chunk.done()) chunk.RunLayer(*state);
+    const auto logits = LastLogits(chunk);
+    expected.insert(expected.end(), logits.begin(), logits.end());
+  }
+  chunk.Begin(parts, 0, 80);
+  while (!chunk.done()) chunk.RunLayer(*state);
+  EXPECT_EQ(LastLogits(chunk, 3), expected);
+}
+
+TEST_F(PrefillChunkTest, ADroppedPartTouchesNothingAndDisturbsNobody) {
+  const auto state = model_->NewState(*backend_, 3, 20, 64);
+  const SequenceState kept = *state->Reserve(2);
+  SequenceState dropped = *state->Reserve(2);
+  const auto prompt = RandomIds(70, 40, 1);
+  const auto other = RandomIds(70, 40, 2);
+  PrefillChunk chunk(*backend_, *model_);
+  const PrefillPart parts[] = {{.prompt = other, .sequence = &dropped},
+                               {.prompt = prompt, .sequence = &kept}};
+  chunk.Begin(parts, 0, 70);
+  chunk.RunLayer(*state);
+  chunk.Drop(0);
+  state->Release(dropped);
+  const SequenceState next = *state->Reserve(2);  // takes over slot and pages
+  EXPECT_EQ(next.slot, 1);
+  while (!chunk.done()) chunk.RunLayer(*state);
+  const auto both = LastLogits(chunk, 2);
+  PrefillChunk clean(*backend_, *model_);
+  const SequenceState alone = *state->Reserve(2);
+  Begin(clean, prompt, alone);
+  while (!clean.done()) clean.RunLayer(*state);
+  const auto expected = LastLogits(clean);
+  EXPECT_EQ(std::vector<float>(both.begin() + model_->config().padded_vocab_size, both.end()),
+            expected);
+  // The slot that was given away is still empty: the same prompt gives the same logits in it.
+  Begin(clean, prompt, next);
+  while (!clean.done()) clean.RunLayer(*state);
+  EXPECT_EQ(LastLogits(clean), expected);
+}
+
+}  // namespace
+}  // namespace hippodrome::prefill_chunk_test

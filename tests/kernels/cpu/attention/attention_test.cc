@@ -1,0 +1,256 @@
+#include "kernels/cpu/attention/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tests/kernels/cpu/random_matrix.h"
+
+namespace hippodrome::cpu::attention_test {
+namespace {
+
+using Values = std::vector<float>;
+
+struct Layer {
+  AttentionShape shape;
+  Values inv_freq;
+
+  int64_t width() const { return shape.heads * shape.head_dim; }
+};
+
+Layer MakeLayer(int64_t heads, int64_t head_dim, int64_t rotary_dim) {
+  Layer layer = {{heads, head_dim, rotary_dim}, {}};
+  for (int64_t j = 0; j < rotary_dim / 2; ++j) {
+    layer.inv_freq.push_back(static_cast<float>(
+        std::pow(10000.0, -2.0 * static_cast<double>(j) / static_cast<double>(rotary_dim))));
+  }
+  return layer;
+}
+
+// Row `t` of the part `part` (0 q, 1 k, 2 v) of one head, rotated where that applies, in double.
+std::vector<double> HeadRow(const Layer& layer, const Values& qkv, int64_t t, int64_t part,
+                            int64_t head) {
+  const int64_t n = layer.shape.head_dim;
+  const size_t at = static_cast<size_t>((3 * t + part) * layer.width() + head * n);
+  std::vector<double> row(qkv.begin() + static_cast<int64_t>(at),
+                          qkv.begin() + static_cast<int64_t>(at) + n);
+  const size_t half = part == 2 ? 0 : layer.inv_freq.size();
+  for (size_t j = 0; j < half; ++j) {
+    const double angle = static_cast<double>(t) * layer.inv_freq[j];
+    const double x1 = row[j];
+    const double x2 = row[half + j];
+    row[j] = x1 * std::cos(angle) - x2 * std::sin(angle);
+    row[half + j] = x1 * std::sin(angle) + x2 * std::cos(angle);
+  }
+  return row;
+}
+
+// The formula of the contract for all rows of one sequence.
+std::vector<double> Reference(const Layer& layer, const Values& qkv, int64_t tokens) {
+  const int64_t n = layer.shape.head_dim;
+  std::vector<double> o(static_cast<size_t>(tokens * layer.width()));
+  for (int64_t head = 0; head < layer.shape.heads; ++head) {
+    std::vector<std::vector<double>> k, v;
+    for (int64_t t = 0; t < tokens; ++t) {
+      k.push_back(HeadRow(layer, qkv, t, 1, head));
+      v.push_back(HeadRow(layer, qkv, t, 2, head));
+      const std::vector<double> q = HeadRow(layer, qkv, t, 0, head);
+      std::vector<double> scores;
+      for (const auto& key : k) {
+        scores.push_back(std::inner_product(q.begin(), q.end(), key.begin(), 0.0) /
+                         std::sqrt(static_cast<double>(n)));
+      }
+      const double max = *std::max_element(scores.begin(), scores.end());
+      double total = 0;
+      double* out = &o[static_cast<size_t>(t * layer.width() + head * n)];
+      for (size_t s = 0; s < scores.size(); ++s) {
+        const double p = std::exp(scores[s] - max);
+        total += p;
+        for (int64_t j = 0; j < n; ++j) out[j] += p * v[s][static_cast<size_t>(j)];
+      }
+      for (int64_t j = 0; j < n; ++j) out[j] /= total;
+    }
+  }
+  return o;
+}
+
+// Scores are below head_dim * |q| |k| / sqrt(head_dim) in size and err by (head_dim + 4) roundings
+// of it, which the exponential turns into a relative error of the weights; the sum over keys adds
+// one rounding per key and block. |v| <= 1.
+double Tolerance(const Layer& layer, int64_t tokens, double scale) {
+  const int64_t n = layer.shape.head_dim;
+  const double largest_score = std::sqrt(static_cast<double>(n)) * scale * scale;
+  return 2 * Gamma(n + 8) * std::max(1.0, largest_score) + Gamma(2 * tokens + 16);
+}
+
+// One sequence in pages of its own, scattered over the pool in reverse.
+class Session {
+ public:
+  Session(const Layer& layer, int64_t page_tokens, int64_t tokens, int threads)
+      : layer_(layer), pool_(threads) {
+    const int64_t count = (tokens + page_tokens - 1) / page_tokens;
+    pages_ = std::make_unique<PagedRows>(layer.shape, count + 2, page_tokens);
+    table_ = NewMatrix(1, count, DType::kI32);
+    for (int64_t i = 0; i < count; ++i) {
+      I32Row(table_, 0)[i] = static_cast<int32_t>(count - i);
+    }
+    inv_freq_ = NewMatrix(1, static_cast<int64_t>(layer.inv_freq.size()), DType::kF32);
+    CopyIn(layer.inv_freq, inv_freq_.view);
+  }
+
+  Values Prefill(const Values& qkv, int64_t start, int64_t count) {
+    const StridedMatrix in = Rows(qkv, start, count);
+    const StridedMatrix out(count, layer_.width(), 1);
+    AttentionSequence(pool_, layer_.shape, in.view(), inv_freq_, *pages_, table_, start,
+                      out.view());
+    return out.values();
+  }
+
+  Values Step(const Values& qkv, int64_t position) {
+    const StridedMatrix in = Rows(qkv, position, 1);
+    const StridedMatrix out(1, layer_.width(), 1);
+    OwnedTensor positions = NewMatrix(1, 1, DType::kI32);
+    I32Row(positions, 0)[0] = static_cast<int32_t>(position);
+    AttentionStep(pool_, layer_.shape, in.view(), inv_freq_, *pages_, table_, positions,
+                  out.view());
+    return out.values();
+  }
+
+ private:
+  StridedMatrix Rows(const Values& qkv, int64_t start, int64_t count) const {
+    const int64_t width = 3 * layer_.width();
+    return StridedMatrix(
+        count, width, 3,
+        Values(qkv.begin() + start * width, qkv.begin() + (start + count) * width));
+  }
+
+  const Layer& layer_;
+  ThreadPool pool_;
+  std::unique_ptr<PagedRows> pages_;
+  OwnedTensor table_;
+  OwnedTensor inv_freq_;
+};
+
+void Append(const Values& more, Values& all) { all.insert(all.end(), more.begin(), more.end()); }
+
+void ExpectNear(const Values& actual, const std::vector<double>& expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
+  }
+}
+
+struct Case {
+  int64_t heads, head_dim, rotary_dim, page_tokens, tokens;
+};
+
+class AttentionTest : public testing::TestWithParam<Case> {};
+
+INSTANTIATE_TEST_SUITE_P(Shapes, AttentionTest,
+                         testing::Values(Case{1, 1, 0, 4, 1}, Case{2, 3, 2, 5, 9},
+                                         Case{3, 16, 0, 16, 63}, Case{2, 64, 16, 64, 65},
+                                         Case{1, 33, 32, 7, 130}, Case{2, 64, 64, 16, 300},
+                                         Case{1, 100, 64, 16, 140}, Case{1, 256, 64, 32, 70}));
+
+TEST_P(AttentionTest, PrefillMatchesTheFormula) {
+  const Case& c = GetParam();
+  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim);
+  const Values qkv = RandomValues(c.tokens * 3 * layer.width(), 1);
+  Session session(layer, c.page_tokens, c.tokens, 2);
+  ExpectNear(session.Prefill(qkv, 0, c.tokens), Reference(layer, qkv, c.tokens),
+             Tolerance(layer, c.tokens, 1));
+}
+
+TEST_P(AttentionTest, StepsMatchTheFormula) {
+  const Case& c = GetParam();
+  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim);
+  const Values qkv = RandomValues(c.tokens * 3 * layer.width(), 2);
+  Session session(layer, c.page_tokens, c.tokens, 2);
+  Values o;
+  for (int64_t t = 0; t < c.tokens; ++t) Append(session.Step(qkv, t), o);
+  ExpectNear(o, Reference(layer, qkv, c.tokens), Tolerance(layer, c.tokens, 1));
+}
+
+TEST_P(AttentionTest, ChunksGiveTheSameBits) {
+  const Case& c = GetParam();
+  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim);
+  const Values qkv = RandomValues(c.tokens * 3 * layer.width(), 3);
+  const Values whole = Session(layer, c.page_tokens, c.tokens, 1).Prefill(qkv, 0, c.tokens);
+  for (int64_t chunk : {1, 7, 64, 65}) {
+    Session session(layer, c.page_tokens, c.tokens, 3);
+    Values o;
+    for (int64_t t = 0; t < c.tokens; t += chunk) {
+      Append(session.Prefill(qkv, t, std::min(chunk, c.tokens - t)), o);
+    }
+    EXPECT_EQ(o, whole) << "chunks of " << chunk;
+  }
+}
+
+TEST(AttentionCases, LargeScoresStayFinite) {
+  const Layer layer = MakeLayer(1, 16, 0);
+  const Values qkv = RandomValues(100 * 3 * 16, 4, 40);
+  Session session(layer, 16, 100, 1);
+  const Values prefill = session.Prefill(qkv, 0, 100);
+  ExpectNear(prefill, Reference(layer, qkv, 100), 40 * Tolerance(layer, 100, 40));
+}
+
+TEST(AttentionCases, StepOfOneRowIsItsRowInABatch) {
+  const Layer layer = MakeLayer(2, 24, 8);
+  const int64_t width = layer.width();
+  constexpr int64_t kRows = 5;
+  constexpr int64_t kPageTokens = 4;
+  const Values qkv = RandomValues(kRows * 3 * width, 5);
+  const Values inv = layer.inv_freq;
+  const int32_t positions[kRows] = {0, -1, 7, 3, 12};
+  ThreadPool pool(3);
+
+  // Pages with the same contents each time, so that runs can be compared.
+  const auto run = [&](int64_t first, int64_t count) {
+    PagedRows pages(layer.shape, kRows * 4, kPageTokens);
+    StridedMatrix freq(1, 4, 0, inv);
+    OwnedTensor tables = NewMatrix(kRows, 4, DType::kI32);
+    for (int32_t i = 0; i < kRows * 4; ++i) I32Row(tables, 0)[i] = i;
+    for (int64_t row = 0; row < kRows; ++row) {
+      const Values past = RandomValues(12 * 3 * width, 6 + static_cast<uint32_t>(row));
+      const StridedMatrix in(12, 3 * width, 0, past);
+      const StridedMatrix out(12, width, 0);
+      AttentionSequence(pool, layer.shape, in.view(), freq.view(), pages, tables.view.Rows(row, 1),
+                        0, out.view());
+    }
+    const StridedMatrix in(kRows, 3 * width, 0, qkv);
+    const StridedMatrix out(count, width, 0);
+    OwnedTensor at = NewMatrix(1, kRows, DType::kI32);
+    CopyIn(positions, at.view);
+    AttentionStep(pool, layer.shape, in.view().Rows(first, count), freq.view(), pages,
+                  tables.view.Rows(first, count), at.view.Cols(first, count), out.view());
+    return out.values();
+  };
+
+  const Values all = run(0, kRows);
+  for (int64_t row = 0; row < kRows; ++row) {
+    const Values expected(all.begin() + row * width, all.begin() + (row + 1) * width);
+    EXPECT_EQ(run(row, 1), expected) << "row " << row;
+  }
+  for (int64_t j = 0; j < width; ++j) EXPECT_EQ(all[static_cast<size_t>(width + j)], 0);
+}
+
+TEST(AttentionCases, StaleRowsOfAPageAreNotRead) {
+  const Layer layer = MakeLayer(1, 8, 0);
+  PagedRows pages(layer.shape, 1, 16);
+  const int32_t zero = 0;
+  for (int64_t t = 0; t < 16; ++t) {
+    std::fill_n(pages.Key(&zero, t, 0), 8, std::nanf(""));
+    std::fill_n(pages.Key(&zero, t, 0) + pages.value_offset(), 8, std::nanf(""));
+  }
+  ThreadPool pool(1);
+  const StridedMatrix in(3, 24, 0, RandomValues(3 * 24, 7));
+  const StridedMatrix out(3, 8, 0);
+  OwnedTensor table = NewMatrix(1, 1, DType::kI32);
+  AttentionSequence(pool, layer.shape, in.view(), {}, pages, table, 0, out.view());
+  for (float value : out.values()) EXPECT_FALSE(std::isnan(value));
+}
+
+}  // namespace
+}  // namespace hippodrome::cpu::attention_test

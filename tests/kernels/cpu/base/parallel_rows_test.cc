@@ -1,0 +1,31 @@
+#include "kernels/cpu/base/parallel_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace hippodrome::cpu::parallel_rows_test {
+namespace {
+
+TEST(ParallelRowsTest, CoversEveryRowOnce) {
+  ThreadPool pool(3);
+  for (int64_t rows : {0, 1, 2, 63, 1000}) {
+    for (int64_t work : {0, 1, 100, 1 << 20}) {
+      std::vector<int> runs(static_cast<size_t>(rows));
+      ParallelRows(pool, rows, work, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) ++runs[static_cast<size_t>(row)];
+      });
+      EXPECT_EQ(runs, std::vector<int>(static_cast<size_t>(rows), 1));
+    }
+  }
+}
+
+TEST(ParallelRowsTest, LittleWorkStaysOnTheCaller) {
+  ThreadPool pool(3);
+  int calls = 0;  // not atomic: a second thread would be a race
+  ParallelRows(pool, 10, 100, [&](int64_t, int64_t) { ++calls; });
+  EXPECT_EQ(calls, 1);
+}
+
+}  // namespace
+}  // namespace hippodrome::cpu::parallel_rows_test

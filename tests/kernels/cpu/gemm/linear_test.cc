@@ -1,0 +1,152 @@
+#include "kernels/cpu/gemm/linear.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/kernels/cpu/gemm/linear_kernels.h"
+#include "tests/kernels/cpu/random_matrix.h"
+
+namespace hippodrome::cpu::linear_test {
+namespace {
+
+using Values = std::vector<float>;
+
+double Rounded(DType dtype, float x) { return dtype == DType::kBF16 ? ToFloat(ToBF16(x)) : x; }
+
+std::unique_ptr<PackedWeights> Pack(ThreadPool& pool, const Values& w, int64_t out, int64_t in,
+                                    DType dtype) {
+  const HostMatrix host = {w.data(), DType::kF32, out, in};
+  return PackLinear(pool, std::span(&host, 1), dtype);
+}
+
+struct Problem {
+  int64_t rows, in, out;
+  Values x, w;
+};
+
+Problem MakeProblem(int64_t rows, int64_t in, int64_t out) {
+  return {rows, in, out, RandomValues(rows * in, 1), RandomValues(out * in, 2)};
+}
+
+Values Multiply(ThreadPool& pool, const Problem& p, DType dtype, BF16Kernel kernel, int64_t gap = 0,
+                const Epilogue& epilogue = {}) {
+  const StridedMatrix x(p.rows, p.in, gap, p.x);
+  const StridedMatrix y(p.rows, p.out, gap);
+  Linear(pool, x.view(), *Pack(pool, p.w, p.out, p.in, dtype), epilogue, y.view(), kernel);
+  return y.values();
+}
+
+// The bound of the contract: g(in + 2) |x| |W|^T. The dot product of processors may also flush
+// what is subnormal, far below it.
+void ExpectProduct(const Problem& p, DType dtype, const Values& y) {
+  for (int64_t r = 0; r < p.rows; ++r) {
+    for (int64_t c = 0; c < p.out; ++c) {
+      double sum = 0;
+      double magnitude = 0;
+      for (int64_t k = 0; k < p.in; ++k) {
+        const double product = Rounded(dtype, p.x[static_cast<size_t>(r * p.in + k)]) *
+                               Rounded(dtype, p.w[static_cast<size_t>(c * p.in + k)]);
+        sum += product;
+        magnitude += std::abs(product);
+      }
+      ASSERT_NEAR(y[static_cast<size_t>(r * p.out + c)], sum, Gamma(p.in + 2) * magnitude + 1e-30)
+          << "row " << r << " column " << c << " of " << p.rows << "x" << p.in << "x" << p.out;
+    }
+  }
+}
+
+using LinearTest = LinearKernelTest;
+
+INSTANTIATE_TEST_SUITE_P(Kernels, LinearTest, AllLinearKernels());
+
+TEST_P(LinearTest, MatchesDoubleLoops) {
+  ThreadPool pool(2);
+  for (int64_t rows : {1, 2, 5, 7, 31}) {
+    for (auto [in, out] : {std::pair{1, 1}, {2, 3}, {7, 64}, {33, 65}, {64, 129}, {129, 200}}) {
+      const Problem p = MakeProblem(rows, in, out);
+      ExpectProduct(p, dtype(), Multiply(pool, p, dtype(), kernel()));
+    }
+  }
+}
+
+TEST_P(LinearTest, MatchesDoubleLoopsBeyondOneSlice) {
+  ThreadPool pool(2);
+  const Problem p = MakeProblem(13, 4099, 70);
+  ExpectProduct(p, dtype(), Multiply(pool, p, dtype(), kernel()));
+}
+
+TEST_P(LinearTest, MatchesDoubleLoopsBeyondOneBlockOfRows) {
+  ThreadPool pool(2);
+  const Problem p = MakeProblem(401, 20, 66);
+  ExpectProduct(p, dtype(), Multiply(pool, p, dtype(), kernel()));
+}
+
+TEST_P(LinearTest, AcceptsStridedMisalignedRows) {
+  ThreadPool pool(2);
+  const Problem p = MakeProblem(9, 37, 75);
+  for (int64_t gap : {1, 3, 16}) {
+    EXPECT_EQ(Multiply(pool, p, dtype(), kernel(), gap), Multiply(pool, p, dtype(), kernel()));
+  }
+}
+
+TEST_P(LinearTest, RowsAreIndependentBitForBit) {
+  ThreadPool one(1);
+  ThreadPool three(3);
+  constexpr int64_t kMost = 70;
+  const Problem all = MakeProblem(kMost, 1500, 130);
+  const Values expected = Multiply(one, all, dtype(), kernel());
+  for (int64_t rows = 1; rows <= kMost; ++rows) {
+    Problem some = all;
+    some.rows = rows;
+    some.x.erase(some.x.begin(), some.x.begin() + (kMost - rows) * all.in);  // the last rows
+    const Values y = Multiply(rows % 2 == 0 ? one : three, some, dtype(), kernel());
+    ASSERT_EQ(
+        std::memcmp(y.data(), expected.data() + (kMost - rows) * all.out, y.size() * sizeof(float)),
+        0)
+        << rows << " rows";
+  }
+}
+
+TEST_P(LinearTest, RepeatsBitForBitOnManyThreads) {
+  ThreadPool one(1);
+  ThreadPool three(3);
+  const Problem p = MakeProblem(300, 200, 300);
+  EXPECT_EQ(Multiply(one, p, dtype(), kernel()), Multiply(three, p, dtype(), kernel()));
+}
+
+TEST_P(LinearTest, NaNStaysInItsRow) {
+  ThreadPool pool(2);
+  Problem p = MakeProblem(8, 40, 70);
+  p.x[3 * 40 + 5] = std::nanf("");
+  const Values y = Multiply(pool, p, dtype(), kernel());
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 70 == 3);
+}
+
+// What a tile does is tested with the epilogue: here its operands must be those of the tile's rows
+// and columns.
+TEST_P(LinearTest, GatesInPlaceAndAddsTheResidual) {
+  ThreadPool pool(3);
+  const Problem p = MakeProblem(70, 33, 130);
+  const Values product = Multiply(pool, p, dtype(), kernel());
+  const Values bias = RandomValues(p.out, 3);
+  const Values gate = RandomValues(p.rows * p.out, 4);
+  const Values residual = RandomValues(p.rows * p.out, 5);
+  const StridedMatrix x(p.rows, p.in, 1, p.x);
+  const StridedMatrix bias_row(1, p.out, 0, bias);
+  const StridedMatrix residual_rows(p.rows, p.out, 5, residual);
+  const StridedMatrix y(p.rows, p.out, 3, gate);
+  const Epilogue epilogue = {
+      .bias = bias_row.view(), .gate = y.view(), .residual = residual_rows.view()};
+  Linear(pool, x.view(), *Pack(pool, p.w, p.out, p.in, dtype()), epilogue, y.view(), kernel());
+  const Values values = y.values();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double sum = double{product[i]} + bias[i % static_cast<size_t>(p.out)];
+    const double magnitude = std::abs(sum * gate[i]) + std::abs(residual[i]);
+    ASSERT_NEAR(values[i], sum * gate[i] + residual[i], Gamma(3) * magnitude) << i;
+  }
+}
+
+}  // namespace
+}  // namespace hippodrome::cpu::linear_test

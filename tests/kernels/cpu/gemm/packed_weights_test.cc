@@ -1,0 +1,71 @@
+#include "kernels/cpu/gemm/packed_weights.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/cpu/random_matrix.h"
+
+namespace hippodrome::cpu::packed_weights_test {
+namespace {
+
+using Values = std::vector<float>;
+
+Values Row(const PackedWeights& weights, int64_t row) {
+  Values values(static_cast<size_t>(weights.in()));
+  UnpackRow(weights, row, values.data());
+  return values;
+}
+
+Values Part(const Values& matrix, int64_t row, int64_t cols) {
+  return {matrix.begin() + row * cols, matrix.begin() + (row + 1) * cols};
+}
+
+TEST(PackedWeightsTest, StacksPartsOfEveryType) {
+  constexpr int64_t kIn = 67;
+  const Values f32 = RandomValues(70 * kIn, 1);
+  std::vector<BF16> bf16;
+  std::vector<uint16_t> f16;
+  for (int64_t i = 0; i < 3 * kIn; ++i) bf16.push_back({static_cast<uint16_t>(0x3f00 + i)});
+  for (int64_t i = 0; i < 61 * kIn; ++i) f16.push_back(static_cast<uint16_t>(i));
+  const HostMatrix parts[] = {{f32.data(), DType::kF32, 70, kIn},
+                              {bf16.data(), DType::kBF16, 3, kIn},
+                              {f16.data(), DType::kF16, 61, kIn}};
+  ThreadPool pool(3);
+  const auto weights = PackLinear(pool, parts, DType::kF32);
+
+  ASSERT_EQ(weights->out(), 134);
+  ASSERT_EQ(weights->in(), kIn);
+  for (int64_t r = 0; r < 70; ++r) EXPECT_EQ(Row(*weights, r), Part(f32, r, kIn));
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t k = 0; k < kIn; ++k) {
+      EXPECT_EQ(Row(*weights, 70 + r)[static_cast<size_t>(k)],
+                ToFloat(bf16[static_cast<size_t>(r * kIn + k)]));
+    }
+  }
+  for (int64_t r = 0; r < 61; ++r) {
+    for (int64_t k = 0; k < kIn; ++k) {
+      ASSERT_EQ(Row(*weights, 73 + r)[static_cast<size_t>(k)],
+                HalfToFloat(f16[static_cast<size_t>(r * kIn + k)]));
+    }
+  }
+}
+
+TEST(PackedWeightsTest, RoundsToBF16) {
+  const Values w = RandomValues(65 * 3, 2);
+  const HostMatrix part = {w.data(), DType::kF32, 65, 3};
+  ThreadPool pool(1);
+  const auto weights = PackLinear(pool, std::span(&part, 1), DType::kBF16);
+  for (int64_t r = 0; r < 65; ++r) {
+    for (int64_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(Row(*weights, r)[static_cast<size_t>(k)],
+                ToFloat(ToBF16(w[static_cast<size_t>(r * 3 + k)])));
+    }
+  }
+}
+
+TEST(PackedWeightsTest, IsHardlyLargerThanItsElements) {
+  EXPECT_EQ(PackedWeights(768, 768, DType::kF32).bytes(), 768 * 768 * 4);
+  EXPECT_EQ(PackedWeights(50264, 768, DType::kBF16).bytes(), 50304 * 768 * 2);
+}
+
+}  // namespace
+}  // namespace hippodrome::cpu::packed_weights_test

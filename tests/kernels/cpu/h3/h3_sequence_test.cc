@@ -1,0 +1,178 @@
+#include "kernels/cpu/h3/h3_sequence.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/h3/h3_step.h"
+#include "tests/kernels/cpu/h3/h3_problem.h"
+
+namespace hippodrome::cpu::h3_sequence_test {
+namespace {
+
+using Values = std::vector<float>;
+
+// Constants of the error bounds; about twice the largest error seen.
+constexpr double kOutputConstant = 2;
+constexpr double kStateConstant = 1;
+
+// log2 for the length, and a few roundings that every output has.
+double Roundoff(int64_t steps) { return kUnitRoundoff * (6 + std::log2(double(steps))); }
+
+// A layer and one sequence of random activations.
+struct Problem {
+  explicit Problem(const H3Shape& shape, int64_t tokens, int threads = 2)
+      : pool(threads),
+        layer(shape),
+        constants(pool, layer.parameters()),
+        d(shape.d_model),
+        steps(tokens),
+        qkv(RandomValues(tokens * 3 * d, 7)) {}
+
+  // o of tokens [begin, end), from position `start` (by default, begin) of slot `slot`.
+  Values Run(H3Slots& state, int64_t slot, int64_t begin, int64_t end, int64_t gap = 0,
+             int64_t start = -1) {
+    const Values rows(qkv.begin() + begin * 3 * d, qkv.begin() + end * 3 * d);
+    const StridedMatrix x(end - begin, 3 * d, gap, rows);
+    const StridedMatrix o(end - begin, d, gap);
+    H3Sequence(pool, constants, x.view(), state, slot, start < 0 ? begin : start, o.view());
+    return o.values();
+  }
+
+  void ExpectOutput(const H3Expectation& expected, const Values& o) const {
+    for (size_t i = 0; i < o.size(); ++i) {
+      const double scale = Roundoff(steps) * expected.o_scale[i % static_cast<size_t>(d)] + 1e-30;
+      ASSERT_NEAR(o[i], expected.o[i], kOutputConstant * scale)
+          << "element " << i << " of " << steps << " x " << d;
+    }
+  }
+
+  void ExpectState(const H3Expectation& expected, const H3StateExport& state) const {
+    ASSERT_EQ(state.shift.size(), expected.shift.size());
+    for (size_t i = 0; i < state.shift.size(); ++i) {
+      ASSERT_NEAR(state.shift[i], expected.shift[i], 1e-5);
+    }
+    ASSERT_EQ(state.diagonal.size(), expected.diagonal.size());
+    for (size_t i = 0; i < state.diagonal.size(); ++i) {
+      const double scale = Roundoff(steps) * expected.state_scale[i / 2] + 1e-30;
+      ASSERT_NEAR(state.diagonal[i], expected.diagonal[i], kStateConstant * scale) << i;
+    }
+  }
+
+  ThreadPool pool;
+  RandomH3 layer;
+  H3Constants constants;
+  int64_t d;
+  int64_t steps;
+  Values qkv;
+};
+
+void ExpectSequence(const H3Shape& shape, int64_t steps, int64_t gap = 0) {
+  Problem p(shape, steps);
+  H3Slots state(p.constants.layout(), 2);
+  const Values o = p.Run(state, 1, 0, steps, gap);
+  const H3Expectation expected = ExpectedH3(p.layer.parameters(), p.qkv);
+  p.ExpectOutput(expected, o);
+  p.ExpectState(expected, ExportSlot(p.constants, state, 1, steps));
+}
+
+TEST(H3SequenceTest, EveryLength) {
+  for (const int64_t steps : {1,   2,   7,   8,   63,  64,  65,  223,  224,  225,
+                              255, 256, 257, 448, 511, 512, 513, 1000, 1500, 4096}) {
+    SCOPED_TRACE(steps);
+    ExpectSequence({.d_model = 16}, steps);
+  }
+}
+
+TEST(H3SequenceTest, EveryShape) {
+  for (const int64_t steps : {5, 300, 601}) {
+    for (const int64_t d : {1, 5, 33}) ExpectSequence({.d_model = d}, steps);
+    for (const int64_t d_state : {2, 6, 20, 128}) {
+      SCOPED_TRACE(d_state);
+      ExpectSequence({.d_model = 17, .d_state = d_state}, steps);
+    }
+    ExpectSequence({.d_model = 40, .n_ssm = 3}, steps);
+    ExpectSequence({.d_model = 20, .discretization = Discretization::kZoh}, steps);
+  }
+}
+
+TEST(H3SequenceTest, EveryHeadDimension) {
+  for (const H3OutputOrder order : {H3OutputOrder::kHeadD2, H3OutputOrder::kD2Head}) {
+    for (auto [d, head_dim] : {std::pair{16, 2}, {20, 4}, {24, 8}, {33, 3}, {16, 16}, {40, 20}}) {
+      SCOPED_TRACE(head_dim);
+      const H3Shape shape = {
+          .d_model = d, .head_dim = head_dim, .d_state = 8, .output_order = order};
+      ExpectSequence(shape, 9);
+      ExpectSequence(shape, 520);
+    }
+  }
+}
+
+TEST(H3SequenceTest, AcceptsStridedMisalignedRows) {
+  for (const int64_t gap : {1, 3, 16}) {
+    ExpectSequence({.d_model = 37}, 530, gap);
+    ExpectSequence({.d_model = 12, .head_dim = 2}, 30, gap);
+  }
+}
+
+TEST(H3SequenceTest, ChunksMakeTheWhole) {
+  for (const int64_t head_dim : {1, 2}) {
+    Problem p({.d_model = 18, .head_dim = head_dim}, 1300);
+    const H3Expectation expected = ExpectedH3(p.layer.parameters(), p.qkv);
+    for (const int64_t chunk : {1, 3, 63, 64, 100, 512, 700}) {
+      SCOPED_TRACE(chunk);
+      H3Slots state(p.constants.layout(), 1);
+      Values o;
+      for (int64_t t = 0; t < p.steps; t += chunk) {
+        const Values part = p.Run(state, 0, t, std::min(t + chunk, p.steps));
+        o.insert(o.end(), part.begin(), part.end());
+      }
+      p.ExpectOutput(expected, o);
+      p.ExpectState(expected, ExportSlot(p.constants, state, 0, p.steps));
+    }
+  }
+}
+
+TEST(H3SequenceTest, ErrorsDoNotGrowWithTime) {
+  Problem p({.d_model = 2}, 50000);
+  H3Slots state(p.constants.layout(), 1);
+  const Values o = p.Run(state, 0, 0, p.steps);
+  const H3Expectation expected = ExpectedH3(p.layer.parameters(), p.qkv);
+  // The end, on the scale of an input as long as the memory of the layer: 4096 steps.
+  for (size_t i = o.size() - 2000; i < o.size(); ++i) {
+    const double scale = Roundoff(4096) * expected.o_scale[i % 2] * std::sqrt(4096.0 / 50000);
+    ASSERT_NEAR(o[i], expected.o[i], kOutputConstant * scale);
+  }
+}
+
+TEST(H3SequenceTest, SlotsAreIndependent) {
+  Problem p({.d_model = 19}, 90);
+  H3Slots state(p.constants.layout(), 3);
+  const Values first = p.Run(state, 1, 0, 90);
+  p.Run(state, 0, 5, 30, 0, 0);
+  state.Copy(1, 2);
+  const H3StateExport copied = ExportSlot(p.constants, state, 2, 90);
+  EXPECT_EQ(copied.diagonal, ExportSlot(p.constants, state, 1, 90).diagonal);
+  EXPECT_EQ(copied.shift, ExportSlot(p.constants, state, 1, 90).shift);
+  EXPECT_EQ(p.Run(state, 1, 0, 20, 0, 90), p.Run(state, 2, 0, 20, 0, 90));
+  state.Reset(2);
+  for (const float x : ExportSlot(p.constants, state, 2, 0).diagonal) ASSERT_EQ(x, 0);
+  EXPECT_EQ(p.Run(state, 2, 0, 90), first);
+}
+
+TEST(H3SequenceTest, RepeatsBitForBitOnManyThreads) {
+  Problem one({.d_model = 100}, 700, 1);
+  Problem three({.d_model = 100}, 700, 3);
+  H3Slots a(one.constants.layout(), 1);
+  H3Slots b(three.constants.layout(), 1);
+  EXPECT_EQ(one.Run(a, 0, 0, 700), three.Run(b, 0, 0, 700));
+}
+
+TEST(H3SequenceTest, CountsItsBytes) {
+  Problem p({.d_model = 32, .head_dim = 2, .d_state = 8}, 1);
+  const H3Slots state(p.constants.layout(), 5);
+  // 32 channels of 8 inputs, 64 rows of 4 complex modes.
+  EXPECT_EQ(state.bytes_per_slot(), 32 * 8 * 4 + 64 * 4 * 8);
+  EXPECT_EQ(state.slots(), 5);
+}
+
+}  // namespace
+}  // namespace hippodrome::cpu::h3_sequence_test

@@ -1,0 +1,144 @@
+#include "kernels/cpu/h3/h3_step.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "kernels/cpu/h3/h3_sequence.h"
+#include "tests/kernels/cpu/h3/h3_problem.h"
+
+namespace hippodrome::cpu::h3_step_test {
+namespace {
+
+using Values = std::vector<float>;
+
+class Stepper {
+ public:
+  Stepper(const H3Shape& shape, int threads, int64_t slots)
+      : pool_(threads),
+        layer_(shape),
+        constants_(pool_, layer_.parameters()),
+        state_(constants_.layout(), slots),
+        taken_(static_cast<size_t>(slots)) {}
+
+  // qkv: [slots.size(), 3 d]; each slot's next token.
+  Values Step(const Values& qkv, const std::vector<int32_t>& slots, int64_t gap = 0) {
+    const auto rows = static_cast<int64_t>(slots.size());
+    const StridedMatrix x(rows, 3 * d(), gap, qkv);
+    const StridedMatrix o(rows, d(), gap, Values(static_cast<size_t>(rows * d()), 5.0f));
+    const OwnedTensor indices = NewMatrix(1, rows, DType::kI32);
+    CopyIn(slots, indices);
+    const OwnedTensor positions = NewMatrix(1, rows, DType::kI32);
+    for (int64_t i = 0; i < rows; ++i) {
+      const int32_t slot = slots[static_cast<size_t>(i)];
+      I32Row(positions, 0)[i] = slot < 0 ? -1 : taken_[static_cast<size_t>(slot)]++;
+    }
+    H3Step(pool_, constants_, x.view(), state_, indices, positions, o.view());
+    return o.values();
+  }
+
+  int64_t d() const { return layer_.parameters().d_model; }
+  const H3Parameters& parameters() const { return layer_.parameters(); }
+  const H3Constants& constants() const { return constants_; }
+  H3Slots& state() { return state_; }
+  // Puts a prompt before the steps of slot 0.
+  void Prefill(Tensor qkv, Tensor o) {
+    H3Sequence(pool_, constants_, qkv, state_, 0, 0, o);
+    taken_[0] = static_cast<int32_t>(qkv.rows);
+  }
+
+ private:
+  ThreadPool pool_;
+  RandomH3 layer_;
+  H3Constants constants_;
+  H3Slots state_;
+  std::vector<int32_t> taken_;  // tokens of each slot
+};
+
+Values Token(const Values& qkv, int64_t d, int64_t t) {
+  return {qkv.begin() + t * 3 * d, qkv.begin() + (t + 1) * 3 * d};
+}
+
+void ExpectSteps(const H3Shape& shape, int64_t steps, int64_t gap = 0) {
+  Stepper stepper(shape, 2, 1);
+  const int64_t d = shape.d_model;
+  const Values qkv = RandomValues(steps * 3 * d, 3);
+  const H3Expectation expected = ExpectedH3(stepper.parameters(), qkv);
+  for (int64_t t = 0; t < steps; ++t) {
+    const Values o = stepper.Step(Token(qkv, d, t), {0}, gap);
+    for (int64_t c = 0; c < d; ++c) {
+      const double bound =
+          2 * kUnitRoundoff * (6 + std::log2(double(steps))) * expected.o_scale[size_t(c)];
+      ASSERT_NEAR(o[size_t(c)], expected.o[size_t(t * d + c)], bound + 1e-30)
+          << "token " << t << " channel " << c;
+    }
+  }
+}
+
+TEST(H3StepTest, MatchesTheRecurrence) {
+  ExpectSteps({.d_model = 16}, 600);
+  for (const int64_t d : {1, 5, 33}) ExpectSteps({.d_model = d}, 150);
+  for (const int64_t d_state : {2, 6, 20}) ExpectSteps({.d_model = 18, .d_state = d_state}, 50);
+  ExpectSteps({.d_model = 20, .n_ssm = 4, .discretization = Discretization::kZoh}, 80, 3);
+}
+
+TEST(H3StepTest, MatchesTheRecurrenceOfWideHeads) {
+  for (const H3OutputOrder order : {H3OutputOrder::kHeadD2, H3OutputOrder::kD2Head}) {
+    for (auto [d, head_dim] : {std::pair{16, 2}, {20, 4}, {24, 8}, {33, 3}, {40, 20}}) {
+      ExpectSteps({.d_model = d, .head_dim = head_dim, .d_state = 10, .output_order = order}, 30);
+    }
+  }
+}
+
+TEST(H3StepTest, ContinuesASequence) {
+  Stepper stepper({.d_model = 21}, 2, 1);
+  const int64_t d = stepper.d();
+  constexpr int64_t kPrompt = 700;
+  constexpr int64_t kSteps = 100;
+  const Values qkv = RandomValues((kPrompt + kSteps) * 3 * d, 3);
+  const H3Expectation expected = ExpectedH3(stepper.parameters(), qkv);
+  const StridedMatrix x(kPrompt, 3 * d, 0, Values(qkv.begin(), qkv.begin() + kPrompt * 3 * d));
+  const StridedMatrix o(kPrompt, d, 0);
+  stepper.Prefill(x.view(), o.view());
+  for (int64_t t = kPrompt; t < kPrompt + kSteps; ++t) {
+    const Values y = stepper.Step(Token(qkv, d, t), {0});
+    for (int64_t c = 0; c < d; ++c) {
+      ASSERT_NEAR(y[size_t(c)], expected.o[size_t(t * d + c)],
+                  2 * kUnitRoundoff * (6 + std::log2(double(kPrompt + kSteps))) *
+                      expected.o_scale[size_t(c)]);
+    }
+  }
+}
+
+TEST(H3StepTest, BatchRowsAreIndependentBitForBit) {
+  for (const int64_t head_dim : {1, 4}) {
+    const H3Shape shape = {.d_model = 36, .head_dim = head_dim};
+    constexpr int32_t kSequences = 7;
+    Stepper batch(shape, 3, kSequences);
+    Stepper single(shape, 1, kSequences);
+    const int64_t d = shape.d_model;
+    for (int64_t t = 0; t < 70; ++t) {
+      const Values qkv = RandomValues(kSequences * 3 * d, static_cast<uint32_t>(t));
+      const Values o = batch.Step(qkv, {3, 1, 0, 6, 4, 2, 5});
+      int64_t row = 0;
+      for (const int32_t slot : {3, 1, 0, 6, 4, 2, 5}) {
+        const Values alone = single.Step(Token(qkv, d, row), {slot});
+        ASSERT_EQ(std::memcmp(alone.data(), o.data() + row * d, alone.size() * sizeof(float)), 0);
+        ++row;
+      }
+    }
+  }
+}
+
+TEST(H3StepTest, InertRowsAreZeroAndTouchNothing) {
+  Stepper stepper({.d_model = 18}, 2, 2);
+  const Values qkv = RandomValues(3 * 3 * 18, 1);
+  stepper.Step(Token(qkv, 18, 0), {1});
+  const H3StateExport before = ExportSlot(stepper.constants(), stepper.state(), 1, 1);
+  const Values o = stepper.Step(qkv, {-1, 0, -1});
+  for (size_t i = 0; i < o.size(); ++i) EXPECT_EQ(o[i] != 0, i / 18 == 1) << i;
+  EXPECT_EQ(ExportSlot(stepper.constants(), stepper.state(), 1, 1).diagonal, before.diagonal);
+}
+
+}  // namespace
+}  // namespace hippodrome::cpu::h3_step_test

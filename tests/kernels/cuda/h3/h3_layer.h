@@ -1,0 +1,172 @@
+// A random H3 layer on a device, and what is run on it, for tests.
+#ifndef HIPPODROME_TESTS_KERNELS_CUDA_H3_H3_LAYER_H_
+#define HIPPODROME_TESTS_KERNELS_CUDA_H3_H3_LAYER_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cuda/base/tensor_memory.h"
+#include "kernels/cuda/h3/h3_sequence.h"
+#include "kernels/cuda/h3/h3_step.h"
+#include "tests/kernels/cpu/h3/h3_problem.h"
+
+namespace hippodrome::cuda {
+
+using Values = std::vector<float>;
+using Indices = std::vector<int32_t>;
+
+// A matrix whose rows are `gap` elements apart, and which starts `gap` elements after a border.
+class H3Matrix {
+ public:
+  H3Matrix(Device& device, int64_t rows, const Values& values, DType dtype, int64_t gap = 0)
+      : device_(device),
+        memory_(NewMatrix(device, rows, static_cast<int64_t>(values.size()) / rows + gap, dtype)),
+        view_(memory_.view.Cols(gap, static_cast<int64_t>(values.size()) / rows)) {
+    CopyIn(device, values, view_);
+  }
+
+  Tensor view() const { return view_; }
+  Values values() const {
+    Values out(static_cast<size_t>(view_.rows * view_.cols));
+    CopyOut(device_, view_, std::span<float>(out));
+    return out;
+  }
+
+ private:
+  Device& device_;
+  OwnedTensor memory_;
+  Tensor view_;
+};
+
+inline OwnedTensor DeviceIndices(Device& device, const Indices& indices) {
+  OwnedTensor memory = NewMatrix(device, 1, static_cast<int64_t>(indices.size()), DType::kI32);
+  CopyIn(device, indices, memory);
+  return memory;
+}
+
+// A layer with activations of one type. Positions are counted for every slot.
+class H3Layer {
+ public:
+  explicit H3Layer(const H3Shape& shape, DType activations = DType::kF32, int64_t slots = 2)
+      : random_(shape),
+        constants_(device_, random_.parameters(), activations),
+        state_(device_, constants_, slots),
+        positions_(static_cast<size_t>(slots)) {}
+
+  int64_t d() const { return random_.parameters().d_model; }
+  Device& device() { return device_; }
+  const H3Constants& constants() const { return constants_; }
+  const H3Parameters& parameters() const { return random_.parameters(); }
+  H3Slots& state() { return state_; }
+  int64_t position(int32_t slot) const { return positions_[static_cast<size_t>(slot)]; }
+  void set_position(int32_t slot, int64_t position) {
+    positions_[static_cast<size_t>(slot)] = position;
+  }
+  H3StateExport Export(int32_t slot) {
+    return ExportSlot(device_, constants_, state_, slot, position(slot));
+  }
+
+  // Random q, k and v of `tokens` tokens, exact in the type of the activations.
+  Values RandomTokens(int64_t tokens, uint32_t seed) const {
+    Values qkv = RandomValues(tokens * 3 * d(), seed);
+    if (constants_.activations() == DType::kBF16) {
+      for (float& x : qkv) x = ToFloat(ToBF16(x));
+    }
+    return qkv;
+  }
+
+  // One of the kernels of h3_sequence.h on slots.size() sequences at the same position.
+  template <typename Kernel>
+  Values Sequence(const Kernel& kernel, const Values& qkv, const Indices& slots, int64_t gap = 0) {
+    const int64_t rows = static_cast<int64_t>(qkv.size()) / (3 * d());
+    const DType dtype = constants_.activations();
+    const H3Matrix x(device_, rows, qkv, dtype, gap);
+    const H3Matrix o(device_, rows, Values(static_cast<size_t>(rows * d()), 5.0f), dtype, gap);
+    const OwnedTensor indices = DeviceIndices(device_, slots);
+    const int32_t known = *std::max_element(slots.begin(), slots.end());
+    const H3SequenceCall call = {.constants = constants_,
+                                 .qkv = x.view(),
+                                 .state = state_,
+                                 .slots = indices,
+                                 .start = position(known),
+                                 .o = o.view()};
+    kernel(device_, call);
+    for (const int32_t slot : slots) Advance(slot, call.tokens());
+    return o.values();
+  }
+
+  // H3Step() or another of its contract, one token for each of slots.size() sequences.
+  template <typename Kernel>
+  Values Step(const Kernel& kernel, const Values& qkv, const Indices& slots, int64_t gap = 0) {
+    const auto rows = static_cast<int64_t>(slots.size());
+    const DType dtype = constants_.activations();
+    const H3Matrix x(device_, rows, qkv, dtype, gap);
+    const H3Matrix o(device_, rows, Values(static_cast<size_t>(rows * d()), 5.0f), dtype, gap);
+    Indices positions;
+    for (const int32_t slot : slots) {
+      positions.push_back(slot < 0 ? 0 : static_cast<int32_t>(position(slot)));
+    }
+    const OwnedTensor slot_indices = DeviceIndices(device_, slots);
+    const OwnedTensor position_indices = DeviceIndices(device_, positions);
+    kernel(device_, H3StepCall{.constants = constants_,
+                               .qkv = x.view(),
+                               .state = state_,
+                               .slots = slot_indices,
+                               .positions = position_indices,
+                               .o = o.view()});
+    for (const int32_t slot : slots) Advance(slot, 1);
+    return o.values();
+  }
+
+  // |o - expected| <= constant * roundoff * scale, and the rounding to bf16.  o: tokens from
+  // `first` on, out of `tokens`.
+  void ExpectOutput(const H3Expectation& expected, int64_t first, int64_t tokens, const Values& o,
+                    double constant = 2) const {
+    const double roundoff = kUnitRoundoff * (6 + std::log2(static_cast<double>(tokens)));
+    const double rounding = constants_.activations() == DType::kBF16 ? 0x1p-8 : 0;
+    for (size_t i = 0; i < o.size(); ++i) {
+      const double y = expected.o[static_cast<size_t>(first * d()) + i];
+      const double scale = expected.o_scale[i % static_cast<size_t>(d())];
+      ASSERT_NEAR(o[i], y, constant * roundoff * scale + rounding * std::abs(y) * 1.01 + 1e-30)
+          << "token " << first + static_cast<int64_t>(i) / d() << " channel "
+          << static_cast<int64_t>(i) % d();
+    }
+  }
+
+  void ExpectState(const H3Expectation& expected, int32_t slot, double constant = 1) {
+    const H3StateExport state = Export(slot);
+    const double roundoff =
+        kUnitRoundoff * (6 + std::log2(static_cast<double>(std::max<int64_t>(1, position(slot)))));
+    ASSERT_EQ(state.shift.size(), expected.shift.size());
+    for (size_t i = 0; i < state.shift.size(); ++i) {
+      ASSERT_NEAR(state.shift[i], expected.shift[i], 1e-5) << i;
+    }
+    ASSERT_EQ(state.diagonal.size(), expected.diagonal.size());
+    for (size_t i = 0; i < state.diagonal.size(); ++i) {
+      const double scale = roundoff * expected.state_scale[i / 2] + 1e-30;
+      ASSERT_NEAR(state.diagonal[i], expected.diagonal[i], constant * scale) << i;
+    }
+  }
+
+ private:
+  void Advance(int32_t slot, int64_t tokens) {
+    if (slot >= 0) positions_[static_cast<size_t>(slot)] += tokens;
+  }
+
+  Device device_;
+  RandomH3 random_;
+  H3Constants constants_;
+  H3Slots state_;
+  std::vector<int64_t> positions_;
+};
+
+// Rows [begin, end) of a matrix of `cols` columns.
+inline Values RowsOf(const Values& values, int64_t cols, int64_t begin, int64_t end) {
+  return {values.begin() + begin * cols, values.begin() + end * cols};
+}
+
+}  // namespace hippodrome::cuda
+
+#endif  // HIPPODROME_TESTS_KERNELS_CUDA_H3_H3_LAYER_H_

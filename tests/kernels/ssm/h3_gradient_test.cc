@@ -1,0 +1,167 @@
+#include "kernels/ssm/h3_gradient.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/ssm/ssm_kernel.h"
+#include "tests/kernels/cpu/h3/h3_problem.h"
+
+namespace hippodrome::h3_gradient_test {
+namespace {
+
+using Values = std::vector<float>;
+
+size_t Size(int64_t count) { return static_cast<size_t>(count); }
+
+// Parameters that can be changed one at a time.
+class OpenLayer {
+ public:
+  explicit OpenLayer(const H3Parameters& p) : p_(p) {
+    for (std::span<const float>* span : Spans()) {
+      Values& values = storage_.emplace_back(span->begin(), span->end());
+      *span = values;
+    }
+  }
+  OpenLayer(const OpenLayer&) = delete;
+  OpenLayer& operator=(const OpenLayer&) = delete;
+
+  const H3Parameters& parameters() const { return p_; }
+  // In the order of H3ParameterGradients.
+  std::vector<Values>& values() { return storage_; }
+
+ private:
+  std::vector<std::span<const float>*> Spans() {
+    storage_.reserve(9);
+    return {&p_.shift_b,    &p_.shift_c, &p_.shift_d, &p_.d, &p_.log_dt,
+            &p_.inv_a_real, &p_.a_imag,  &p_.b,       &p_.c};
+  }
+
+  H3Parameters p_;
+  std::vector<Values> storage_;
+};
+
+double Dot(const std::vector<double>& a, const Values& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// The taps and kernels with their skips.
+std::vector<double> Taps(const H3Parameters& p) {
+  std::vector<double> taps = ShiftTaps(p);
+  for (int64_t c = 0; c < p.d_model; ++c) taps[Size(c * p.d_state)] += p.shift_d[Size(c)];
+  return taps;
+}
+
+std::vector<double> Kernels(const H3Parameters& p, int64_t length) {
+  std::vector<double> kernels = DiagonalKernel(p, length);
+  for (int64_t h = 0; h < p.d_model / p.head_dim; ++h) kernels[Size(h * length)] += p.d[Size(h)];
+  return kernels;
+}
+
+struct Case {
+  H3Shape shape;
+  float log_dt_shift = 0;
+};
+
+constexpr int64_t kLength = 37;
+
+class H3GradientTest : public testing::TestWithParam<Case> {
+ protected:
+  H3GradientTest() : random_(GetParam().shape), layer_(random_.parameters()) {
+    for (float& log_dt : layer_.values()[4]) log_dt += GetParam().log_dt_shift;
+    for (const Values& values : layer_.values()) gradients_.emplace_back(values.size(), 99.0f);
+    const H3Parameters& p = layer_.parameters();
+    dtaps_ = RandomValues(p.d_model * p.d_state, 3);
+    dk_ = RandomValues(p.d_model / p.head_dim * kLength, 4);
+  }
+
+  H3ParameterGradients Gradients() {
+    auto& g = gradients_;
+    return {g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8]};
+  }
+
+  double Loss() const {
+    const H3Parameters& p = layer_.parameters();
+    return Dot(Taps(p), dtaps_) + Dot(Kernels(p, kLength), dk_);
+  }
+
+  // A difference quotient over the floats nearest to a step of `step`.
+  double Slope(float& parameter, double step) const {
+    const float at = parameter;
+    const auto high = static_cast<float>(at + step);
+    const auto low = static_cast<float>(at - step);
+    parameter = high;
+    const double above = Loss();
+    parameter = low;
+    const double below = Loss();
+    parameter = at;
+    return (above - below) / (double{high} - double{low});
+  }
+
+  RandomH3 random_;
+  OpenLayer layer_;
+  std::vector<Values> gradients_;
+  Values dtaps_;
+  Values dk_;
+};
+
+TEST_P(H3GradientTest, IsTheSlopeOfTheKernels) {
+  H3TapGradients(layer_.parameters(), dtaps_, Gradients());
+  H3KernelGradients(layer_.parameters(), dk_, kLength, Gradients());
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    SCOPED_TRACE(i);
+    double largest = 0;
+    for (const float g : gradients_[i]) largest = std::max(largest, std::abs(double{g}));
+    for (size_t j = 0; j < gradients_[i].size(); ++j) {
+      // Richardson's extrapolation; steps are not quite equal, being floats.
+      constexpr double kStep = 1e-3;
+      float& parameter = layer_.values()[i][j];
+      const double slope = (4 * Slope(parameter, kStep) - Slope(parameter, 2 * kStep)) / 3;
+      ASSERT_NEAR(gradients_[i][j], slope, 1e-6 * largest) << "element " << j;
+    }
+  }
+}
+
+TEST_P(H3GradientTest, KernelsAreThoseOfInference) {
+  const H3Parameters& p = layer_.parameters();
+  Values taps(Size(p.d_model * p.d_state));
+  H3Taps(p, taps);
+  const std::vector<double> expected_taps = Taps(p);
+  for (size_t i = 0; i < taps.size(); ++i) ASSERT_FLOAT_EQ(taps[i], float(expected_taps[i]));
+  for (const int64_t length : {1, 300}) {
+    Values kernels(Size(p.d_model / p.head_dim * length));
+    H3Kernels(p, length, kernels);
+    const std::vector<double> expected = Kernels(p, length);
+    double largest = 0;
+    for (const double k : expected) largest = std::max(largest, std::abs(k));
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      ASSERT_NEAR(kernels[i], expected[i], kUnitRoundoff * largest);
+    }
+  }
+}
+
+TEST_P(H3GradientTest, AnyOrderOfHeadsGivesTheSame) {
+  H3KernelGradients(layer_.parameters(), dk_, kLength, Gradients());
+  H3TapGradients(layer_.parameters(), dtaps_, Gradients());
+  const std::vector<Values> expected = gradients_;
+  const HeadLoop backwards = [](int64_t count, const std::function<void(int64_t)>& body) {
+    for (int64_t i = count; i > 0; --i) body(i - 1);
+  };
+  H3KernelGradients(layer_.parameters(), dk_, kLength, Gradients(), backwards);
+  H3TapGradients(layer_.parameters(), dtaps_, Gradients(), backwards);
+  EXPECT_EQ(gradients_, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, H3GradientTest,
+    testing::Values(Case{{.d_model = 3, .d_state = 6}}, Case{{.d_model = 1, .d_state = 2}},
+                    Case{{.d_model = 6, .d_state = 8, .n_ssm = 2}},
+                    Case{{.d_model = 6, .d_state = 8, .n_ssm = 1}},
+                    Case{{.d_model = 8, .head_dim = 2, .d_state = 4, .n_ssm = 2}},
+                    Case{{.d_model = 3, .d_state = 8, .discretization = Discretization::kZoh}},
+                    // |z| on both sides of where phi is summed as a series.
+                    Case{{.d_model = 3, .d_state = 16, .discretization = Discretization::kZoh},
+                         -5.0f}));
+
+}  // namespace
+}  // namespace hippodrome::h3_gradient_test

@@ -1,0 +1,187 @@
+#include "server/grpc/grpc_server.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "hippodrome/v1/generation.grpc.pb.h"
+#include "hippodrome/v1/models.grpc.pb.h"
+#include "tests/testing/fake_model.h"
+#include "tests/testing/wait_until.h"
+
+namespace hippodrome::grpc_server_test {
+namespace {
+
+class GrpcServerTest : public testing::Test {
+ protected:
+  GrpcServerTest() {
+    std::vector<std::unique_ptr<ServedModel>> models;
+    models.push_back(
+        NewServedModel(NewFakeModel("m", {.slots = 16, .pages = 4096}, &engine_), metrics_));
+    handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
+    GrpcOptions options;
+    options.address = "127.0.0.1:0";
+    server_ = GrpcServer::Start(options, *handlers_, metrics_).value();
+    channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+    generation_ = v1::Generation::NewStub(channel_);
+  }
+
+  static v1::GenerateRequest Request(const std::string& text, int64_t max_tokens) {
+    v1::GenerateRequest request;
+    request.set_text(text);
+    request.set_max_tokens(max_tokens);
+    return request;
+  }
+
+  struct Result {
+    std::string text;
+    std::vector<int32_t> tokens;
+    v1::GenerateResponse last;
+    grpc::Status status;
+  };
+
+  Result Generate(const v1::GenerateRequest& request) {
+    grpc::ClientContext context;
+    Result result;
+    v1::GenerateResponse response;
+    const auto reader = generation_->Generate(&context, request);
+    while (reader->Read(&response)) {
+      result.text += response.text();
+      result.tokens.insert(result.tokens.end(), response.token_ids().begin(),
+                           response.token_ids().end());
+      result.last = response;
+    }
+    result.status = reader->Finish();
+    return result;
+  }
+
+  bool AllFree() {
+    return WaitUntil([&] { return engine_->used_slots == 0 && engine_->used_pages == 0; });
+  }
+
+  Metrics metrics_;
+  FakeEngine* engine_ = nullptr;
+  std::unique_ptr<Handlers> handlers_;
+  std::unique_ptr<GrpcServer> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Generation::Stub> generation_;
+};
+
+TEST_F(GrpcServerTest, StreamsATextWithItsUsage) {
+  const Result result = Generate(Request("abc", 7));
+  ASSERT_TRUE(result.status.ok()) << result.status.error_message();
+  EXPECT_EQ(result.text, "abcabca");
+  EXPECT_EQ(result.tokens.size(), 7u);
+  EXPECT_EQ(result.last.finish_reason(), v1::FINISH_REASON_LENGTH);
+  EXPECT_EQ(result.last.usage().prompt_tokens(), 3);
+  EXPECT_EQ(result.last.usage().completion_tokens(), 7);
+}
+
+TEST_F(GrpcServerTest, ErrorsKeepTheirCodes) {
+  v1::GenerateRequest request = Request("x", 5);
+  request.set_top_p(2);
+  EXPECT_EQ(Generate(request).status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(Generate(request).status.error_message().find("top_p"), std::string::npos);
+  request = Request("x", 5);
+  request.set_model("no");
+  EXPECT_EQ(Generate(request).status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Generate(Request("x", 1 << 20)).status.error_code(), grpc::StatusCode::OUT_OF_RANGE);
+}
+
+TEST_F(GrpcServerTest, ManyStreamsAtOnce) {
+  std::vector<std::thread> threads;
+  std::atomic<int> good = 0;
+  for (int i = 0; i < 32; ++i) {
+    threads.emplace_back([&, i] {
+      const std::string prompt(1, static_cast<char>('a' + i % 26));
+      const Result result = Generate(Request(prompt, 200));
+      good += result.status.ok() && result.text == std::string(200, prompt[0]) ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 32);
+  EXPECT_TRUE(AllFree());
+}
+
+TEST_F(GrpcServerTest, ACancelledCallFreesEverything) {
+  engine_->hold_decode = true;
+  grpc::ClientContext context;
+  const auto reader = generation_->Generate(&context, Request("abc", 5));
+  v1::GenerateResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  context.TryCancel();
+  EXPECT_TRUE(AllFree());
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(GrpcServerTest, ADeadlineEndsTheCallAndFreesEverything) {
+  engine_->hold_prefill = true;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
+  const auto reader = generation_->Generate(&context, Request("abc", 5));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(AllFree());
+}
+
+TEST_F(GrpcServerTest, AnAbortedStreamIsUnavailable) {
+  engine_->hold_decode = true;
+  grpc::ClientContext context;
+  const auto reader = generation_->Generate(&context, Request("abc", 5));
+  v1::GenerateResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  handlers_->Abort();
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(GrpcServerTest, UnaryCalls) {
+  grpc::ClientContext tokenize_context, detokenize_context;
+  v1::TokenizeRequest tokenize;
+  tokenize.set_text("ab");
+  v1::TokenizeResponse tokens;
+  ASSERT_TRUE(generation_->Tokenize(&tokenize_context, tokenize, &tokens).ok());
+  v1::DetokenizeRequest detokenize;
+  *detokenize.mutable_token_ids() = tokens.token_ids();
+  v1::DetokenizeResponse text;
+  ASSERT_TRUE(generation_->Detokenize(&detokenize_context, detokenize, &text).ok());
+  EXPECT_EQ(text.text(), "ab");
+
+  const auto models = v1::Models::NewStub(channel_);
+  grpc::ClientContext list_context, get_context, missing_context;
+  v1::ListModelsResponse list;
+  ASSERT_TRUE(models->List(&list_context, v1::ListModelsRequest(), &list).ok());
+  EXPECT_EQ(list.models(0).name(), "m");
+  v1::GetModelRequest get;
+  v1::Model model;
+  EXPECT_TRUE(models->Get(&get_context, get, &model).ok());
+  EXPECT_EQ(model.vocab_size(), 257);
+  get.set_name("no");
+  EXPECT_EQ(models->Get(&missing_context, get, &model).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(GrpcServerTest, APortThatIsTakenIsAnError) {
+  GrpcOptions options;
+  options.address = server_->address();
+  const auto second = GrpcServer::Start(options, *handlers_, metrics_);
+  EXPECT_TRUE(absl::IsUnavailable(second.status()));
+  EXPECT_NE(Message(second.status()).find(server_->address()), std::string::npos);
+}
+
+TEST_F(GrpcServerTest, StopCancelsWhatIsLeft) {
+  engine_->hold_decode = true;
+  grpc::ClientContext context;
+  const auto reader = generation_->Generate(&context, Request("abc", 5));
+  v1::GenerateResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  server_->Stop(std::chrono::milliseconds(10));
+  EXPECT_FALSE(reader->Finish().ok());
+  EXPECT_TRUE(AllFree());
+}
+
+}  // namespace
+}  // namespace hippodrome::grpc_server_test

@@ -1,0 +1,236 @@
+#include "server/http/http_routes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "server/http/http_server.h"
+#include "tests/testing/fake_model.h"
+#include "tests/testing/http_client.h"
+#include "tests/testing/wait_until.h"
+
+namespace hippodrome::http_routes_test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+// The routes behind a real server, over the fake engine.
+class HttpRoutesTest : public testing::Test {
+ protected:
+  HttpRoutesTest() {
+    BatcherOptions batcher;
+    batcher.max_queue = 4;
+    std::vector<std::unique_ptr<ServedModel>> models;
+    models.push_back(
+        NewServedModel(NewFakeModel("m", {}, &engine_), batcher, EncodingOptions(), metrics_));
+    handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
+    HttpOptions options;
+    options.address = "127.0.0.1:0";
+    routes_ = std::make_unique<HttpRoutes>(*handlers_, metrics_, options);
+    server_ = HttpServer::Start(options, [this](const HttpRequest& request) {
+                return routes_->Handle(request);
+              }).value();
+  }
+
+  HttpAnswer Get(const std::string& path) { return HttpClient(server_->address()).Get(path); }
+  HttpAnswer Complete(const std::string& body) {
+    return HttpClient(server_->address()).Post("/v1/completions", body);
+  }
+
+  // The data of each event.
+  static std::vector<std::string> Events(const std::string& body) {
+    std::vector<std::string> events;
+    for (size_t at = 0; at < body.size();) {
+      const size_t end = body.find("\n\n", at);
+      EXPECT_EQ(body.compare(at, 6, "data: "), 0);
+      events.push_back(body.substr(at + 6, end - at - 6));
+      at = end + 2;
+    }
+    return events;
+  }
+
+  Metrics metrics_;
+  FakeEngine* engine_ = nullptr;
+  std::unique_ptr<Handlers> handlers_;
+  std::unique_ptr<HttpRoutes> routes_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpRoutesTest, ACompletion) {
+  const HttpAnswer answer = Complete(R"({"prompt": "abc", "max_tokens": 5})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json body = json::parse(answer.body);
+  EXPECT_EQ(body["object"], "text_completion");
+  EXPECT_EQ(body["model"], "m");
+  EXPECT_EQ(body["id"].get<std::string>().rfind("cmpl-", 0), 0u);
+  EXPECT_EQ(body["choices"][0]["text"], "abcab");
+  EXPECT_EQ(body["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(body["usage"],
+            json({{"prompt_tokens", 3}, {"completion_tokens", 5}, {"total_tokens", 8}}));
+}
+
+TEST_F(HttpRoutesTest, AStreamGivesTheSameTextInEventsThatEndInDone) {
+  const HttpAnswer answer = Complete(
+      R"({"prompt": "h\u00e9llo", "max_tokens": 50, "stream": true,
+          "stream_options": {"include_usage": true}})");
+  ASSERT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.headers.at("content-type"), "text/event-stream");
+  const std::vector<std::string> events = Events(answer.body);
+  ASSERT_GE(events.size(), 3u);
+  EXPECT_EQ(events.back(), "[DONE]");
+  const json usage = json::parse(events[events.size() - 2]);
+  EXPECT_TRUE(usage["choices"].empty());
+  EXPECT_EQ(usage["usage"]["completion_tokens"], 50);
+  std::string text;
+  for (size_t i = 0; i + 2 < events.size(); ++i) {
+    text += json::parse(events[i])["choices"][0]["text"].get<std::string>();
+  }
+  const json whole = json::parse(Complete(R"({"prompt": "h\u00e9llo", "max_tokens": 50})").body);
+  EXPECT_EQ(text, whole["choices"][0]["text"]);
+  EXPECT_EQ(json::parse(events[events.size() - 3])["choices"][0]["finish_reason"], "length");
+}
+
+TEST_F(HttpRoutesTest, TokensArriveOneByOne) {
+  engine_->hold_decode = true;
+  HttpClient client(server_->address());
+  client.SendRequest("POST", "/v1/completions",
+                     R"({"prompt": "abc", "max_tokens": 3, "stream": true})");
+  int events = 0;
+  client.Read([&](const std::string&) {
+    if (++events == 1) engine_->hold_decode = false;
+    return true;
+  });
+  EXPECT_GE(events, 2);
+}
+
+TEST_F(HttpRoutesTest, SeveralPromptsGiveSeveralChoices) {
+  const json body = json::parse(Complete(R"({"prompt": ["ab", "xyz"], "max_tokens": 4})").body);
+  ASSERT_EQ(body["choices"].size(), 2u);
+  EXPECT_EQ(body["choices"][0]["text"], "abab");
+  EXPECT_EQ(body["choices"][1]["text"], "xyzx");
+  EXPECT_EQ(body["choices"][1]["index"], 1);
+  EXPECT_EQ(body["usage"]["prompt_tokens"], 5);
+  EXPECT_EQ(body["usage"]["completion_tokens"], 8);
+}
+
+TEST_F(HttpRoutesTest, TokenIdsAndStopStrings) {
+  const json body =
+      json::parse(Complete(R"({"prompt": [97, 98, 99], "max_tokens": 9, "stop": "ca"})").body);
+  EXPECT_EQ(body["choices"][0]["text"], "ab");
+  EXPECT_EQ(body["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(body["choices"][0]["token_ids"], json({97, 98, 99, 97}));
+}
+
+TEST_F(HttpRoutesTest, ErrorsHaveTheRightStatusAndName) {
+  struct Row {
+    const char* body;
+    int status;
+    json param;
+  };
+  const Row rows[] = {
+      {R"({"prompt": "x", "top_p": 2})", 400, "top_p"},
+      {R"({"prompt": "x", "temperature": 1e39})", 400, "temperature"},
+      {R"({"prompt": "x", "logprobs": 1})", 400, "logprobs"},
+      {R"({"prompt": "x", "model": "no"})", 404, nullptr},
+      {R"({"prompt": [500]})", 400, "prompt"},
+      {R"({"prompt": []})", 400, "prompt"},
+      {R"({"prompt": "x", "max_tokens": 100000})", 400, nullptr},
+      {R"({"prompt")", 400, nullptr},
+  };
+  for (const Row& row : rows) {
+    const HttpAnswer answer = Complete(row.body);
+    EXPECT_EQ(answer.status, row.status) << row.body;
+    EXPECT_EQ(json::parse(answer.body)["error"]["param"], row.param) << answer.body;
+  }
+  EXPECT_EQ(handlers_->pending(), 0);
+}
+
+TEST_F(HttpRoutesTest, AFullQueueSaysWhenToTryAgain) {
+  engine_->hold_prefill = true;
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(std::make_unique<HttpClient>(server_->address()));
+    clients.back()->SendRequest("POST", "/v1/completions", R"({"prompt": "x"})");
+    ASSERT_TRUE(WaitUntil([&] { return handlers_->pending() == i + 1; }));
+    ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == std::min(i + 1, 4); }));
+  }
+  const HttpAnswer answer = Complete(R"({"prompt": "x"})");
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_EQ(answer.headers.at("retry-after"), "1");
+  engine_->hold_prefill = false;
+  for (const auto& client : clients) EXPECT_EQ(client->Read().status, 200);
+}
+
+TEST_F(HttpRoutesTest, ADisconnectFreesEverything) {
+  engine_->hold_decode = true;
+  for (const char* stream : {"true", "false"}) {
+    HttpClient client(server_->address());
+    client.SendRequest("POST", "/v1/completions",
+                       std::string(R"({"prompt": "x", "stream": )") + stream + "}");
+    ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
+    client.Close();
+    EXPECT_TRUE(WaitUntil([&] { return engine_->used_slots == 0 && engine_->used_pages == 0; }));
+  }
+  EXPECT_TRUE(WaitUntil([&] { return metrics_.Text().find("code=\"499\"") != std::string::npos; }));
+}
+
+TEST_F(HttpRoutesTest, AnAbortedStreamEndsInAnError) {
+  engine_->hold_decode = true;
+  HttpClient client(server_->address());
+  client.SendRequest("POST", "/v1/completions", R"({"prompt": "x", "stream": true})");
+  const HttpAnswer answer = client.Read([&](const std::string&) {
+    handlers_->Abort();
+    return true;
+  });
+  const std::vector<std::string> events = Events(answer.body);
+  EXPECT_EQ(json::parse(events.back())["error"]["code"], "unavailable");
+}
+
+TEST_F(HttpRoutesTest, TokenizeAndDetokenize) {
+  HttpClient client(server_->address());
+  EXPECT_EQ(client.Post("/tokenize", R"({"prompt": "ab"})").body,
+            R"({"tokens":[97,98],"count":2})");
+  EXPECT_EQ(client.Post("/detokenize", R"({"tokens": [97, 98]})").body, R"({"prompt":"ab"})");
+  EXPECT_EQ(client.Post("/detokenize", R"({"tokens": [999]})").status, 400);
+}
+
+TEST_F(HttpRoutesTest, ALongPromptIsTokenizedToo) {
+  const std::string text(1 << 20, 'a');
+  const HttpAnswer answer =
+      HttpClient(server_->address()).Post("/tokenize", R"({"prompt": ")" + text + "\"}");
+  EXPECT_EQ(json::parse(answer.body)["count"], 1 << 20);
+}
+
+TEST_F(HttpRoutesTest, TheOtherRoutes) {
+  EXPECT_EQ(json::parse(Get("/v1/models").body)["data"][0]["id"], "m");
+  EXPECT_EQ(Get("/health").status, 200);
+  EXPECT_EQ(Get("/ready").status, 200);
+  EXPECT_THAT(Get("/version").body, HasSubstr("\"version\""));
+  EXPECT_EQ(Get("/nothing").status, 404);
+  const HttpAnswer wrong = Get("/v1/completions");
+  EXPECT_EQ(wrong.status, 405);
+  EXPECT_EQ(wrong.headers.at("allow"), "POST");
+  handlers_->Close();
+  EXPECT_EQ(Get("/ready").status, 503);
+  EXPECT_EQ(Get("/health").status, 200);
+  EXPECT_EQ(Complete(R"({"prompt": "x"})").status, 503);
+}
+
+TEST_F(HttpRoutesTest, MetricsCountRequestsAndTokens) {
+  Complete(R"({"prompt": "abc", "max_tokens": 5})");
+  Complete(R"({"prompt": "x", "n": 3})");
+  const HttpAnswer answer = Get("/metrics");
+  EXPECT_THAT(answer.headers.at("content-type"), HasSubstr("text/plain"));
+  EXPECT_THAT(answer.body, HasSubstr("hippodrome_prompt_tokens_total{model=\"m\"} 3\n"));
+  EXPECT_THAT(answer.body, HasSubstr("hippodrome_generated_tokens_total{model=\"m\"} 5\n"));
+  EXPECT_THAT(answer.body, HasSubstr("hippodrome_request_failures_total{reason=\"validation\"} 1"));
+}
+
+}  // namespace
+}  // namespace hippodrome::http_routes_test

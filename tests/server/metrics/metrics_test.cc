@@ -1,0 +1,100 @@
+#include "server/metrics/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "engine/base/status.h"
+#include "server/metrics/encoder_metrics.h"
+
+namespace hippodrome::metrics_test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(MetricsTest, RequestsAndFailures) {
+  Metrics metrics;
+  metrics.CountRequest(Api::kGrpc, "Generate", "m", "ok");
+  metrics.CountFailure(absl::CancelledError());
+  metrics.CountFailure(absl::ResourceExhaustedError(""));
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("hippodrome_requests_total{api=\"grpc\""));
+  EXPECT_THAT(text, HasSubstr("hippodrome_request_failures_total{reason=\"cancelled\"} 1"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_request_failures_total{reason=\"overloaded\"} 1"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_build_info{version=\""));
+}
+
+TEST(MetricsTest, StateIsSplitByKind) {
+  Metrics metrics;
+  ModelMetrics model(metrics.registry(), "m");
+  model.SetState({2, 3, 230}, {4, 64, 1040}, 100);
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("hippodrome_state_budget_bytes{model=\"m\"} 1040"));
+  EXPECT_THAT(text, HasSubstr("kind=\"recurrent\",model=\"m\"} 200"));
+  EXPECT_THAT(text, HasSubstr("kind=\"attention_kv\",model=\"m\"} 30"));
+  EXPECT_THAT(text, HasSubstr("model=\"m\",state=\"free\"} 2"));
+}
+
+TEST(MetricsTest, EncodersCountPaddingApart) {
+  Metrics metrics;
+  EncoderMetrics encoder(metrics.registry(), "e");
+  encoder.EngineStep(std::chrono::milliseconds(3),
+                     {.inputs = 2, .tokens = 10, .padded_tokens = 64});
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("hippodrome_encoded_tokens_total{model=\"e\"} 10"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_padding_tokens_total{model=\"e\"} 54"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_batch_tokens_sum{model=\"e\"} 64"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_batch_sequences_sum{model=\"e\"} 2"));
+  EXPECT_THAT(text,
+              HasSubstr("hippodrome_engine_step_seconds_count{model=\"e\",phase=\"encode\"} 1"));
+}
+
+// Families that both kinds of models share must be registered once.
+TEST(MetricsTest, DecodersAndEncodersShareFamilies) {
+  Metrics metrics;
+  ModelMetrics model(metrics.registry(), "m");
+  EncoderMetrics encoder(metrics.registry(), "e");
+  const std::string text = metrics.Text();
+  const std::string type = "# TYPE hippodrome_request_duration_seconds ";
+  EXPECT_NE(text.find(type), std::string::npos);
+  EXPECT_EQ(text.find(type), text.rfind(type));
+}
+
+TEST(MetricsTest, LatenciesHaveTwentyThreeBuckets) {
+  Metrics metrics;
+  ModelMetrics model(metrics.registry(), "m");
+  model.FirstToken(Api::kHttp, std::chrono::milliseconds(3));
+  std::istringstream lines(metrics.Text());
+  int buckets = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const bool bucket = line.rfind("hippodrome_time_to_first_token_seconds_bucket", 0) == 0;
+    if (bucket && line.find("api=\"http\"") != std::string::npos) ++buckets;
+  }
+  EXPECT_EQ(buckets, 24);  // with +Inf
+}
+
+// Every family has help and a type, and its name follows the conventions.
+TEST(MetricsTest, ExpositionFollowsTheConventions) {
+  Metrics metrics;
+  ModelMetrics model(metrics.registry(), "m");
+  EncoderMetrics encoder(metrics.registry(), "e");
+  std::istringstream lines(metrics.Text());
+  int families = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("# TYPE ", 0) != 0) continue;
+    ++families;
+    std::istringstream words(line.substr(7));
+    std::string name, type;
+    words >> name >> type;
+    EXPECT_EQ(name.rfind("hippodrome_", 0), 0u) << name;
+    EXPECT_EQ(name.ends_with("_total"), type == "counter") << name;
+    if (type == "histogram" && !name.starts_with("hippodrome_batch_")) {
+      EXPECT_TRUE(name.ends_with("_seconds")) << name;
+    }
+  }
+  EXPECT_GT(families, 10);
+}
+
+}  // namespace
+}  // namespace hippodrome::metrics_test

@@ -1,0 +1,81 @@
+#include "tools/command_line/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+
+namespace hippodrome::command_line_test {
+namespace {
+
+const CommandSpec kSpec = {.usage = "usage: test FILE",
+                           .values = {"name", "count", "share", "weights", "threads"},
+                           .switches = {"loud"},
+                           .positional = 1};
+
+absl::StatusOr<CommandLine> Parse(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "test");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  return CommandLine::Parse(static_cast<int>(argv.size()), argv.data(), kSpec);
+}
+
+TEST(CommandLineTest, ReadsBothFormsOfAnOption) {
+  const auto line = Parse({"--name", "a", "file", "--name=b", "--loud"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->positional(), std::vector<std::string>{"file"});
+  EXPECT_EQ(line->All("name"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(*line->Required("name"), "b");
+  EXPECT_TRUE(line->Has("loud"));
+  EXPECT_EQ(line->text(), "test --name a file --name=b --loud");
+  EXPECT_FALSE(line->Has("count"));
+  EXPECT_TRUE(IsUsage(line->Required("count").status()));
+}
+
+TEST(CommandLineTest, RefusesWhatItDoesNotKnow) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"file", "--what", "1"}, {"file", "--name"}, {"file", "--loud=1"}, {}, {"a", "b"}}) {
+    EXPECT_TRUE(IsUsage(Parse(arguments).status()));
+  }
+}
+
+TEST(CommandLineTest, ChecksNumbers) {
+  const auto with = [](const std::string& option) { return *Parse({"file", option}); };
+  EXPECT_EQ(*with("--count=7").Integer("count", 1, 0, 10), 7);
+  EXPECT_EQ(*with("--name=x").Integer("count", 1, 0, 10), 1);
+  EXPECT_DOUBLE_EQ(*with("--share=0.25").Number("share", 1, 0, 1), 0.25);
+  for (const char* bad : {"--count=", "--count=7x", "--count=11", "--count=-1", "--count=1e3",
+                          "--count=99999999999999999999"}) {
+    EXPECT_TRUE(IsUsage(with(bad).Integer("count", 1, 0, 10).status())) << bad;
+  }
+  for (const char* bad : {"--share=nan", "--share=inf", "--share=1.1", "--share=", "--share=0,5"}) {
+    EXPECT_TRUE(IsUsage(with(bad).Number("share", 1, 0, 1).status())) << bad;
+  }
+}
+
+TEST(CommandLineTest, ReadsWeights) {
+  EXPECT_EQ(**Parse({"file", "--weights", "bf16"})->Weights(), DType::kBF16);
+  EXPECT_EQ(**Parse({"file", "--weights", "f32"})->Weights(), DType::kF32);
+  EXPECT_FALSE(Parse({"file"})->Weights()->has_value());
+  EXPECT_TRUE(IsUsage(Parse({"file", "--weights", "int8"})->Weights().status()));
+}
+
+TEST(CommandLineTest, OutcomesBecomeExitCodes) {
+  char name[] = "test", file[] = "file", help[] = "--help";
+  char* with_file[] = {name, file};
+  char* without[] = {name};
+  char* asking[] = {name, help};
+  const auto give = [](absl::Status status) {
+    return [status](const CommandLine&) { return status; };
+  };
+  EXPECT_EQ(RunCommand(2, with_file, kSpec, give(absl::OkStatus())), 0);
+  EXPECT_EQ(RunCommand(2, with_file, kSpec, give(InvalidArgument("bad file"))), 1);
+  EXPECT_EQ(RunCommand(2, with_file, kSpec, give(Usage("bad option"))), 2);
+  EXPECT_EQ(RunCommand(1, without, kSpec, give(absl::OkStatus())), 2);
+  EXPECT_EQ(RunCommand(2, asking, kSpec, give(InvalidArgument("not reached"))), 0);
+}
+
+}  // namespace
+}  // namespace hippodrome::command_line_test

@@ -1,0 +1,129 @@
+#include "tools/commands/serve_options.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+
+namespace hippodrome::serve_options_test {
+namespace {
+
+absl::StatusOr<ServeOptions> ParseServeOptions(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "serve");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  const auto line = CommandLine::Parse(static_cast<int>(argv.size()), argv.data(), kServeSpec);
+  if (!line.ok()) return line.status();
+  return ReadServeOptions(*line);
+}
+
+TEST(ServeOptionsTest, Defaults) {
+  const auto options = ParseServeOptions({"--model", "/models/h3-demo/"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  ASSERT_EQ(options->models.size(), 1u);
+  EXPECT_EQ(options->models[0].name, "h3-demo");
+  EXPECT_EQ(options->models[0].directory, "/models/h3-demo/");
+  EXPECT_EQ(options->server.http.address, "127.0.0.1:8080");
+  EXPECT_EQ(options->server.grpc.address, "127.0.0.1:50051");
+  EXPECT_EQ(options->server.grace, std::chrono::seconds(30));
+  EXPECT_EQ(options->server.batcher.max_stall, std::chrono::milliseconds(50));
+  EXPECT_EQ(options->server.batcher.max_queue, 256);
+  EXPECT_EQ(options->server.encoding.max_queue, 4096);
+  EXPECT_EQ(options->server.encoding.max_batch_delay, std::chrono::microseconds(500));
+  EXPECT_EQ(options->load.encoder.pad_to, std::nullopt);
+  EXPECT_FALSE(options->load.pad_to_max);
+}
+
+TEST(ServeOptionsTest, EveryOption) {
+  const auto options = ParseServeOptions({"--model=a=x",
+                                          "--model",
+                                          "b=y/z",
+                                          "--http",
+                                          "0.0.0.0:0",
+                                          "--grpc=[::1]:1",
+                                          "--device=cpu",
+                                          "--weights",
+                                          "bf16",
+                                          "--threads=3",
+                                          "--max-sequences",
+                                          "5",
+                                          "--kv-bytes",
+                                          "1000",
+                                          "--max-queue",
+                                          "7",
+                                          "--max-stall-ms",
+                                          "9",
+                                          "--pad-to=128",
+                                          "--max-batch-tokens",
+                                          "512",
+                                          "--max-batch-delay=0",
+                                          "--grace-seconds",
+                                          "0"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->models[1].name, "b");
+  EXPECT_EQ(options->models[1].directory, "y/z");
+  EXPECT_EQ(options->load.weights, DType::kBF16);
+  EXPECT_EQ(options->load.threads, 3);
+  EXPECT_EQ(options->load.generator.max_sequences, 5);
+  EXPECT_EQ(options->load.generator.key_value_bytes, 1000);
+  EXPECT_EQ(options->server.batcher.max_queue, 7);
+  EXPECT_EQ(options->server.encoding.max_queue, 7);
+  EXPECT_EQ(options->load.encoder.pad_to, 128);
+  EXPECT_EQ(options->load.encoder.max_batch_tokens, 512);
+  EXPECT_EQ(options->server.encoding.max_batch_delay, std::chrono::microseconds(0));
+  EXPECT_EQ(options->server.batcher.max_stall, std::chrono::milliseconds(9));
+  EXPECT_EQ(options->server.grace, std::chrono::seconds(0));
+}
+
+TEST(ServeOptionsTest, MistakesAreNamed) {
+  const std::vector<std::vector<std::string>> rows = {
+      {},
+      {"--model"},
+      {"--model", ""},
+      {"--model", "/"},
+      {"--model", "=x"},
+      {"--model", "x="},
+      {"--model", "x", "--model", "y/x"},
+      {"--model", "x", "--http", "8080"},
+      {"--model", "x", "--device", "gpu"},
+      {"--model", "x", "--weights", "int8"},
+      {"--model", "x", "--threads", "-1"},
+      {"--model", "x", "--threads", "2x"},
+      {"--model", "x", "--max-sequences", "0"},
+      {"--model", "x", "--kv-bytes", "9999999999999999999"},
+      {"--model", "x", "--max-stall-ms", "0"},
+      {"--model", "x", "--pad-to", "0"},
+      {"--model", "x", "--pad-to", "all"},
+      {"--model", "x", "--max-batch-tokens", "0"},
+      {"--model", "x", "--max-batch-delay", "-1"},
+      {"--model", "x", "--nothing", "1"},
+      {"--model", "x", "y"},
+  };
+  for (const auto& arguments : rows) {
+    const auto options = ParseServeOptions(arguments);
+    EXPECT_TRUE(IsUsage(options.status())) << testing::PrintToString(arguments);
+    if (arguments.size() < 4) continue;
+    EXPECT_NE(Message(options.status()).find(arguments[2]), std::string::npos) << options.status();
+  }
+}
+
+TEST(ServeOptionsTest, PaddingOfEncoders) {
+  const auto most = ParseServeOptions({"--model", "x", "--pad-to", "max"});
+  EXPECT_TRUE(most->load.pad_to_max);
+  const auto none = ParseServeOptions({"--model", "x", "--pad-to", "none"});
+  EXPECT_FALSE(none->load.pad_to_max);
+  EXPECT_EQ(none->load.encoder.pad_to, 0);
+}
+
+TEST(ServeOptionsTest, TheDeviceIsChosen) {
+  EXPECT_EQ(ParseServeOptions({"--model", "x"})->load.device, DeviceChoice::kAuto);
+  EXPECT_EQ(ParseServeOptions({"--model", "x", "--device", "cpu"})->load.device,
+            DeviceChoice::kCpu);
+  EXPECT_EQ(ParseServeOptions({"--model", "x", "--device", "cuda"})->load.device,
+            DeviceChoice::kCuda);
+}
+
+}  // namespace
+}  // namespace hippodrome::serve_options_test

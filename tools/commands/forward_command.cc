@@ -1,0 +1,98 @@
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/config/bigs_config.h"
+#include "engine/model_directory.h"
+#include "engine/open_backend.h"
+#include "engine/passes/forward.h"
+#include "tools/command_line/command_line.h"
+#include "tools/command_line/encoder_input.h"
+#include "tools/command_line/forward_input.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/encoder_logits.h"
+
+namespace hippodrome {
+namespace {
+
+const CommandSpec kForwardSpec = {
+    .usage =
+        "usage: hippodrome forward --model DIR --input IN.safetensors --output OUT.safetensors\n"
+        "  [--mode prefill|step|chunked=N] [--weights f32|bf16] [--device auto|cpu|cuda] "
+        "[--threads N]\n"
+        "Language models: reads input_ids I64 [B, L]; writes logits F32 [B, L, padded "
+        "vocabulary].\n"
+        "Encoders: reads also attention_mask (else all 1) and token_type_ids (else all 0); writes\n"
+        "logits F32 [B, L, vocabulary or labels] or [B, labels], for multiple choice [B], or\n"
+        "start_logits and end_logits [B, L]. Nothing is padded or truncated; no --mode.",
+    .values = {"device", "model", "input", "output", "mode", "weights", "threads"}};
+
+absl::Status WriteDecoderLogits(Backend& backend, const HybridH3& model, const InputIds& input,
+                                const ForwardMode& mode, const std::string& path) {
+  const TensorSpec spec{.name = "logits",
+                        .dtype = DType::kF32,
+                        .shape = {input.batch, input.length, model.config().padded_vocab_size}};
+  HIPPODROME_ASSIGN_OR_RETURN(const auto writer, SafetensorsWriter::Create(path, {spec}));
+  absl::Status written;
+  for (int64_t row = 0; row < input.batch && input.length > 0; ++row) {
+    const auto ids = std::span(input.ids).subspan(row * input.length, input.length);
+    HIPPODROME_RETURN_IF_ERROR(
+        Forward(backend, model, ids, mode, [&](int64_t, std::span<const float> logits) {
+          if (written.ok()) written = writer->Append(std::as_bytes(logits));
+        }));
+    HIPPODROME_RETURN_IF_ERROR(written);
+  }
+  return writer->Finish();
+}
+
+// What the command line says of either family.
+struct ForwardFiles {
+  std::string directory, input, output;
+};
+
+absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
+  return OpenBackend(device, threads);
+}
+
+absl::Status ForwardLanguageModel(const CommandLine& line, const ForwardFiles& files) {
+  HIPPODROME_ASSIGN_OR_RETURN(const ForwardMode mode, ReadForwardMode(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  HIPPODROME_ASSIGN_OR_RETURN(const InputIds input, ReadInputIds(files.input));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
+                              LoadDecoderDirectory(*backend, files.directory, weights));
+  return WriteDecoderLogits(*backend, *loaded.model, input, mode, files.output);
+}
+
+absl::Status ForwardEncoder(const CommandLine& line, const ForwardFiles& files) {
+  HIPPODROME_RETURN_IF_ERROR(RefuseForwardMode(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  HIPPODROME_ASSIGN_OR_RETURN(const EncoderInputs inputs, ReadEncoderInputs(files.input));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const LoadedEncoder loaded,
+                              LoadEncoderDirectory(*backend, files.directory, weights));
+  return WriteEncoderLogits(*backend, *loaded.model, inputs, files.output);
+}
+
+absl::Status RunForward(const CommandLine& line) {
+  ForwardFiles files;
+  HIPPODROME_ASSIGN_OR_RETURN(files.directory, line.Required("model"));
+  HIPPODROME_ASSIGN_OR_RETURN(files.input, line.Required("input"));
+  HIPPODROME_ASSIGN_OR_RETURN(files.output, line.Required("output"));
+  HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(files.directory));
+  return family == ModelFamily::kBigs ? ForwardEncoder(line, files)
+                                      : ForwardLanguageModel(line, files);
+}
+
+}  // namespace
+
+int ForwardCommand(int argc, char** argv) {
+  return RunCommand(argc, argv, kForwardSpec, RunForward);
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,151 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/status.h"
+#include "engine/generator.h"
+#include "engine/model_directory.h"
+#include "engine/open_backend.h"
+#include "engine/tokenizer/utf8_stream.h"
+#include "tools/command_line/command_line.h"
+#include "tools/command_line/text_file.h"
+#include "tools/command_line/token_ids.h"
+#include "tools/commands/commands.h"
+
+namespace hippodrome {
+namespace {
+
+const CommandSpec kGenerateSpec = {
+    .usage =
+        "usage: hippodrome generate --model DIR (--prompt TEXT | --prompt-ids 1,2,3)\n"
+        "  [--max-tokens 128] [--temperature 0] [--top-k 0] [--top-p 1] [--min-p 0]\n"
+        "  [--seed 0] [--ignore-eos] [--json] [--weights f32|bf16] [--device auto|cpu|cuda] "
+        "[--threads N]\n"
+        "--prompt-ids @FILE reads long prompts from a file. Temperature 0 is greedy.\n"
+        "--json prints {\"token_ids\", \"text\", \"finish_reason\"}.",
+    .values = {"device", "model", "prompt", "prompt-ids", "max-tokens", "temperature", "top-k",
+               "top-p", "min-p", "seed", "weights", "threads"},
+    .switches = {"ignore-eos", "json"}};
+
+absl::StatusOr<SamplingParameters> ReadSampling(const CommandLine& line) {
+  SamplingParameters s;
+  HIPPODROME_ASSIGN_OR_RETURN(const double temperature, line.Number("temperature", 0, 0, 100));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t top_k, line.Integer("top-k", 0, 0, 1 << 30));
+  HIPPODROME_ASSIGN_OR_RETURN(const double top_p, line.Number("top-p", 1, 1e-9, 1));
+  HIPPODROME_ASSIGN_OR_RETURN(const double min_p, line.Number("min-p", 0, 0, 1));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t seed, line.Integer("seed", 0, 0, INT64_MAX));
+  s.temperature = static_cast<float>(temperature);
+  s.top_k = static_cast<int32_t>(top_k);
+  s.top_p = static_cast<float>(top_p);
+  s.min_p = static_cast<float>(min_p);
+  s.seed = static_cast<uint64_t>(seed);
+  return s;
+}
+
+absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
+                                                const LoadedDecoder& loaded) {
+  if (line.Has("prompt") == line.Has("prompt-ids")) {
+    return Usage("give either --prompt or --prompt-ids");
+  }
+  if (line.Has("prompt-ids")) {
+    std::string ids = line.Text("prompt-ids", "");
+    if (ids.starts_with('@')) {
+      HIPPODROME_ASSIGN_OR_RETURN(ids, ReadTextFile(ids.substr(1)));
+    }
+    return ParseTokenIds(ids);
+  }
+  if (loaded.tokenizer == nullptr) {
+    return FailedPrecondition("the model has no tokenizer files; use --prompt-ids");
+  }
+  return loaded.tokenizer->Encode(line.Text("prompt", ""));
+}
+
+struct Output {
+  std::vector<int32_t> token_ids;
+  std::string text;
+  FinishReason finish = FinishReason::kNone;
+};
+
+// Runs the request alone; `stream` prints text as it comes.
+absl::StatusOr<Output> Run(Backend& backend, const LoadedDecoder& loaded, GenerationRequest request,
+                           bool stream) {
+  // One sequence needs one slot and the pages of that request, no more.
+  const int64_t rows = static_cast<int64_t>(request.prompt.size()) + request.max_tokens + 64;
+  GeneratorOptions options{.max_sequences = 1};
+  options.key_value_bytes =
+      rows * loaded.model->config().n_layer * 8 * loaded.model->config().d_model;
+  HIPPODROME_ASSIGN_OR_RETURN(auto generator, Generator::Create(backend, *loaded.model, options));
+  HIPPODROME_RETURN_IF_ERROR(generator->Admit(std::move(request)).status());
+  Output output;
+  Utf8Stream characters;
+  const auto emit = [&](const std::string& text) {
+    output.text += text;
+    if (stream) {
+      std::fputs(text.c_str(), stdout);
+      std::fflush(stdout);
+    }
+  };
+  std::vector<TokenEvent> events;
+  while (output.finish == FinishReason::kNone) {
+    events.clear();
+    if (generator->prefilling()) {
+      generator->Prefill(Generator::Clock::time_point::max(), events);
+    } else {
+      generator->Step(events);
+    }
+    for (const TokenEvent& event : events) {
+      output.token_ids.push_back(event.token);
+      output.finish = event.finish;
+      if (loaded.tokenizer != nullptr && event.finish != FinishReason::kEndOfText) {
+        emit(characters.Append(loaded.tokenizer->Bytes(event.token)));
+      }
+    }
+  }
+  emit(characters.Finish());
+  return output;
+}
+
+void PrintJson(const Output& output) {
+  const nlohmann::json json = {
+      {"token_ids", output.token_ids},
+      {"text", output.text},
+      {"finish_reason", output.finish == FinishReason::kEndOfText ? "stop" : "length"}};
+  std::printf("%s\n", json.dump().c_str());
+}
+
+absl::Status Generate(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  GenerationRequest request;
+  HIPPODROME_ASSIGN_OR_RETURN(request.max_tokens,
+                              line.Integer("max-tokens", 128, 1, int64_t{1} << 40));
+  HIPPODROME_ASSIGN_OR_RETURN(request.sampling, ReadSampling(line));
+  request.ignore_eos = line.Has("ignore-eos");
+  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, threads));
+  HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
+                              LoadDecoderDirectory(*backend, directory, weights));
+  HIPPODROME_ASSIGN_OR_RETURN(request.prompt, ReadPrompt(line, loaded));
+  const bool json = line.Has("json");
+  const bool ids_only = loaded.tokenizer == nullptr;
+  HIPPODROME_ASSIGN_OR_RETURN(const Output output,
+                              Run(*backend, loaded, std::move(request), !json && !ids_only));
+  if (json || ids_only) {
+    PrintJson(output);
+  } else {
+    std::printf("\n");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int GenerateCommand(int argc, char** argv) {
+  return RunCommand(argc, argv, kGenerateSpec, Generate);
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/weights_source.h"
+#include "engine/config/bigs_config.h"
+#include "engine/config/config.h"
+#include "engine/models/h3/state_space.h"
+#include "kernels/make_backend.h"
+#include "tools/command_line/command_line.h"
+#include "tools/command_line/text_file.h"
+#include "tools/commands/commands.h"
+#include "tools/convert/checkpoint_source.h"
+#include "tools/convert/models/bigs_presets.h"
+#include "tools/limits/flops.h"
+
+namespace hippodrome {
+namespace {
+
+// A preset or a config stands in the place of DIR.
+CommandSpec Spec(int argc, char** argv) {
+  const bool named = std::any_of(argv + 1, argv + argc, [](std::string_view argument) {
+    return argument.starts_with("--preset") || argument.starts_with("--config");
+  });
+  return {
+      .usage =
+          "usage: hippodrome inspect DIR|FILE\n"
+          "       hippodrome inspect --flops --length L (DIR | --preset NAME | --config FILE)\n"
+          "Prints configuration, tensors and the bytes that a sequence takes; with --flops, the\n"
+          "operations of a BiGS model on one input of L tokens. Presets: bert-large|" +
+          BigsPresetNames(),
+      .values = {"length", "preset", "config"},
+      .switches = {"flops"},
+      .positional = named ? size_t{0} : size_t{1}};
+}
+
+void PrintTensor(const std::string& name, const std::string& type,
+                 const std::vector<int64_t>& shape) {
+  std::string sizes;
+  for (const int64_t size : shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+  std::printf("%-64s %-5s [%s]\n", name.c_str(), type.c_str(), sizes.c_str());
+}
+
+void PrintTotal(size_t tensors, int64_t parameters, int64_t bytes) {
+  std::printf("%zu tensors, %lld parameters, %lld bytes\n", tensors,
+              static_cast<long long>(parameters), static_cast<long long>(bytes));
+}
+
+void PrintTensors(const SafetensorsFile& file) {
+  int64_t parameters = 0;
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : file.tensors()) {
+    PrintTensor(name, Name(tensor.dtype), tensor.shape);
+    parameters += tensor.elements();
+    bytes += static_cast<int64_t>(tensor.data.size());
+  }
+  PrintTotal(file.tensors().size(), parameters, bytes);
+}
+
+// What shares its storage with an earlier tensor (a tied head) is no parameter of its own.
+bool IsRepeated(const CheckpointSource& source, size_t index) {
+  for (size_t i = 0; i < index; ++i) {
+    if (source.tensors()[i].elements == source.tensors()[index].elements && source.Same(i, index)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void PrintSource(const CheckpointSource& source) {
+  int64_t parameters = 0;
+  for (size_t i = 0; i < source.tensors().size(); ++i) {
+    const SourceTensor& tensor = source.tensors()[i];
+    PrintTensor(tensor.name, tensor.type, tensor.shape);
+    if (!IsRepeated(source, i)) parameters += static_cast<int64_t>(tensor.elements);
+  }
+  PrintTotal(source.tensors().size(), parameters, static_cast<int64_t>(source.file_bytes()));
+}
+
+// What one sequence takes in the CPU backend's layout.
+absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file) {
+  if (config.TakesWholeSequences()) {
+    std::printf("a model of whole sequences: no sequence has a state\n");
+    return absl::OkStatus();
+  }
+  const auto backend = MakeCpuBackend({.threads = 1});
+  int64_t state_bytes = 0;
+  for (int64_t layer = 0; layer < config.n_layer && state_bytes == 0; ++layer) {
+    if (config.IsAttention(layer)) continue;
+    FileWeights source(file);
+    HIPPODROME_ASSIGN_OR_RETURN(
+        const StateSpaceParameters ssm,
+        ReadStateSpace(source, config, "backbone.layers." + std::to_string(layer) + ".mixer."));
+    const auto weights = backend->PrepareH3(ssm.View(config), DType::kF32);
+    state_bytes = backend->NewH3State(*weights, 1)->bytes_per_slot();
+  }
+  const auto attention = static_cast<int64_t>(config.attention_layers.size());
+  int64_t token_bytes = 0;
+  if (attention > 0) {
+    const AttentionShape shape{.heads = config.attention_heads,
+                               .head_dim = config.d_model / config.attention_heads};
+    token_bytes = attention * backend->NewKeyValuePages(shape, 1, 1, DType::kF32)->bytes_per_page();
+  }
+  std::printf("recurrent state: %lld bytes per sequence, whatever its length\n",
+              static_cast<long long>((config.n_layer - attention) * state_bytes));
+  std::printf("key/value rows: %lld bytes per token\n", static_cast<long long>(token_bytes));
+  return absl::OkStatus();
+}
+
+absl::Status InspectH3(const std::string& directory) {
+  HIPPODROME_ASSIGN_OR_RETURN(const H3Config config, ReadH3Config(directory));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto file,
+                              SafetensorsFile::Open(directory + "/model.safetensors"));
+  std::printf("%s\n", ToJson(config).c_str());
+  PrintTensors(*file);
+  return PrintStateSizes(config, *file);
+}
+
+absl::Status InspectBigs(const std::string& directory) {
+  HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadBigsConfig(directory));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto file,
+                              SafetensorsFile::Open(directory + "/model.safetensors"));
+  std::printf("%s\n", ToJson(config).c_str());
+  PrintTensors(*file);
+  std::printf("an encoder: no sequence has a state\n");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BigsConfig> ReadEncoderConfig(const CommandLine& line) {
+  if (line.Has("preset") && line.Has("config")) {
+    return Usage("--preset and --config exclude each other");
+  }
+  if (line.Has("config")) {
+    HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config", "")));
+    return ParseBigsConfig(text);
+  }
+  if (!line.Has("preset")) return ReadBigsConfig(line.positional()[0]);
+  const std::string name = line.Text("preset", "");
+  if (name == "bert-large") return BertLarge();
+  auto preset = BigsPreset(name);
+  if (!preset.ok()) return Usage(Message(preset.status()) + "|bert-large");
+  return preset;
+}
+
+void PrintFlops(const char* what, double flops) {
+  std::printf("%-16s %.3e (%s)\n", what, flops, PaperNotation(flops).c_str());
+}
+
+absl::Status InspectFlops(const CommandLine& line) {
+  constexpr int64_t kLongest = 1 << 20;
+  HIPPODROME_RETURN_IF_ERROR(line.Required("length").status());
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t length, line.Integer("length", 0, 1, kLongest));
+  HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadEncoderConfig(line));
+  const EncoderFlops flops = CountFlops(config, length);
+  PrintFlops("matrix products", flops.matrices);
+  PrintFlops(config.routing == EncoderRouting::kSsm ? "convolution" : "attention", flops.mixing);
+  PrintFlops("total", flops.total());
+  return absl::OkStatus();
+}
+
+absl::Status Inspect(const CommandLine& line) {
+  if (line.Has("flops")) return InspectFlops(line);
+  for (const char* option : {"length", "preset", "config"}) {
+    if (line.Has(option)) return Usage(std::string("--") + option + " is for --flops");
+  }
+  const std::string& path = line.positional()[0];
+  if (!std::filesystem::is_directory(path)) {
+    HIPPODROME_ASSIGN_OR_RETURN(const auto source, OpenCheckpoint(path));
+    PrintSource(*source);
+    return absl::OkStatus();
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(path));
+  return family == ModelFamily::kBigs ? InspectBigs(path) : InspectH3(path);
+}
+
+}  // namespace
+
+int InspectCommand(int argc, char** argv) {
+  return RunCommand(argc, argv, Spec(argc, argv), Inspect);
+}
+
+}  // namespace hippodrome

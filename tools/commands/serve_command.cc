@@ -1,0 +1,111 @@
+#include <sys/resource.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "engine/base/status.h"
+#include "server/load_model.h"
+#include "server/server.h"
+#include "tools/command_line/command_line.h"
+#include "tools/command_line/progress.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/serve_options.h"
+
+namespace hippodrome {
+namespace {
+
+// Running out of file descriptors would leave the gRPC listener deaf for good.
+void RaiseFileLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Must be called before threads start, so that all of them leave the signals to Wait().
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+  void Wait() {
+    int signal = 0;
+    sigwait(&set_, &signal);
+  }
+  // True if one came within 100 ms.
+  bool Poll() {
+    const timespec wait{0, 100 * 1000 * 1000};
+    return sigtimedwait(&set_, nullptr, &wait) > 0;
+  }
+
+ private:
+  sigset_t set_;
+};
+
+absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options) {
+  std::vector<ModelParts> models;
+  for (const ModelSource& source : options.models) {
+    std::printf("loading %s from %s\n", source.name.c_str(), source.directory.c_str());
+    std::fflush(stdout);
+    Progress progress("loading " + source.name);
+    HIPPODROME_ASSIGN_OR_RETURN(
+        ModelParts parts,
+        LoadModel(source.name, source.directory, options.load,
+                  [&](int64_t done, int64_t total) { progress.Update(done, total); }));
+    const std::string why = parts.device_obstacle.empty() ? "" : " (" + parts.device_obstacle + ")";
+    std::printf("%s runs on %s%s\n", source.name.c_str(), parts.device.c_str(), why.c_str());
+    models.push_back(std::move(parts));
+  }
+  return models;
+}
+
+void DrainUntilDone(Server& server, Signals& signals, std::chrono::seconds grace) {
+  std::atomic<bool> done = false;
+  std::thread drain([&] {
+    server.Drain(grace);
+    done.store(true);
+  });
+  while (!done.load()) {
+    if (signals.Poll()) server.Hurry();
+  }
+  drain.join();
+}
+
+absl::Status Serve(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const ServeOptions options, ReadServeOptions(line));
+  Signals signals;
+  RaiseFileLimit();
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<ModelParts> models, LoadModels(options));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
+                              Server::Start(options.server, std::move(models)));
+  std::printf("http listening on %s\n", server->http_address().c_str());
+  std::printf("grpc listening on %s\n", server->grpc_address().c_str());
+  std::fflush(stdout);
+  signals.Wait();
+  std::printf("stopping\n");
+  std::fflush(stdout);
+  DrainUntilDone(*server, signals, options.server.grace);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int ServeCommand(int argc, char** argv) {
+  // Debian's Abseil is built with the detector on; it slows every lock inside gRPC.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  return RunCommand(argc, argv, kServeSpec, Serve);
+}
+
+}  // namespace hippodrome

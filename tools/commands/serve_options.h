@@ -1,0 +1,34 @@
+// The command line of `hippodrome serve`.
+#ifndef HIPPODROME_TOOLS_COMMANDS_SERVE_OPTIONS_H_
+#define HIPPODROME_TOOLS_COMMANDS_SERVE_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/load_model.h"
+#include "server/options.h"
+#include "tools/command_line/command_line.h"
+
+namespace hippodrome {
+
+struct ModelSource {
+  std::string name;
+  std::string directory;
+};
+
+struct ServeOptions {
+  std::vector<ModelSource> models;  // names differ
+  LoadOptions load;
+  ServerOptions server;
+};
+
+extern const CommandSpec kServeSpec;
+
+// Errors: usage errors naming the option, its value and what was expected; kUnavailable for a
+// device that this build does not have.
+absl::StatusOr<ServeOptions> ReadServeOptions(const CommandLine& line);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_COMMANDS_SERVE_OPTIONS_H_

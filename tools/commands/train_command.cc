@@ -1,0 +1,41 @@
+#include <cstdio>
+#include <string>
+
+#include "engine/base/status.h"
+#include "tools/command_line/command_line.h"
+#include "tools/commands/commands.h"
+#include "tools/train/run/run_file.h"
+#include "tools/train/session/stop_signal.h"
+#include "tools/train/session/training_session.h"
+
+namespace hippodrome {
+namespace {
+
+const CommandSpec kTrainingSpec = {
+    .usage =
+        "usage: hippodrome train --config RUN.json [--resume]\n"
+        "Trains as the run file says (tools/train/run/run_file.h; examples in "
+        "tools/train/recipes). "
+        "The output\n"
+        "folder gets metrics.jsonl, checkpoints/, and at the end model/, which `serve` and `eval` "
+        "load, and\n"
+        "loss.svg. --resume goes on from the newest checkpoint, if there is one.",
+    .values = {"config"},
+    .switches = {"resume"}};
+
+absl::Status RunTrain(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string config, line.Required("config"));
+  HIPPODROME_ASSIGN_OR_RETURN(const TrainingRun run, ReadTrainingRun(config));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto session, TrainingSession::Open(run, line.Has("resume")));
+  HIPPODROME_ASSIGN_OR_RETURN(const bool finished, session->Train());
+  const std::string message = finished ? "the model is in " + run.output + "/model"
+                                       : ResumeHint(config, session->steps_done());
+  std::fprintf(stderr, "%s\n", message.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int TrainCommand(int argc, char** argv) { return RunCommand(argc, argv, kTrainingSpec, RunTrain); }
+
+}  // namespace hippodrome

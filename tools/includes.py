@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Finds includes against the order of the folders that CMake states. tools/lint calls it.
+
+  tools/includes.py [ROOT]
+
+hippodrome_folders(PARENT FOLDER...) in a CMakeLists.txt names the folders of sources in PARENT, which
+is relative to that file, each after those that it includes. A source may include what lies in its own
+folder, in those named before it, and beside the folder that holds them all. Every folder with sources
+must be named where its neighbours are.
+"""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+SOURCES = {".h", ".cc", ".cu", ".cuh"}
+
+
+def tracked(root):
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True)
+    return [pathlib.PurePosixPath(line) for line in listed.stdout.splitlines()]
+
+
+def stated_orders(root, files):
+    """Parent folder to the names of its folders, in order."""
+    orders = {}
+    for file in files:
+        if file.name != "CMakeLists.txt":
+            continue
+        text = (root / file).read_text()
+        for call in re.findall(r"^hippodrome_folders\(([^)]*)\)", text, re.M):
+            parent, *folders = call.split()
+            orders[file.parent / parent] = folders
+    return orders
+
+
+def unnamed_folders(sources, orders):
+    present = collections.defaultdict(set)
+    for source in sources:
+        for folder in source.parents:
+            if folder.parent in orders and folder != folder.parent:
+                present[folder.parent].add(folder.name)
+    for parent, folders in sorted(present.items()):
+        for folder in sorted(folders - set(orders[parent])):
+            yield f"{parent / folder}: not named in hippodrome_folders() of {parent}"
+
+
+def where_they_part(one, other):
+    """The folder that holds both, and the names below it that lead to each."""
+    for i, (a, b) in enumerate(zip(one.parts, other.parts)):
+        if a != b:
+            return pathlib.PurePosixPath(*one.parts[:i]), a, b
+    return None
+
+
+def wrong_includes(root, sources, orders):
+    known = set(sources)
+    for source in sources:
+        for include in re.findall(r'^#include "(.*)"', (root / source).read_text(), re.M):
+            included = pathlib.PurePosixPath(include)
+            parting = where_they_part(source, included) if included in known else None
+            if parting is None or parting[0] not in orders:
+                continue
+            parent, here, there = parting
+            order = orders[parent]
+            if here in order and there in order and order.index(there) > order.index(here):
+                yield f"{source}: includes {include}, but {parent / there} comes after {parent / here}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    files = tracked(root)
+    sources = [file for file in files if file.suffix in SOURCES]
+    orders = stated_orders(root, files)
+    faults = [*unnamed_folders(sources, orders), *wrong_includes(root, sources, orders)]
+    print("\n".join(faults), end="\n" if faults else "")
+    print(f"includes: {len(sources)} sources, {len(orders)} ordered folders, {len(faults)} faults")
+    return 1 if faults or not orders else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

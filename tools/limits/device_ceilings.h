@@ -1,0 +1,30 @@
+// What a device can do at best, measured through its backend.
+#ifndef HIPPODROME_TOOLS_LIMITS_DEVICE_CEILINGS_H_
+#define HIPPODROME_TOOLS_LIMITS_DEVICE_CEILINGS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/make_backend.h"
+#include "tools/limits/machine.h"
+
+namespace hippodrome {
+
+// The rates of large square products and of a large copy, read and written bytes counted together.
+Ceilings MeasureDeviceCeilings(Backend& backend, DeviceYardsticks& yardsticks);
+
+// What a benchmark runs on.
+struct Machine {
+  std::unique_ptr<Backend> backend;
+  std::string name;
+  std::function<Ceilings()> measure_ceilings;
+};
+
+// kUnavailable when the device cannot be had. threads: of the CPU, 0 for one per core.
+absl::StatusOr<Machine> OpenMachine(DeviceChoice device, int threads);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_LIMITS_DEVICE_CEILINGS_H_

@@ -1,0 +1,30 @@
+// The machine that a benchmark runs on.
+#ifndef HIPPODROME_TOOLS_LIMITS_MACHINE_H_
+#define HIPPODROME_TOOLS_LIMITS_MACHINE_H_
+
+#include <string>
+
+namespace hippodrome {
+
+// Rates of `threads` threads together, see ceilings.h; or of a device, threads = 0, see
+// device_ceilings.h.
+struct Ceilings {
+  int threads = 0;
+  double read_bytes = 0;  // per second
+  double f32_flops = 0;   // per second
+  double bf16_flops = 0;  // per second; those of f32 where the processor has no bf16 product
+};
+
+// Takes about a third of a second. threads = 0: one per core.
+Ceilings MeasureCeilings(int threads);
+
+// The larger of each rate: the machine is shared, so the best of several measurements is nearest to
+// what it can do.
+Ceilings BetterOf(const Ceilings& a, const Ceilings& b);
+
+// Processor and cores, as the system names them.
+std::string MachineName();
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_LIMITS_MACHINE_H_

@@ -1,0 +1,111 @@
+#include "tools/limits/model_cost.h"
+
+#include <algorithm>
+
+#include "engine/models/bigs/encoder_head.h"
+#include "tools/limits/flops.h"
+
+namespace hippodrome {
+namespace {
+
+// Elements of the matrices of one mixer that is no attention.
+int64_t MixerMatrixElements(const H3Config& c) {
+  const int64_t square = c.d_model * c.d_model;
+  switch (c.mixer) {
+    case DecoderMixer::kH3:
+      return 4 * square;  // q, k, v and the output
+    case DecoderMixer::kS4d:
+      return square;
+    case DecoderMixer::kS4:
+      return 2 * square;
+    case DecoderMixer::kGss: {
+      const int64_t gate = c.gss_expansion * c.d_model;
+      return (c.d_model + c.gss_channels) * gate + c.d_model * c.gss_channels + gate * c.d_model;
+    }
+  }
+  return 0;
+}
+
+double AttentionLayers(const H3Config& c) { return static_cast<double>(c.attention_layers.size()); }
+
+// Elements of the matrices of all layers, without the head.
+double LayerMatrixElements(const H3Config& c) {
+  const double attention = AttentionLayers(c);
+  const auto layers = static_cast<double>(c.n_layer);
+  const auto d = static_cast<double>(c.d_model);
+  return (layers - attention) * static_cast<double>(MixerMatrixElements(c)) +
+         attention * 4 * d * d + layers * 2 * d * static_cast<double>(c.d_inner);
+}
+
+double HeadElements(const H3Config& c) {
+  return static_cast<double>(c.padded_vocab_size * c.d_model);
+}
+
+// Of the matrices of an encoder's head.
+double HeadElements(const BigsConfig& c) {
+  const auto d = static_cast<double>(c.hidden_size);
+  const auto logits = static_cast<double>(LogitsPerAnswer(c));
+  switch (c.head) {
+    case EncoderHead::kNone:
+      return 0;
+    case EncoderHead::kTokenClassification:
+    case EncoderHead::kQuestionAnswering:
+      return logits * d;
+    default:
+      return d * d + logits * d;  // the transform of masked LM, or the pooler, and the answer
+  }
+}
+
+}  // namespace
+
+Cost PrefillCost(const H3Config& c, int64_t batch, int64_t tokens, DType weights) {
+  const auto sequences = static_cast<double>(batch);
+  const auto length = static_cast<double>(tokens);
+  const auto d = static_cast<double>(c.d_model);
+  Cost cost;
+  cost.flops = sequences * (2 * LayerMatrixElements(c) * length + 2 * HeadElements(c) +
+                            2 * AttentionLayers(c) * length * length * d);
+  cost.bytes = (LayerMatrixElements(c) + HeadElements(c)) * static_cast<double>(SizeOf(weights));
+  return cost;
+}
+
+Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, const StoredTypes& types,
+                int64_t state_bytes) {
+  const auto activation_bytes = static_cast<double>(SizeOf(types.activations));
+  const auto rows = static_cast<double>(batch);
+  const auto d = static_cast<double>(c.d_model);
+  const double h3_layers = static_cast<double>(c.n_layer) - AttentionLayers(c);
+  const double elements = LayerMatrixElements(c) + HeadElements(c);
+  // Per channel: taps, dA and C dB of every mode, D and the shift's D, in f32.
+  const double constants = h3_layers * d * static_cast<double>(c.head_dim) *
+                           (static_cast<double>(3 * c.d_state) + 2) *
+                           static_cast<double>(sizeof(float));
+  // Of the state, the modes are read and written; of the ring, all is read and one row written.
+  const double ring = h3_layers * d * static_cast<double>(c.d_state) * activation_bytes;
+  const double state = 2 * static_cast<double>(state_bytes) - ring;
+  const double key_values =
+      AttentionLayers(c) * 2 * d * static_cast<double>(context) * activation_bytes;
+  Cost cost;
+  cost.flops = 2 * elements * rows + rows * h3_layers * d * 10 * static_cast<double>(c.d_state) +
+               rows * AttentionLayers(c) * 4 * static_cast<double>(context) * d;
+  cost.bytes = elements * static_cast<double>(SizeOf(types.weights)) + constants +
+               rows * (state + key_values);
+  return cost;
+}
+
+Cost EncodeCost(const BigsConfig& c, int64_t batch, int64_t tokens, DType weights) {
+  const EncoderFlops input = CountFlops(c, tokens);
+  const double elements = input.matrices / 2 / static_cast<double>(tokens) + HeadElements(c);
+  const double attention = c.routing == EncoderRouting::kAttention ? input.mixing : 0;
+  Cost cost;
+  cost.flops = static_cast<double>(batch) * (input.matrices + attention + 2 * HeadElements(c));
+  cost.bytes = elements * static_cast<double>(SizeOf(weights));
+  return cost;
+}
+
+double LeastSeconds(const Cost& cost, DType weights, const Ceilings& ceilings) {
+  const double flops = weights == DType::kBF16 ? ceilings.bf16_flops : ceilings.f32_flops;
+  return std::max(cost.flops / flops, cost.bytes / ceilings.read_bytes);
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,88 @@
+#include "tools/train/checkpoint/durable_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "engine/base/status.h"
+
+namespace hippodrome {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status SystemError(const std::string& path) {
+  return Internal(path + ": " + std::strerror(errno));
+}
+
+absl::Status ToStatus(const std::string& path, const std::error_code& error) {
+  return error ? Internal(path + ": " + error.message()) : absl::OkStatus();
+}
+
+// The folder that holds `path`.
+std::string FolderOf(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace
+
+absl::Status SyncPath(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return SystemError(path);
+  const bool synced = fsync(descriptor) == 0;
+  const absl::Status status = synced ? absl::OkStatus() : SystemError(path);
+  close(descriptor);
+  return status;
+}
+
+absl::Status RenameDurably(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) return SystemError(to);
+  return SyncPath(FolderOf(to));
+}
+
+absl::Status WriteFileDurably(const std::string& path, const std::string& text) {
+  const std::string partial = path + ".tmp";
+  FILE* file = std::fopen(partial.c_str(), "wbe");
+  if (file == nullptr) return SystemError(partial);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
+                       std::fflush(file) == 0 && fsync(fileno(file)) == 0;
+  const absl::Status status = written ? absl::OkStatus() : SystemError(partial);
+  std::fclose(file);
+  HIPPODROME_RETURN_IF_ERROR(status);
+  return RenameDurably(partial, path);
+}
+
+absl::Status ReplaceDirectory(const std::string& from, const std::string& to) {
+  std::error_code error;
+  if (!fs::exists(to, error)) return RenameDurably(from, to);
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
+    HIPPODROME_RETURN_IF_ERROR(SyncPath(FolderOf(to)));
+    return RemoveTree(from);
+  }
+  const std::string old = to + ".old";
+  HIPPODROME_RETURN_IF_ERROR(RemoveTree(old));
+  HIPPODROME_RETURN_IF_ERROR(RenameDurably(to, old));
+  HIPPODROME_RETURN_IF_ERROR(RenameDurably(from, to));
+  return RemoveTree(old);
+}
+
+absl::Status MakeDirectories(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (!error && !fs::is_directory(path, error)) return Internal(path + ": is not a directory");
+  return ToStatus(path, error);
+}
+
+absl::Status RemoveTree(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  return ToStatus(path, error);
+}
+
+}  // namespace hippodrome

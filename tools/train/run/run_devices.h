@@ -1,0 +1,26 @@
+// The devices that a run uses.
+#ifndef HIPPODROME_TOOLS_TRAIN_RUN_RUN_DEVICES_H_
+#define HIPPODROME_TOOLS_TRAIN_RUN_RUN_DEVICES_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/gradient_exchange.h"
+#include "kernels/training_backend.h"
+#include "tools/train/run/run_file.h"
+
+namespace hippodrome {
+
+struct RunDevices {
+  std::vector<std::unique_ptr<TrainingBackend>> backends;  // at least one
+  std::unique_ptr<GradientExchange> exchange;              // of all; null for one
+};
+
+// As run.device and run.devices say. Where the number is left open and there is no NCCL, one, and a
+// line on stderr that says so. Errors: kUnavailable with the obstacle.
+absl::StatusOr<RunDevices> OpenRunDevices(const TrainingRun& run);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_TRAIN_RUN_RUN_DEVICES_H_

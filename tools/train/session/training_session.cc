@@ -1,0 +1,181 @@
+#include "tools/train/session/training_session.h"
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "engine/base/status.h"
+#include "tools/command_line/text_file.h"
+#include "tools/train/checkpoint/saved_model.h"
+#include "tools/train/run/run_limit.h"
+#include "tools/train/session/loss_curve.h"
+#include "tools/train/session/stop_signal.h"
+
+namespace hippodrome {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool Due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
+
+std::string ConfigJson(const ModelConfig& config) {
+  return std::visit([](const auto& c) { return ToJson(c); }, config);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainingSession>> TrainingSession::Open(const TrainingRun& run,
+                                                                       bool resume) {
+  std::unique_ptr<TrainingSession> session(new TrainingSession(run));
+  HIPPODROME_RETURN_IF_ERROR(session->Prepare());
+  std::error_code error;
+  std::filesystem::create_directories(run.output, error);
+  if (error) return absl::InternalError(run.output + ": " + error.message());
+  const bool begun = std::filesystem::exists(run.output + "/checkpoints", error);
+  if (begun && !resume) {
+    return FailedPrecondition(run.output +
+                              ": has checkpoints; use --resume to go on, or remove them");
+  }
+  if (begun) HIPPODROME_RETURN_IF_ERROR(session->Resume());
+  const int64_t step = session->position_.step;
+  HIPPODROME_ASSIGN_OR_RETURN(
+      session->log_, MetricsLog::Open(run.output + "/metrics.jsonl", step == 0 ? -1 : step));
+  session->progress_ = std::make_unique<TrainingProgress>(step, session->steps_);
+  session->logged_tokens_ = session->position_.tokens;
+  session->logged_seconds_ = session->position_.seconds;
+  return session;
+}
+
+absl::Status TrainingSession::Prepare() {
+  HIPPODROME_ASSIGN_OR_RETURN(config_, StartingConfig(run_));
+  HIPPODROME_ASSIGN_OR_RETURN(data_, ReadRunData(run_, config_));
+  steps_ = run_.steps > 0 ? run_.steps : run_.epochs * data_.train->batches();
+  HIPPODROME_ASSIGN_OR_RETURN(RunDevices devices, OpenRunDevices(run_));
+  HIPPODROME_ASSIGN_OR_RETURN(replicas_, Replicas::Create(run_, config_, std::move(devices)));
+  position_.fingerprint = run_.fingerprint;
+  limit_ = RunLimit(run_, config_, replicas_->at(0).size());
+  return absl::OkStatus();
+}
+
+absl::Status TrainingSession::Resume() {
+  auto loaded = LoadLatestState(run_.output, replicas_->at(0).StateArrays());
+  if (absl::IsNotFound(loaded.status())) return absl::OkStatus();  // stopped before the first
+  HIPPODROME_RETURN_IF_ERROR(loaded.status());
+  for (const std::string& warning : loaded->warnings) {
+    std::fprintf(stderr, "train: %s\n", warning.c_str());
+  }
+  if (loaded->position.fingerprint != run_.fingerprint) {
+    return FailedPrecondition(run_.output + ": its checkpoints are of another run file");
+  }
+  position_ = loaded->position;
+  return replicas_->Restore(*loaded);
+}
+
+absl::StatusOr<bool> TrainingSession::Train() {
+  const StopSignal stop;
+  while (position_.step < steps_) {
+    HIPPODROME_RETURN_IF_ERROR(TrainStep());
+    const int64_t step = position_.step;
+    const bool last = step == steps_;
+    if (Due(step, run_.log_every) || last) HIPPODROME_RETURN_IF_ERROR(LogStep());
+    if (data_.valid != nullptr && (Due(step, run_.evaluate_every) || last)) {
+      HIPPODROME_RETURN_IF_ERROR(Evaluate());
+    }
+    const bool stops = stop.Received() && !last;
+    if (Due(step, run_.checkpoint_every) || last || stops) {
+      HIPPODROME_RETURN_IF_ERROR(SaveState());
+    }
+    if (stops) return false;
+  }
+  HIPPODROME_RETURN_IF_ERROR(SaveResult());
+  return true;
+}
+
+absl::Status TrainingSession::TrainStep() {
+  const Clock::time_point start = Clock::now();
+  const TrainingBatch batch = data_.train->Batch(position_.batch);
+  const uint64_t seed = (run_.seed << 40) + static_cast<uint64_t>(position_.batch * run_.batch);
+  const BatchLoss loss = replicas_->Learn(batch, seed);
+  gradient_norm_ = replicas_->at(0).GradientNorm();
+  if (!std::isfinite(loss.sum) || !std::isfinite(gradient_norm_)) {
+    return absl::AbortedError("step " + std::to_string(position_.step + 1) + ": loss " +
+                              std::to_string(loss.mean()) + ", gradient norm " +
+                              std::to_string(gradient_norm_) +
+                              ", expected finite numbers; try a lower rate or clipping");
+  }
+  rate_ = RateAt(run_.schedule, run_.optimizer.rate, steps_, position_.step);
+  replicas_->Step(position_.step + 1, rate_ / run_.optimizer.rate, gradient_norm_);
+  loss_ += loss;
+  ++position_.step;
+  ++position_.batch;
+  position_.tokens += batch.sequences * batch.length;
+  position_.seconds += Since(start);
+  return absl::OkStatus();
+}
+
+absl::Status TrainingSession::LogStep() {
+  const double seconds = position_.seconds - logged_seconds_;
+  const double pace = static_cast<double>(position_.tokens - logged_tokens_) / seconds;
+  MetricsLine line = {.step = position_.step,
+                      .tokens = position_.tokens,
+                      .seconds = position_.seconds,
+                      .values = {{"loss", loss_.mean()},
+                                 {"rate", rate_},
+                                 {"gradient_norm", gradient_norm_},
+                                 {"tokens_per_second", pace}}};
+  if (limit_ > 0) line.values["fraction_of_limit"] = pace / limit_;
+  progress_->Update(position_.step, {.loss = loss_.mean(),
+                                     .tokens_per_second = pace,
+                                     .fraction_of_limit = limit_ > 0 ? pace / limit_ : 0});
+  loss_ = {};
+  logged_tokens_ = position_.tokens;
+  logged_seconds_ = position_.seconds;
+  return log_->Append(line);
+}
+
+absl::Status TrainingSession::Evaluate() {
+  // Logits of whole language models are large, and their loss says more.
+  const bool judge = run_.objective != Objective::kCausalLm;
+  BatchLoss loss;
+  for (int64_t i = 0; i < data_.valid->batches(); ++i) {
+    loss += replicas_->at(0).Evaluate(data_.valid->Batch(i), judge);
+  }
+  MetricsLine line = {.step = position_.step,
+                      .tokens = position_.tokens,
+                      .seconds = position_.seconds,
+                      .values = {{"valid_loss", loss.mean()}}};
+  if (loss.judged > 0) line.values["accuracy"] = loss.accuracy();
+  return log_->Append(line);
+}
+
+absl::Status TrainingSession::SaveState() {
+  Replica& replica = replicas_->at(0);
+  return SaveTrainingState(run_.output, position_, replica.StateArrays(),
+                           [&](size_t index) { return replica.ReadState(index); });
+}
+
+absl::Status TrainingSession::SaveResult() {
+  ModelToSave model = {.config_json = ConfigJson(config_),
+                       .run_json = ToJson(run_),
+                       .tokenizer = run_.tokenizer.empty() ? run_.model.from : run_.tokenizer,
+                       .tensors = {}};
+  Replica& replica = replicas_->at(0);
+  for (const Parameter& parameter : replica.parameters().all()) {
+    model.tensors.push_back(
+        {.name = parameter.name, .dtype = DType::kF32, .shape = parameter.shape});
+  }
+  HIPPODROME_RETURN_IF_ERROR(SaveModel(run_.output + "/model", model,
+                                       [&](size_t index) { return replica.ReadResult(index); }));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto lines, ReadMetrics(run_.output + "/metrics.jsonl"));
+  return WriteTextFile(run_.output + "/loss.svg", DrawLossCurve(lines));
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,65 @@
+// A training run from its first step, or the last checkpoint, to its end.
+#ifndef HIPPODROME_TOOLS_TRAIN_SESSION_TRAINING_SESSION_H_
+#define HIPPODROME_TOOLS_TRAIN_SESSION_TRAINING_SESSION_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tools/train/checkpoint/training_state.h"
+#include "tools/train/run/run_data.h"
+#include "tools/train/run/run_file.h"
+#include "tools/train/session/metrics_log.h"
+#include "tools/train/session/replicas.h"
+#include "tools/train/session/training_progress.h"
+
+namespace hippodrome {
+
+// Everything of a run. Not thread-safe.
+class TrainingSession {
+ public:
+  // Reads data and model; with `resume` goes on from the newest checkpoint, if there is one, with
+  // the same bits as if it had not stopped. Errors: of reading; kFailedPrecondition for an output
+  // that has checkpoints without `resume`, or of another run file with it.
+  static absl::StatusOr<std::unique_ptr<TrainingSession>> Open(const TrainingRun& run, bool resume);
+
+  // Trains until the end or a signal to stop, after which it has written a checkpoint; at the end
+  // it saves the model and the loss curve. Returns whether the end was reached. Errors: of writing;
+  // kAborted when the loss is not a finite number.
+  absl::StatusOr<bool> Train();
+
+  int64_t steps_done() const { return position_.step; }
+
+ private:
+  explicit TrainingSession(const TrainingRun& run) : run_(run) {}
+
+  absl::Status Prepare();
+  absl::Status Resume();
+  absl::Status TrainStep();
+  absl::Status Evaluate();
+  absl::Status LogStep();
+  absl::Status SaveState();
+  absl::Status SaveResult();
+
+  const TrainingRun run_;
+  int64_t steps_ = 0;  // of the whole run
+  ModelConfig config_;
+  std::unique_ptr<Replicas> replicas_;
+  RunData data_;
+  TrainingPosition position_;
+  std::unique_ptr<MetricsLog> log_;
+  std::unique_ptr<TrainingProgress> progress_;
+
+  // Since the last line of the log.
+  BatchLoss loss_;
+  double gradient_norm_ = 0;
+  double rate_ = 0;
+  int64_t logged_tokens_ = 0;
+  double logged_seconds_ = 0;
+  double limit_ = 0;  // tokens per second, 0: unknown
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_TRAIN_SESSION_TRAINING_SESSION_H_
