@@ -137,14 +137,16 @@ void Generator::Impl::BeginChunk() {
   const int64_t start = first.prefilled;
   const int64_t tokens = prefill.TokensAt(start, size(first));
   std::vector<PrefillPart> parts;
+  std::vector<SequenceId> members;
   for (const SequenceId id : prompts) {
     const Sequence& s = sequences.at(id);
     if (s.prefilled != start || prefill.TokensAt(start, size(s)) != tokens) continue;
     if (static_cast<int64_t>(parts.size()) == prefill.MaxParts(tokens)) break;
     parts.push_back({.prompt = s.request.prompt, .sequence = &s.state});
-    chunk.push_back(id);
+    members.push_back(id);
   }
   prefill.Begin(parts, start, tokens);
+  chunk.swap(members);  // last: without memory there is no chunk in progress
 }
 
 // A device works behind the host's back: without waiting, the clock would tell nothing. Small

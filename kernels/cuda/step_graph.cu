@@ -12,14 +12,25 @@ class StepGraph final : public Recording {
 
   bool captured() const { return executable_ != nullptr; }
 
-  // False if the work could not be captured; then none of it was done.
+  // False if the work could not be captured; then none of it was done. The stream works as before
+  // in any case, also when `work` throws.
   bool Capture(cudaStream_t stream, const std::function<void()>& work) {
     if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
       return false;
     }
-    work();
     cudaGraph_t graph = nullptr;
-    if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) return false;
+    try {
+      work();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      cudaGetLastError();
+      throw;
+    }
+    if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) {
+      cudaGetLastError();
+      return false;
+    }
     const bool made = cudaGraphInstantiate(&executable_, graph, 0) == cudaSuccess;
     cudaGraphDestroy(graph);
     return made;

@@ -6,6 +6,7 @@
 #include "engine/base/status.h"
 #include "engine/models/bigs/encoder_head.h"
 #include "kernels/device_error.h"
+#include "server/guarded.h"
 
 namespace hippodrome {
 namespace {
@@ -157,7 +158,13 @@ void EncodingBatcher::Publish() {
 
 void EncodingBatcher::Loop() {
   try {
-    while (NextBatch()) RunBatch();
+    for (bool goes_on = true; goes_on;) {
+      const absl::Status status = Guarded([&] {
+        goes_on = NextBatch();
+        return goes_on ? RunBatch() : absl::OkStatus();
+      });
+      if (!status.ok()) FailRunning(status);
+    }
   } catch (const DeviceError& error) {
     FailAll(Internal(error.what()));
     return;  // and with the loop the heartbeat stops
@@ -205,15 +212,31 @@ void EncodingBatcher::TakeBatch(const std::vector<size_t>& members) {
   Publish();
 }
 
-void EncodingBatcher::RunBatch() {
+absl::Status EncodingBatcher::RunBatch() {
   std::vector<const EncoderRequest*> requests;
   requests.reserve(running_.size());
   for (const Waiting& input : running_) requests.push_back(&input.job->requests()[input.index]);
   const Clock::time_point start = Clock::now();
-  std::vector<EncoderOutput> outputs = engine_.Run(requests);
+  std::vector<absl::StatusOr<EncoderOutput>> outputs = RunEngine(requests);
   const Clock::time_point end = Clock::now();
   Count(start, end);
   Deliver(std::move(outputs), end);
+  return absl::OkStatus();
+}
+
+// What cannot run together runs one after the other, so that nobody fails with a neighbour.
+std::vector<absl::StatusOr<EncoderOutput>> EncodingBatcher::RunEngine(
+    std::span<const EncoderRequest* const> requests) {
+  absl::StatusOr<std::vector<EncoderOutput>> outputs = Guarded(
+      [&]() -> absl::StatusOr<std::vector<EncoderOutput>> { return engine_.Run(requests); });
+  if (!outputs.ok() && requests.size() == 1) return {outputs.status()};
+  std::vector<absl::StatusOr<EncoderOutput>> results;
+  results.reserve(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    results.push_back(outputs.ok() ? std::move((*outputs)[i])
+                                   : RunEngine(requests.subspan(i, 1)).front());
+  }
+  return results;
 }
 
 void EncodingBatcher::Count(Clock::time_point start, Clock::time_point end) {
@@ -228,10 +251,13 @@ void EncodingBatcher::Count(Clock::time_point start, Clock::time_point end) {
 }
 
 // Clients are told before the requests stop counting as pending, so that a drain waits for them.
-void EncodingBatcher::Deliver(std::vector<EncoderOutput> outputs, Clock::time_point now) {
+void EncodingBatcher::Deliver(std::vector<absl::StatusOr<EncoderOutput>> outputs,
+                              Clock::time_point now) {
   for (size_t i = 0; i < running_.size(); ++i) {
     const Job& job = running_[i].job;
-    if (job->Deliver(running_[i].index, std::move(outputs[i]))) {
+    if (!outputs[i].ok()) {
+      job->Fail(outputs[i].status());
+    } else if (job->Deliver(running_[i].index, *std::move(outputs[i]))) {
       metrics_.Finished(job->api(), now - job->submitted());
     }
   }
@@ -244,6 +270,11 @@ void EncodingBatcher::Retire() {
   done.swap(running_);
   pending_.fetch_sub(static_cast<int64_t>(done.size()), std::memory_order_acq_rel);
   Publish();
+}
+
+void EncodingBatcher::FailRunning(const absl::Status& reason) {
+  for (const Waiting& input : running_) input.job->Fail(reason);
+  Retire();
 }
 
 // The engine is lost.

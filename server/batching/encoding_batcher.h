@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -30,8 +31,9 @@ class Encoding;
 
 // Owns the loop thread, which alone runs the encoder. Requests wait in a bounded queue, whose order
 // is that of ChooseBatch(); those of one call may run in several batches. Those of a cancelled call
-// leave the queue at once; what runs is not interrupted. When the engine's device fails, all calls
-// end with kInternal, new ones get kUnavailable and the heartbeat stops. Thread-safe.
+// leave the queue at once; what runs is not interrupted. A call for which the engine throws ends
+// with kInternal; when its device fails, all calls do, new ones get kUnavailable and the heartbeat
+// stops. Thread-safe.
 class EncodingBatcher {
  public:
   using Clock = std::chrono::steady_clock;
@@ -82,10 +84,13 @@ class EncodingBatcher {
   void Loop();
   bool NextBatch();
   void TakeBatch(const std::vector<size_t>& members);
-  void RunBatch();
+  absl::Status RunBatch();
+  std::vector<absl::StatusOr<EncoderOutput>> RunEngine(
+      std::span<const EncoderRequest* const> requests);
   void Count(Clock::time_point start, Clock::time_point end);
-  void Deliver(std::vector<EncoderOutput> outputs, Clock::time_point now);
+  void Deliver(std::vector<absl::StatusOr<EncoderOutput>> outputs, Clock::time_point now);
   void Retire();
+  void FailRunning(const absl::Status& reason);
   void FailAll(const absl::Status& reason);
 
   EncoderEngine& engine_;

@@ -6,6 +6,7 @@
 #include "engine/base/status.h"
 #include "kernels/device_error.h"
 #include "server/batching/admission.h"
+#include "server/guarded.h"
 
 namespace hippodrome {
 namespace {
@@ -115,9 +116,8 @@ void GenerationBatcher::Loop() {
   Publish();
   try {
     while (AwaitWork()) {
-      ApplyCommands();
-      AdmitWaiting();
-      RunEngine();
+      const absl::Status status = Guarded([this] { return Turn(); });
+      if (!status.ok()) EndAll(status);
       Publish();
     }
   } catch (const DeviceError& error) {
@@ -126,6 +126,13 @@ void GenerationBatcher::Loop() {
   }
   EndAll(Unavailable("the server has stopped"));
   Publish();
+}
+
+absl::Status GenerationBatcher::Turn() {
+  ApplyCommands();
+  AdmitWaiting();
+  RunEngine();
+  return absl::OkStatus();
 }
 
 // False when the loop must end.
@@ -192,6 +199,19 @@ void GenerationBatcher::EndAll(const absl::Status& reason) {
   }
 }
 
+// Ends those that the engine was at work on when something went wrong.
+void GenerationBatcher::EndPhase(Phase phase, const absl::Status& reason) {
+  events_.clear();
+  for (auto it = running_.begin(); it != running_.end();) {
+    const auto next = std::next(it);
+    if (it->second->phase() == phase) {
+      it->second->stream().Fail(reason);
+      Remove(it);
+    }
+    it = next;
+  }
+}
+
 // The engine is lost: it is not told who leaves.
 void GenerationBatcher::FailAll(const absl::Status& reason) {
   {
@@ -205,6 +225,8 @@ void GenerationBatcher::FailAll(const absl::Status& reason) {
     pending_.fetch_sub(1, std::memory_order_acq_rel);
   }
   running_.clear();
+  metrics_.SetLoad(0, 0, 0);
+  metrics_.SetState({}, {}, slot_bytes_);  // there is room for nothing
 }
 
 std::deque<GenerationBatcher::Waiting> GenerationBatcher::TakeAdmissible() {
@@ -229,7 +251,7 @@ void GenerationBatcher::AdmitWaiting() {
 void GenerationBatcher::Admit(Waiting waiting) {
   GenerationCall& call = waiting.call;
   const auto tokens = static_cast<int64_t>(call.request.prompt.size());
-  absl::StatusOr<SequenceId> id = engine_.Admit(std::move(call.request));
+  absl::StatusOr<SequenceId> id = Guarded([&] { return engine_.Admit(std::move(call.request)); });
   if (!id.ok()) {
     waiting.stream->Fail(Internal("admission failed: " + Message(id.status())));
     pending_.fetch_sub(1, std::memory_order_acq_rel);
@@ -256,20 +278,26 @@ void GenerationBatcher::RunEngine() {
 void GenerationBatcher::Prefill(Clock::time_point until) {
   const bool alone = engine_.decoding() == 0;
   const Clock::time_point start = Clock::now();
-  engine_.Prefill(until, events_);
+  const absl::Status status = Guarded([&] {
+    engine_.Prefill(until, events_);
+    return absl::OkStatus();
+  });
   metrics_.EngineStep(Phase::kPrefill, Clock::now() - start, 0);
   // Streams that start now have not been waiting for a step.
   if (alone) last_step_ = Clock::now();
-  Deliver();
+  status.ok() ? Deliver() : EndPhase(Phase::kPrefill, status);
 }
 
 void GenerationBatcher::Step() {
   const int64_t sequences = engine_.decoding();
   const Clock::time_point start = Clock::now();
-  engine_.Step(events_);
+  const absl::Status status = Guarded([&] {
+    engine_.Step(events_);
+    return absl::OkStatus();
+  });
   last_step_ = Clock::now();
   metrics_.EngineStep(Phase::kDecode, last_step_ - start, sequences);
-  Deliver();
+  status.ok() ? Deliver() : EndPhase(Phase::kDecode, status);
 }
 
 void GenerationBatcher::Deliver() {
@@ -277,7 +305,10 @@ void GenerationBatcher::Deliver() {
   for (const TokenEvent& event : events_) {
     const auto it = running_.find(event.sequence);
     if (it == running_.end()) continue;
-    if (!it->second->OnToken(event, now, metrics_)) Remove(it);
+    const absl::StatusOr<bool> goes_on = Guarded(
+        [&]() -> absl::StatusOr<bool> { return it->second->OnToken(event, now, metrics_); });
+    if (!goes_on.ok()) it->second->stream().Fail(goes_on.status());
+    if (!goes_on.value_or(false)) Remove(it);
   }
   events_.clear();
 }

@@ -30,8 +30,9 @@ class Generation;
 
 // Owns the loop thread, which alone touches the engine's state. Requests wait in a bounded queue,
 // enter first come, first served between two steps, and leave when they finish, fail or are
-// cancelled; what they hold is free within one engine call. When the engine's device fails, all
-// requests end with kInternal, new ones get kUnavailable and the heartbeat stops. Thread-safe.
+// cancelled; what they hold is free within one engine call. What the engine throws ends the
+// requests that it was at work on with kInternal; when its device fails, all requests end so, new
+// ones get kUnavailable and the heartbeat stops. Thread-safe.
 class GenerationBatcher {
  public:
   using Clock = std::chrono::steady_clock;
@@ -71,11 +72,13 @@ class GenerationBatcher {
 
   // The loop thread.
   void Loop();
+  absl::Status Turn();
   bool AwaitWork();
   void ApplyCommands();
   void DropCancelled(const std::vector<Stream>& cancelled);
   void FailWaiting(const absl::Status& reason);
   void EndAll(const absl::Status& reason);
+  void EndPhase(Phase phase, const absl::Status& reason);
   void FailAll(const absl::Status& reason);
   void AdmitWaiting();
   std::deque<Waiting> TakeAdmissible();

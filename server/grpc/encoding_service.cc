@@ -6,6 +6,7 @@
 #include "server/grpc/courier.h"
 #include "server/grpc/stream_reactor.h"
 #include "server/grpc/unary_reactor.h"
+#include "server/guarded.h"
 
 namespace hippodrome {
 namespace {
@@ -76,7 +77,7 @@ class EncodingService : public v1::Encoding::CallbackService {
   template <typename Request, typename Response>
   ServerUnaryReactor* Unary(const char* route, Handler<Request, Response> handle,
                             const Request& request, Response* response) {
-    Answer<Response> answer = (handlers_.*handle)(request, Api::kGrpc);
+    Answer<Response> answer = Guarded([&] { return (handlers_.*handle)(request, Api::kGrpc); });
     std::string model = ModelOf(answer);
     return UnaryReactor<Response>::Start(std::move(answer), response, route, std::move(model),
                                          metrics_, courier_);
@@ -87,7 +88,7 @@ class EncodingService : public v1::Encoding::CallbackService {
                                                Handler<Request, Response> handle) {
     using Reactor = StreamReactor<Request, Response>;
     const auto begin = [&handlers = handlers_, handle](const Request& request) {
-      Answer<Response> answer = (handlers.*handle)(request, Api::kGrpc);
+      Answer<Response> answer = Guarded([&] { return (handlers.*handle)(request, Api::kGrpc); });
       std::string model = ModelOf(answer);
       return typename Reactor::Call{std::move(model), std::move(answer)};
     };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/base/status.h"
+#include "server/guarded.h"
 #include "server/status_map.h"
 
 namespace hippodrome {
@@ -52,13 +53,15 @@ void GenerateReactor::Run(std::unique_ptr<Generation> generation, Courier& couri
 void GenerateReactor::Pump() {
   std::lock_guard lock(mutex_);
   if (writing_ || outcome_ || generation_ == nullptr) return;
+  const absl::Status status = Guarded([this] { return WriteNext(); });
+  if (!status.ok()) End(status);
+}
+
+absl::Status GenerateReactor::WriteNext() {
   const std::optional<StreamUpdate> update = generation_->Take();
-  if (!update) return;
-  if (update->status.ok()) {
-    Write(*update);
-  } else {
-    End(update->status);
-  }
+  if (!update) return absl::OkStatus();
+  if (update->status.ok()) Write(*update);
+  return update->status;
 }
 
 void GenerateReactor::Write(const StreamUpdate& update) {

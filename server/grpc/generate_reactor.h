@@ -39,6 +39,8 @@ class GenerateReactor : public grpc::ServerWriteReactor<v1::GenerateResponse>,
   void Run(std::unique_ptr<Generation> generation, Courier& courier);
   // Starts the next write, if none is under way and there is something to write.
   void Pump();
+  // The error with which the call must end.
+  absl::Status WriteNext();
   void Write(const StreamUpdate& update);
   // Ends the call once no write is under way. REQUIRES: mutex_ is held.
   void End(const absl::Status& status);

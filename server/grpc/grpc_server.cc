@@ -14,6 +14,7 @@
 #include "server/grpc/courier.h"
 #include "server/grpc/encoding_service.h"
 #include "server/grpc/generate_reactor.h"
+#include "server/guarded.h"
 #include "server/status_map.h"
 
 namespace hippodrome {
@@ -45,20 +46,23 @@ class GenerationService : public v1::Generation::CallbackService {
 
   grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
       grpc::CallbackServerContext*, const v1::GenerateRequest* request) override {
-    return GenerateReactor::Start(handlers_.Generate(*request, Api::kGrpc),
-                                  handlers_.ModelName(request->model()), metrics_, courier_);
+    auto generation = Guarded([&] { return handlers_.Generate(*request, Api::kGrpc); });
+    return GenerateReactor::Start(std::move(generation), handlers_.ModelName(request->model()),
+                                  metrics_, courier_);
   }
 
   grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
                                      const v1::TokenizeRequest* request,
                                      v1::TokenizeResponse* response) override {
-    return Reply(context, metrics_, "Tokenize", handlers_.Tokenize(*request), response);
+    auto result = Guarded([&] { return handlers_.Tokenize(*request); });
+    return Reply(context, metrics_, "Tokenize", std::move(result), response);
   }
 
   grpc::ServerUnaryReactor* Detokenize(grpc::CallbackServerContext* context,
                                        const v1::DetokenizeRequest* request,
                                        v1::DetokenizeResponse* response) override {
-    return Reply(context, metrics_, "Detokenize", handlers_.Detokenize(*request), response);
+    auto result = Guarded([&] { return handlers_.Detokenize(*request); });
+    return Reply(context, metrics_, "Detokenize", std::move(result), response);
   }
 
  private:

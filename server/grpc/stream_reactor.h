@@ -14,6 +14,7 @@
 
 #include "server/grpc/courier.h"
 #include "server/grpc/generate_reactor.h"
+#include "server/guarded.h"
 #include "server/handlers/encoding_handlers.h"
 #include "server/metrics/metrics.h"
 #include "server/status_map.h"
@@ -105,7 +106,10 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
 
   // Does whatever can be done now.
   void Advance() {
-    if (!outcome_ && !writing_) AnswerFirst();
+    if (!outcome_ && !writing_) {
+      const absl::Status status = Guarded([this] { return AnswerFirst(); });
+      if (!status.ok()) Conclude(status);
+    }
     if (!outcome_ && closed_ && calls_.empty() && !writing_) Conclude(absl::OkStatus());
     if (outcome_ && !writing_ && !finished_) {
       finished_ = true;
@@ -114,24 +118,25 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
     if (!outcome_ && !closed_ && !reading_ && calls_.size() < kMostCalls) Read();
   }
 
-  // Writes the oldest answer, if it is ready.
-  void AnswerFirst() {
-    if (calls_.empty()) return;
+  // Writes the oldest answer, if it is ready; returns the error with which the stream must end.
+  absl::Status AnswerFirst() {
+    if (calls_.empty()) return absl::OkStatus();
     Call& call = calls_.front();
     std::optional<absl::StatusOr<Response>> answer;
     if (call.answer.ok()) {
       answer = (*call.answer)->Take();
-      if (!answer) return;
+      if (!answer) return absl::OkStatus();
     } else {
       answer = call.answer.status();
     }
     model_ = std::move(call.model);
-    if (!answer->ok()) return Conclude(answer->status());
+    if (!answer->ok()) return answer->status();
     calls_.pop_front();
     metrics_.CountRequest(Api::kGrpc, route_, model_, ErrorCode(absl::OkStatus()));
     response_ = **std::move(answer);
     writing_ = true;
     this->StartWrite(&response_);
+    return absl::OkStatus();
   }
 
   // Settles how the stream ends and gives up what is left.

@@ -12,6 +12,7 @@
 
 #include "server/grpc/courier.h"
 #include "server/grpc/generate_reactor.h"
+#include "server/guarded.h"
 #include "server/handlers/encoding_handlers.h"
 #include "server/metrics/metrics.h"
 #include "server/status_map.h"
@@ -74,11 +75,15 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
   void Deliver() {
     std::lock_guard lock(mutex_);
     if (outcome_ || answer_ == nullptr) return;
-    std::optional<absl::StatusOr<Response>> answer = answer_->Take();
-    if (!answer) return;
-    const absl::Status status = answer->status();
-    if (status.ok()) *response_ = *std::move(*answer);
-    End(status);
+    bool ready = false;
+    const absl::Status status = Guarded([&] {
+      std::optional<absl::StatusOr<Response>> answer = answer_->Take();
+      ready = answer.has_value();
+      if (!ready) return absl::OkStatus();
+      if (answer->ok()) *response_ = **std::move(answer);
+      return answer->status();
+    });
+    if (ready || !status.ok()) End(status);
   }
 
   // REQUIRES: mutex_ is held.

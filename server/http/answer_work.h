@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "server/guarded.h"
 #include "server/handlers/pending_answer.h"
 #include "server/http/http_replies.h"
 #include "server/http/http_types.h"
@@ -38,18 +39,23 @@ class AnswerWork : public HttpWork {
   void OnUpdate(std::function<void()> wake) override { answer_->OnReady(std::move(wake)); }
 
   bool Advance(HttpResponse& response) override {
-    const std::optional<absl::StatusOr<Response>> answer = answer_->Take();
-    if (!answer) return false;
-    if (answer->ok()) {
-      response.body = body_(**answer);
-    } else {
-      response = ErrorResponse(answer->status());
-    }
-    Count(answer->status());
+    const absl::StatusOr<bool> done = Guarded([&] { return Progress(response); });
+    if (done.ok() && !*done) return false;
+    if (!done.ok()) response = ErrorResponse(done.status());
+    Count(done.status());
     return true;
   }
 
  private:
+  // Whether the response is complete, or the error that it becomes.
+  absl::StatusOr<bool> Progress(HttpResponse& response) {
+    const std::optional<absl::StatusOr<Response>> answer = answer_->Take();
+    if (!answer) return false;
+    if (!answer->ok()) return answer->status();
+    response.body = body_(**answer);
+    return true;
+  }
+
   void Count(const absl::Status& status) {
     counted_ = true;
     if (!status.ok()) metrics_.CountFailure(status);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/base/status.h"
+#include "server/guarded.h"
 #include "server/http/http_replies.h"
 #include "server/status_map.h"
 
@@ -34,13 +36,16 @@ void CompletionWork::OnUpdate(std::function<void()> wake) {
 }
 
 bool CompletionWork::Advance(HttpResponse& response) {
-  for (size_t i = 0; i < generations_.size() && failure_.ok(); ++i) {
-    while (generations_[i] != nullptr && failure_.ok() && Collect(i, response)) {
+  const absl::StatusOr<bool> done = Guarded([&] { return Progress(response); });
+  if (!done.ok()) Fail(done.status(), response);
+  return done.value_or(true);
+}
+
+absl::StatusOr<bool> CompletionWork::Progress(HttpResponse& response) {
+  for (size_t i = 0; i < generations_.size(); ++i) {
+    while (generations_[i] != nullptr && Collect(i, response)) {
+      HIPPODROME_RETURN_IF_ERROR(failure_);
     }
-  }
-  if (!failure_.ok()) {
-    Fail(failure_, response);
-    return true;
   }
   if (unfinished_ > 0) return false;
   Complete(response);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "server/batching/generation_batcher.h"
 #include "server/batching/token_stream.h"
 #include "server/http/http_types.h"
@@ -32,6 +33,8 @@ class CompletionWork : public HttpWork {
   bool Advance(HttpResponse& response) override;
 
  private:
+  // Whether the response is complete, or the error that it becomes.
+  absl::StatusOr<bool> Progress(HttpResponse& response);
   // Adds the next update of choice `i` to `response`; false when there is none.
   bool Collect(size_t i, HttpResponse& response);
   void Fail(const absl::Status& status, HttpResponse& response);

@@ -54,6 +54,18 @@ std::string Text(const http::response_header<>& head) {
   return text.str();
 }
 
+// A request that is being answered, however that ends.
+class Busy {
+ public:
+  explicit Busy(std::atomic<int>& count) : count_(count) { count_.fetch_add(1); }
+  ~Busy() { count_.fetch_sub(1); }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  std::atomic<int>& count_;
+};
+
 }  // namespace
 
 struct HttpConnection::Incoming {
@@ -110,10 +122,9 @@ net::awaitable<void> HttpConnection::Run() {
   while (!closed_ && !shared_.stopping) {
     std::optional<Incoming> incoming = co_await Read();
     if (!incoming) break;
-    shared_.busy.fetch_add(1);
+    const Busy busy(shared_.busy);
     HttpReply reply = co_await Handle(std::move(incoming->request));
     const bool alive = co_await Answer(*incoming, std::move(reply));
-    shared_.busy.fetch_sub(1);
     if (!alive || !incoming->keep_alive) break;
   }
   stream_.socket().shutdown(net::ip::tcp::socket::shutdown_send, ignored);

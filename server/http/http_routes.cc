@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <exception>
 #include <random>
 #include <utility>
 
 #include "engine/base/status.h"
+#include "server/guarded.h"
 #include "server/http/completion_work.h"
 #include "server/http/http_replies.h"
 #include "server/json/json_requests.h"
@@ -71,13 +73,21 @@ HttpReply HttpRoutes::Handle(const HttpRequest& request) {
                     request.path + " takes " + route->method + ", not " + request.method);
     reply.response.headers.emplace_back("Allow", route->method);
   } else {
-    reply = route->handle(request);
+    reply = Answer(*route, request);
   }
   if (reply.work == nullptr) {
     metrics_.CountRequest(Api::kHttp, route == nullptr ? "other" : route->path, "",
                           std::to_string(reply.response.status));
   }
   return reply;
+}
+
+HttpReply HttpRoutes::Answer(const HttpRoute& route, const HttpRequest& request) {
+  try {
+    return route.handle(request);
+  } catch (const std::exception& error) {
+    return Failed(Unexpected(error), metrics_);
+  }
 }
 
 HttpReply HttpRoutes::Completions(const HttpRequest& request) {

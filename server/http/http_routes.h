@@ -27,6 +27,7 @@ class HttpRoutes {
 
  private:
   const HttpRoute* FindRoute(const std::string& path) const;
+  HttpReply Answer(const HttpRoute& route, const HttpRequest& request);
 
   HttpReply Completions(const HttpRequest& request);
   HttpReply Tokenize(const HttpRequest& request);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <new>
 
 #include "engine/base/status.h"
 #include "kernels/device_error.h"
@@ -124,6 +125,9 @@ std::vector<EncoderOutput> FakeEncoder::Run(std::span<const EncoderRequest* cons
   }
   while (hold && !break_device) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (break_device) throw DeviceError("cuda: long_conv: broken by a test");
+  for (const EncoderRequest* request : requests) {
+    if (request->ids.size() == too_many_tokens) throw std::bad_alloc();
+  }
   std::vector<EncoderOutput> outputs;
   outputs.reserve(requests.size());
   for (const EncoderRequest* request : requests) outputs.push_back(Output(*request));

@@ -34,6 +34,8 @@ class FakeEncoder : public EncoderEngine {
   std::atomic<bool> hold = false;
   // The next Run() throws DeviceError.
   std::atomic<bool> break_device = false;
+  // Run() throws std::bad_alloc for inputs of so many tokens.
+  std::atomic<size_t> too_many_tokens = 0;
   // Outputs are not numbers.
   std::atomic<bool> give_nan = false;
   // Calls of Run() so far, the one in progress included.

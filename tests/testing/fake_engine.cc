@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -28,6 +29,10 @@ void FakeEngine::CheckThread() const {
   Require(none == here, "called from two threads");
 }
 
+void FakeEngine::ThrowIf(FakeFault here) const {
+  if (fault.compare_exchange_strong(here, FakeFault::kNone)) throw std::bad_alloc();
+}
+
 Footprint FakeEngine::Cost(int64_t prompt_tokens, int64_t max_tokens) const {
   const int64_t pages = (prompt_tokens + max_tokens + 15) / 16;
   return {1, pages, 100 + 10 * pages};
@@ -38,6 +43,7 @@ Footprint FakeEngine::capacity() const {
 }
 
 absl::Status FakeEngine::Validate(const GenerationRequest& request) const {
+  ThrowIf(FakeFault::kValidate);
   const Footprint cost = Cost(static_cast<int64_t>(request.prompt.size()), request.max_tokens);
   if (cost.pages <= options_.pages) return absl::OkStatus();
   return absl::OutOfRangeError("the request needs " + std::to_string(cost.pages) +
@@ -65,6 +71,7 @@ int64_t FakeEngine::decoding() const {
 
 absl::StatusOr<SequenceId> FakeEngine::Admit(GenerationRequest request) {
   CheckThread();
+  ThrowIf(FakeFault::kAdmit);
   const Footprint cost = Cost(static_cast<int64_t>(request.prompt.size()), request.max_tokens);
   Require(used_slots < options_.slots && used_pages + cost.pages <= options_.pages,
           "Admit() without room");
@@ -89,6 +96,7 @@ TokenEvent FakeEngine::Next(SequenceId id, Sequence& s) {
 
 void FakeEngine::Prefill(Clock::time_point, std::vector<TokenEvent>& events) {
   CheckThread();
+  ThrowIf(FakeFault::kPrefill);
   if (hold_prefill) {
     std::this_thread::sleep_for(kHeld);
     return;
@@ -102,6 +110,7 @@ void FakeEngine::Prefill(Clock::time_point, std::vector<TokenEvent>& events) {
 
 void FakeEngine::Step(std::vector<TokenEvent>& events) {
   CheckThread();
+  ThrowIf(FakeFault::kStep);
   if (break_device) throw DeviceError("cuda: h3_step: broken by a test");
   if (hold_decode) {
     std::this_thread::sleep_for(kHeld);

@@ -20,6 +20,8 @@ struct FakeEngineOptions {
 
 inline constexpr int32_t kFakeEndOfText = 256;
 
+enum class FakeFault { kNone, kValidate, kAdmit, kPrefill, kStep };
+
 // Token i of a sequence is prompt[i % size]; kFakeEndOfText ends it. Admit() without room, and
 // calls from a second thread, fail the process.
 class FakeEngine : public SequenceEngine {
@@ -31,6 +33,8 @@ class FakeEngine : public SequenceEngine {
   std::atomic<bool> hold_decode = false;
   // The next step throws DeviceError.
   std::atomic<bool> break_device = false;
+  // The next call of this function throws std::bad_alloc.
+  mutable std::atomic<FakeFault> fault = FakeFault::kNone;
   // What is in use, for any thread.
   std::atomic<int64_t> used_slots = 0;
   std::atomic<int64_t> used_pages = 0;
@@ -59,6 +63,7 @@ class FakeEngine : public SequenceEngine {
   };
 
   void CheckThread() const;
+  void ThrowIf(FakeFault here) const;
   TokenEvent Next(SequenceId id, Sequence& sequence);
 
   const FakeEngineOptions options_;

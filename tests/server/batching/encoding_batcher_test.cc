@@ -260,6 +260,21 @@ TEST_F(EncodingBatcherTest, ABrokenDeviceEndsAllCallsAndTheHeartbeat) {
   EXPECT_EQ(batcher_->heartbeat(), heartbeat);
 }
 
+TEST_F(EncodingBatcherTest, AnInputForWhichTheEngineThrowsFailsAlone) {
+  Start({}, {.pad_to = 16});
+  const auto first = Occupy(3);
+  const auto good = Submit({Input(4)});
+  const auto bad = Submit({Input(5)});
+  engine_->too_many_tokens = 5;
+  engine_->hold = false;
+  ExpectAnswers(*good, {Input(4)});
+  const absl::Status status = Await(*bad).status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("std::bad_alloc"));
+  EXPECT_TRUE(Idle());
+  ExpectAnswers(*Submit({Input(6)}), {Input(6)});
+}
+
 TEST_F(EncodingBatcherTest, TheHeartbeatGoesOnWithoutWork) {
   Start();
   const auto heartbeat = batcher_->heartbeat();

@@ -32,6 +32,8 @@ std::string Repeat(const std::string& prompt, size_t tokens) {
   return text;
 }
 
+const std::string kDecoding = "hippodrome_requests_running{model=\"m\",phase=\"decode\"}";
+
 class GenerationBatcherTest : public testing::Test {
  protected:
   void Start(const FakeEngineOptions& engine = {}, const BatcherOptions& options = {}) {
@@ -126,12 +128,43 @@ TEST_F(GenerationBatcherTest, ABrokenDeviceEndsAllRequestsAndTheHeartbeat) {
     EXPECT_EQ(Message(status), "cuda: h3_step: broken by a test");
   }
   EXPECT_TRUE(WaitUntil([&] { return batcher_->pending() == 0; }));
+  EXPECT_TRUE(WaitUntil([&] { return MetricsSay(kDecoding + " 0"); }));
   const auto refused = batcher_->Submit(Call("abc", 1)).status();
   EXPECT_TRUE(absl::IsUnavailable(refused));
   EXPECT_NE(Message(refused).find("the model has failed: cuda: h3_step"), std::string::npos);
   const auto heartbeat = batcher_->heartbeat();
   std::this_thread::sleep_for(std::chrono::milliseconds(700));  // more than an idle turn
   EXPECT_EQ(batcher_->heartbeat(), heartbeat);
+}
+
+TEST_F(GenerationBatcherTest, WhatTheEngineThrowsEndsWhatItWasAtWorkOnAndNothingElse) {
+  for (const FakeFault fault : {FakeFault::kAdmit, FakeFault::kPrefill, FakeFault::kStep}) {
+    SCOPED_TRACE(static_cast<int>(fault));
+    batcher_.reset();
+    Start();
+    engine_->fault = fault;
+    const auto failed = Submit(Call("abc", 7));
+    const absl::Status status = Collect(*failed).status;
+    EXPECT_TRUE(absl::IsInternal(status)) << status;
+    EXPECT_NE(Message(status).find("std::bad_alloc"), std::string::npos) << status;
+    EXPECT_TRUE(AllFree());
+    const auto next = Submit(Call("abc", 7));
+    EXPECT_EQ(Collect(*next).text, "abcabca");
+    EXPECT_TRUE(AllFree());
+  }
+}
+
+TEST_F(GenerationBatcherTest, APromptThatFailsDoesNotEndRunningStreams) {
+  Start();
+  engine_->hold_decode = true;
+  const auto running = Submit(Call("abc", 50));
+  ASSERT_TRUE(WaitUntil([&] { return MetricsSay(kDecoding + " 1"); }));
+  engine_->fault = FakeFault::kPrefill;
+  const auto failed = Submit(Call("xyz", 50));
+  EXPECT_TRUE(absl::IsInternal(Collect(*failed).status));
+  engine_->hold_decode = false;
+  EXPECT_EQ(Collect(*running).text, Repeat("abc", 50));
+  EXPECT_TRUE(AllFree());
 }
 
 TEST_F(GenerationBatcherTest, WhatWasHeldBackComesAtTheEnd) {

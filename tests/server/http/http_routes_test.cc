@@ -96,6 +96,16 @@ TEST_F(HttpRoutesTest, AStreamGivesTheSameTextInEventsThatEndInDone) {
   EXPECT_EQ(json::parse(events[events.size() - 3])["choices"][0]["finish_reason"], "length");
 }
 
+TEST_F(HttpRoutesTest, WhatAHandlerThrowsIsAnInternalErrorThatCounts) {
+  engine_->fault = FakeFault::kValidate;
+  const HttpAnswer answer = Complete(R"({"prompt": "abc"})");
+  EXPECT_EQ(answer.status, 500);
+  EXPECT_THAT(answer.body, HasSubstr("std::bad_alloc"));
+  EXPECT_THAT(Get("/metrics").body,
+              HasSubstr("hippodrome_request_failures_total{reason=\"internal\"} 1"));
+  EXPECT_EQ(Complete(R"({"prompt": "abc"})").status, 200);
+}
+
 TEST_F(HttpRoutesTest, TokensArriveOneByOne) {
   engine_->hold_decode = true;
   HttpClient client(server_->address());

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -76,6 +77,8 @@ class HttpServerTest : public testing::Test {
       if (request.path == "/stream" || request.path == "/later") {
         reply.streamed = request.path == "/stream";
         reply.work = std::make_unique<ManualWork>(control_);
+      } else if (request.path == "/throw") {
+        throw std::bad_alloc();
       } else {
         reply.response.body = request.method + " " + request.path + " " + request.body;
       }
@@ -271,6 +274,20 @@ TEST_F(HttpServerTest, StopLetsARequestFinish) {
   stop.join();
   EXPECT_TRUE(idle.Closed());
   EXPECT_EQ(HttpClient(server_->address()).Get("/").status, 0);
+}
+
+// Were the request still counted as busy, the server would wait for the whole hour.
+TEST_F(HttpServerTest, AHandlerThatThrowsEndsItsConnectionAlone) {
+  Start();
+  HttpClient other(server_->address());
+  EXPECT_EQ(other.Get("/1").status, 200);
+  for (const std::string& body : {std::string("x"), std::string(90000, 'x')}) {
+    HttpClient client(server_->address());
+    client.SendRequest("POST", "/throw", body);
+    EXPECT_TRUE(client.Closed());
+  }
+  EXPECT_EQ(other.Get("/2").status, 200);
+  server_->Stop(std::chrono::hours(1));
 }
 
 TEST_F(HttpServerTest, StopWithoutPatienceDestroysTheWork) {
