@@ -3,21 +3,11 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/base/check_range.h"
 #include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {
-
-absl::Status CheckRange(const char* what, std::span<const int32_t> values, int64_t limit) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < 0 || values[i] >= limit) {
-      return InvalidArgument(std::string(what) + " " + std::to_string(i) + " is " +
-                             std::to_string(values[i]) + ", expected a value in [0, " +
-                             std::to_string(limit) + ")");
-    }
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckTask(const BigsConfig& config, const EncoderRequest& request) {
   const bool for_tokens = request.task == EncoderTask::kHead && AnswersForTokens(config.head);

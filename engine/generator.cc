@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/check_range.h"
 #include "engine/base/status.h"
 #include "engine/models/h3/hybrid_h3.h"
 #include "engine/passes/decode_step.h"
@@ -107,13 +108,7 @@ absl::Status Generator::Impl::Validate(const GenerationRequest& request) const {
   const H3Config& config = model.config();
   if (request.prompt.empty()) return InvalidArgument("the prompt has no tokens");
   if (request.max_tokens < 1) return InvalidArgument("max_tokens must be at least 1");
-  for (size_t i = 0; i < request.prompt.size(); ++i) {
-    if (request.prompt[i] < 0 || request.prompt[i] >= config.vocab_size) {
-      return InvalidArgument("prompt token " + std::to_string(i) + " is " +
-                             std::to_string(request.prompt[i]) + ", expected an id in [0, " +
-                             std::to_string(config.vocab_size) + ")");
-    }
-  }
+  HIPPODROME_RETURN_IF_ERROR(CheckRange("prompt token", request.prompt, config.vocab_size));
   HIPPODROME_RETURN_IF_ERROR(ValidateSampling(request.sampling));
   const int64_t prompt_tokens = static_cast<int64_t>(request.prompt.size());
   if (config.max_position_embeddings > 0 &&

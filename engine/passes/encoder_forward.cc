@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "engine/base/check_range.h"
 #include "engine/base/status.h"
 #include "engine/passes/encoder_pass.h"
 
@@ -19,14 +20,7 @@ absl::Status CheckValues(const char* name, std::span<const int32_t> values, int6
     return InvalidArgument(std::string(name) + " has " + std::to_string(values.size()) +
                            " values, expected " + std::to_string(expected));
   }
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < 0 || values[i] >= limit) {
-      return InvalidArgument(std::string(name) + " " + std::to_string(i) + " is " +
-                             std::to_string(values[i]) + ", expected a value in [0, " +
-                             std::to_string(limit) + ")");
-    }
-  }
-  return absl::OkStatus();
+  return CheckRange(name, values, limit);
 }
 
 absl::Status CheckMask(const EncoderInputs& inputs) {

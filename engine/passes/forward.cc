@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/check_range.h"
 #include "engine/base/status.h"
 #include "engine/passes/decode_step.h"
 #include "engine/passes/prefill_chunk.h"
@@ -15,14 +16,7 @@ constexpr int64_t kTokensPerPage = 64;
 
 absl::Status ValidateIds(const H3Config& config, std::span<const int32_t> ids) {
   if (ids.empty()) return InvalidArgument("a sequence without tokens");
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= config.padded_vocab_size) {
-      return InvalidArgument("token " + std::to_string(i) + " is " + std::to_string(ids[i]) +
-                             ", expected an id in [0, " + std::to_string(config.padded_vocab_size) +
-                             ")");
-    }
-  }
-  return absl::OkStatus();
+  return CheckRange("token", ids, config.padded_vocab_size);
 }
 
 absl::Status ValidateLength(const H3Config& config, int64_t length) {

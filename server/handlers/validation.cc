@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/check_range.h"
 #include "engine/base/status.h"
 #include "server/status_map.h"
 
@@ -79,12 +80,8 @@ absl::Status ValidateRequest(const v1::GenerateRequest& request, const RequestLi
 
 absl::Status ValidateTokenIds(std::span<const int32_t> ids, int64_t vocab_size,
                               const std::string& field) {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= 0 && ids[i] < vocab_size) continue;
-    return FieldError(
-        field, fmt::format("token {} is {}, expected an id in [0, {})", i, ids[i], vocab_size));
-  }
-  return absl::OkStatus();
+  const absl::Status status = CheckRange("token", ids, vocab_size);
+  return status.ok() ? status : FieldError(field, Message(status));
 }
 
 }  // namespace hippodrome
