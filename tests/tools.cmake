@@ -28,6 +28,8 @@ add_test(NAME tools_names_test
   COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/names_test.py)
 add_test(NAME tools_includes_test
   COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/includes_test.py)
+add_test(NAME tools_docs_test
+  COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/docs_test.py)
 add_test(NAME tools_tidy_test
   COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/tidy_test.py)
 
