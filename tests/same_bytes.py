@@ -48,7 +48,7 @@ def write_inputs():
     write_ids(WORK / "demo.safetensors", 4000, 2, 600)
     write_ids(WORK / "mlm.safetensors", 300, 2, 64,
               labels=([2, 64], [chance.randrange(300) for _ in range(128)]))
-    write_ids(WORK / "classes.safetensors", 300, 2, 64, labels=([2], [0, 1]))
+    write_ids(WORK / "classes.safetensors", 200, 2, 64, labels=([2], [0, 1]))
     lines = (ROOT / "LICENSE").read_text().split("\n\n")
     (WORK / "sst2.tsv").write_text("sentence\tlabel\n" + "".join(
         f"{' '.join(line.split())[:200]}\t{i % 2}\n" for i, line in enumerate(lines) if line.strip()))
@@ -139,7 +139,9 @@ def outputs(program, out):
             raise SystemExit(f"{program} {' '.join(arguments)}\n{done.stderr}")
         found[f"{name}, what it prints"] = steady(done.stdout, out).encode()
     for path in sorted(p for p in out.rglob("*") if p.is_file()):
-        if path.suffix in (".json", ".jsonl"):
+        if path.name == "state.json":  # its checksum covers seconds too
+            data = json.dumps(json.loads(path.read_text())["state"]["arrays"]).encode()
+        elif path.suffix in (".json", ".jsonl"):
             data = steady(path.read_text(), out).encode()
         else:
             data = path.read_bytes()
