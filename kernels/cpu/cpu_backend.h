@@ -1,4 +1,5 @@
-// The backend that runs on processors. Each operation lives in the file of its name in this folder.
+// The backend that runs on processors. Each operation lives in the file of its name, in the folder
+// of its family.
 #ifndef HIPPODROME_KERNELS_CPU_CPU_BACKEND_H_
 #define HIPPODROME_KERNELS_CPU_CPU_BACKEND_H_
 

@@ -80,8 +80,9 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
       std::optional<absl::StatusOr<Response>> answer = answer_->Take();
       ready = answer.has_value();
       if (!ready) return absl::OkStatus();
-      if (answer->ok()) *response_ = **std::move(answer);
-      return answer->status();
+      const absl::Status outcome = answer->status();
+      if (outcome.ok()) *response_ = **std::move(answer);
+      return outcome;
     });
     if (ready || !status.ok()) End(status);
   }

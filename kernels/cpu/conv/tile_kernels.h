@@ -10,8 +10,7 @@
 
 namespace hippodrome::cpu {
 
-// Kernels in tiles of 16 lanes. Not safe for concurrent use, but
-// for Tile().
+// Kernels in tiles of 16 lanes. Not safe for concurrent use, but for Tile().
 class TileKernels {
  public:
   TileKernels(int64_t tiles, int64_t count);

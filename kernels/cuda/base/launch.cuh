@@ -1,4 +1,4 @@
-// Starts kernels. There is no <<<>>> in this folder, so that a host compiler reads it too.
+// Starts kernels. There is no <<<>>> in kernels/cuda, so that a host compiler reads it too.
 #ifndef HIPPODROME_KERNELS_CUDA_BASE_LAUNCH_CUH_
 #define HIPPODROME_KERNELS_CUDA_BASE_LAUNCH_CUH_
 
