@@ -28,6 +28,8 @@ import time
 ROOMS = ("kernels", "engine", "server", "tools")
 TIDY = "clang-tidy-19"
 CLANG = "clang++-19"
+# States of its headers that are remembered for a task, as branches have them.
+KEPT = 4
 # Commands are GCC's: Clang need not know all their warnings.
 CLANG_OPTIONS = ["-Wno-unknown-warning-option", "-Wno-deprecated-declarations"]
 NOISE = re.compile(r"^\d+ warnings? generated\.|^Suppressed |^Use -header-filter|^\.+ |^Multiple include guards|^/.*\.h(pp)?$")
@@ -55,19 +57,24 @@ class Memory:
     """What passed, one file for each hash of a task."""
 
     def __init__(self, folder):
-        self.folder = pathlib.Path(folder) / "tidy"
+        self.folder = pathlib.Path(folder) / "tidy-passed"
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    def passed(self, key):
+    def known(self, key):
+        """Header to hash, for each of the last times that the task passed."""
         try:
-            headers = json.loads((self.folder / key).read_text())
+            return json.loads((self.folder / key).read_text())
         except (OSError, ValueError):
-            return False
-        return all(hash_of_file(path) == value for path, value in headers.items())
+            return []
+
+    def passed(self, key):
+        return any(all(hash_of_file(path) == value for path, value in headers.items())
+                   for headers in self.known(key))
 
     def remember(self, key, headers):
         part = self.folder / f"{key}.{os.getpid()}.{threading.get_ident()}"
-        part.write_text(json.dumps({path: hash_of_file(path) for path in headers}))
+        now = {path: hash_of_file(path) for path in headers}
+        part.write_text(json.dumps([*self.known(key)[1 - KEPT:], now]))
         part.rename(self.folder / key)
 
 

@@ -32,6 +32,19 @@ class MemoryTest(unittest.TestCase):
         tidy.hash_of_file.cache_clear()
         self.assertFalse(self.memory.passed("key"))
 
+    def test_the_last_states_are_all_remembered(self):
+        texts = [f"int a{i};" for i in range(tidy.KEPT + 1)]
+        for text in texts:
+            self.header.write_text(text)
+            tidy.hash_of_file.cache_clear()
+            self.memory.remember("key", [str(self.header)])
+        found = []
+        for text in texts:
+            self.header.write_text(text)
+            tidy.hash_of_file.cache_clear()
+            found.append(self.memory.passed("key"))
+        self.assertEqual(found, [False] + [True] * tidy.KEPT)
+
     def test_a_header_that_is_gone_has_changed(self):
         self.memory.remember("key", [str(self.header)])
         self.header.unlink()
@@ -40,7 +53,7 @@ class MemoryTest(unittest.TestCase):
 
     def test_broken_entries_count_for_nothing(self):
         self.memory.remember("key", [str(self.header)])
-        (pathlib.Path(self.folder.name) / "tidy" / "key").write_text("{")
+        (pathlib.Path(self.folder.name) / "tidy-passed" / "key").write_text("{")
         self.assertFalse(self.memory.passed("key"))
 
 
