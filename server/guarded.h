@@ -12,12 +12,7 @@
 
 namespace hippodrome {
 
-// The kInternal of a request that ran into `error`.
-inline absl::Status Unexpected(const std::exception& error) {
-  return Internal(std::string("the request could not be finished: ") + error.what());
-}
-
-// What `work` returns, an absl::Status or StatusOr, or Unexpected() of what it throws. A
+// What `work` returns, an absl::Status or StatusOr, or kInternal with what it throws. A
 // DeviceError goes on: it is about more than one request.
 template <typename Work>
 auto Guarded(const Work& work) -> decltype(work()) {
@@ -26,7 +21,7 @@ auto Guarded(const Work& work) -> decltype(work()) {
   } catch (const DeviceError&) {
     throw;
   } catch (const std::exception& error) {
-    return Unexpected(error);
+    return Internal(std::string("the request could not be finished: ") + error.what());
   }
 }
 

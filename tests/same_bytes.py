@@ -11,6 +11,7 @@ training log and some messages have, are left out.
 
 import concurrent.futures
 import json
+import os
 import pathlib
 import random
 import re
@@ -134,7 +135,7 @@ def outputs(program, out):
     found = {}
     for name, arguments in commands(out):
         done = subprocess.run([program, *arguments], cwd=ROOT, capture_output=True, text=True,
-                              check=False)
+                              env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}, check=False)
         if done.returncode != 0:
             raise SystemExit(f"{program} {' '.join(arguments)}\n{done.stderr}")
         found[f"{name}, what it prints"] = steady(done.stdout, out).encode()

@@ -50,8 +50,7 @@ EncodingBatcher::Clock::time_point EncodingBatcher::heartbeat() const {
   return Clock::time_point(Clock::duration(heartbeat_.load(std::memory_order_acquire)));
 }
 
-// ---- Commands, on any thread
-// ---------------------------------------------------------------------
+// ---- Commands, on any thread --------------------------------------------------------------------
 
 absl::Status EncodingBatcher::CheckSize(int64_t requests, int64_t tokens) const {
   if (requests <= options_.max_queue && tokens <= options_.max_queued_tokens) {
@@ -153,8 +152,7 @@ void EncodingBatcher::Publish() {
   metrics_.SetLoad(static_cast<int64_t>(waiting_.size()), static_cast<int64_t>(running_.size()));
 }
 
-// ---- The loop
-// ------------------------------------------------------------------------------------
+// ---- The loop -----------------------------------------------------------------------------------
 
 void EncodingBatcher::Loop() {
   try {
@@ -288,8 +286,7 @@ void EncodingBatcher::FailAll(const absl::Status& reason) {
   Retire();
 }
 
-// ---- Encoding
-// ------------------------------------------------------------------------------------
+// ---- Encoding -----------------------------------------------------------------------------------
 
 Encoding::~Encoding() {
   job_->OnReady(nullptr);

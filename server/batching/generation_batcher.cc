@@ -51,8 +51,7 @@ GenerationBatcher::Clock::time_point GenerationBatcher::heartbeat() const {
   return Clock::time_point(Clock::duration(heartbeat_.load(std::memory_order_acquire)));
 }
 
-// ---- Commands, on any thread
-// ---------------------------------------------------------------------
+// ---- Commands, on any thread --------------------------------------------------------------------
 
 absl::Status GenerationBatcher::CheckRoom(const GenerationCall& call) const {
   if (closed_) {
@@ -109,8 +108,7 @@ void GenerationBatcher::Cancel(const Stream& stream) {
   wake_.notify_one();
 }
 
-// ---- The loop
-// ------------------------------------------------------------------------------------
+// ---- The loop -----------------------------------------------------------------------------------
 
 void GenerationBatcher::Loop() {
   Publish();
@@ -331,8 +329,7 @@ void GenerationBatcher::Publish() {
   metrics_.SetState(engine_.used(), engine_.capacity(), slot_bytes_);
 }
 
-// ---- Generation
-// ----------------------------------------------------------------------------------
+// ---- Generation ---------------------------------------------------------------------------------
 
 Generation::~Generation() {
   stream_->OnUpdate(nullptr);

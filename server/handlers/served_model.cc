@@ -16,8 +16,7 @@ absl::Status NoTokenizer(const v1::Model& info) {
 
 }  // namespace
 
-// ---- Decoders
-// ------------------------------------------------------------------------------------
+// ---- Decoders -----------------------------------------------------------------------------------
 
 ServedDecoder::ServedDecoder(v1::Model info, DecoderParts parts, const BatcherOptions& options,
                              Metrics& metrics)
@@ -47,8 +46,7 @@ absl::StatusOr<std::string> ServedDecoder::Detokenize(std::span<const int32_t> i
 // Prompts are cut into short pieces.
 ServedModel::Clock::duration ServedDecoder::longest_turn() const { return std::chrono::seconds(5); }
 
-// ---- Encoders
-// ------------------------------------------------------------------------------------
+// ---- Encoders -----------------------------------------------------------------------------------
 
 ServedEncoder::ServedEncoder(v1::Model info, EncoderParts parts, const EncodingOptions& options,
                              Metrics& metrics)

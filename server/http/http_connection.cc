@@ -130,8 +130,7 @@ net::awaitable<void> HttpConnection::Run() {
   stream_.socket().shutdown(net::ip::tcp::socket::shutdown_send, ignored);
 }
 
-// ---- Reading
-// -------------------------------------------------------------------------------------
+// ---- Reading ------------------------------------------------------------------------------------
 
 net::awaitable<bool> HttpConnection::AwaitFirstByte() {
   if (buffer_.size() > 0) co_return true;
@@ -195,8 +194,7 @@ net::awaitable<void> HttpConnection::Refuse(const error_code& error) {
   co_await Write(broken, std::move(response));
 }
 
-// ---- Answering
-// -----------------------------------------------------------------------------------
+// ---- Answering ----------------------------------------------------------------------------------
 
 net::awaitable<HttpReply> HttpConnection::Handle(HttpRequest request) {
   if (request.body.size() <= kLargeBody) co_return shared_.handler(std::move(request));
@@ -246,8 +244,7 @@ net::awaitable<std::optional<bool>> HttpConnection::Work(const Incoming& incomin
   co_return co_await WriteEnd(incoming);
 }
 
-// ---- Writing
-// -------------------------------------------------------------------------------------
+// ---- Writing ------------------------------------------------------------------------------------
 
 net::awaitable<bool> HttpConnection::Write(const Incoming& incoming, HttpResponse response) {
   http::response_header<> head = Head(response, incoming.keep_alive);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <exception>
 #include <random>
 #include <utility>
 
@@ -83,11 +82,9 @@ HttpReply HttpRoutes::Handle(const HttpRequest& request) {
 }
 
 HttpReply HttpRoutes::Answer(const HttpRoute& route, const HttpRequest& request) {
-  try {
-    return route.handle(request);
-  } catch (const std::exception& error) {
-    return Failed(Unexpected(error), metrics_);
-  }
+  absl::StatusOr<HttpReply> reply =
+      Guarded([&]() -> absl::StatusOr<HttpReply> { return route.handle(request); });
+  return reply.ok() ? *std::move(reply) : Failed(reply.status(), metrics_);
 }
 
 HttpReply HttpRoutes::Completions(const HttpRequest& request) {

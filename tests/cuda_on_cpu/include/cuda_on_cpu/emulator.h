@@ -33,8 +33,7 @@ void SetDeviceCount(int count);
 // Device memory that is not freed, of all devices.
 size_t DeviceBytes();
 
-// ---- For kernels/cuda/base/launch.cuh
-// ----------------------------------------------------------------
+// ---- For kernels/cuda/base/launch.cuh -----------------------------------------------------------
 
 struct KernelLaunch {
   std::string operation;
