@@ -17,15 +17,15 @@ class IncludesTest(unittest.TestCase):
         """Exit status and output for these files; "__" stands for "/", the last "_" for "."."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            (root / "CMakeLists.txt").write_text("hippodrome_folders(. low high)\n")
+            (root / "CMakeLists.txt").write_text("hippodrome_folders(. low high tools tests)\n")
             for name, text in files.items():
                 path = root / ".".join(name.replace("__", "/").rsplit("_", 1))
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
             subprocess.run(["git", "init", "-q"], cwd=root, check=True)
             subprocess.run(["git", "add", "."], cwd=root, check=True)
-            done = subprocess.run([sys.executable, "-B", INCLUDES, root], capture_output=True,
-                                  text=True, check=False)
+            done = subprocess.run([sys.executable, "-B", INCLUDES, "--headers", root],
+                                  capture_output=True, text=True, check=False)
             return done.returncode, done.stdout
 
     def test_the_order_is_allowed(self):
@@ -49,6 +49,41 @@ class IncludesTest(unittest.TestCase):
         code, text = self.check(middle__a_h="")
         self.assertEqual(code, 1)
         self.assertIn("middle: not named in hippodrome_folders() of .", text)
+
+    def test_a_header_of_one_source_is_a_fault(self):
+        code, text = self.check(tools__a_h="", tools__a_cc='#include "tools/a.h"\n',
+                                tools__b_cc='#include "tools/a.h"\n',
+                                tests__a_test_cc='#include "tools/a.h"\n')
+        self.assertEqual(code, 1)
+        self.assertIn("tools/a.h: only tools/b.cc includes it: merge it, or list it", text)
+
+    def test_a_header_of_several_sources_has_its_reason(self):
+        code, text = self.check(tools__a_h="", tools__b_cc='#include "tools/a.h"\n',
+                                tools__c_cuh='#  include "tools/a.h"\n',
+                                tools__c_cu='#include "tools/c.cuh"\n')
+        self.assertEqual((code, text), (0, "includes: 4 sources, 1 ordered folders, 0 faults\n"))
+
+    LISTED = ("target_sources(library PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES\n"
+              "  low/a.h\n)\n")
+
+    def test_so_has_a_contract_that_is_listed(self):
+        code, _ = self.check(tools__low__a_h="", tools__b_cc='#include "tools/low/a.h"\n',
+                             tools__CMakeLists_txt=self.LISTED)
+        self.assertEqual(code, 0)
+
+    def test_a_listed_header_that_does_not_exist_is_a_fault(self):
+        code, text = self.check(tools__b_cc="", tools__CMakeLists_txt=self.LISTED)
+        self.assertEqual(code, 1)
+        self.assertIn("tools/CMakeLists.txt: lists tools/low/a.h, which does not exist", text)
+
+    def test_a_header_that_nobody_includes_is_a_fault(self):
+        code, text = self.check(tools__a_h="", tools__a_cc='#include "tools/a.h"\n')
+        self.assertEqual(code, 1)
+        self.assertIn("tools/a.h: nobody includes it", text)
+
+    def test_a_header_for_tests_alone_is_none(self):
+        code, _ = self.check(tools__a_h="", tests__a_test_cc='#include "tools/a.h"\n')
+        self.assertEqual(code, 0)
 
 
 if __name__ == "__main__":
