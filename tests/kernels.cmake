@@ -25,10 +25,10 @@ hippodrome_test_files(kernels_cpu_tests
     kernels/cpu/gemm/linear_epilogue_test.cc
     kernels/cpu/gemm/linear_test.cc
     kernels/cpu/gemm/packed_weights_test.cc
-    kernels/cpu/gemm/small_product_test.cc
+    kernels/cpu/gemm/small_gemm_test.cc
     kernels/cpu/gemm/trained_weights_test.cc
     kernels/cpu/h3/h3_convolution_test.cc
-    kernels/cpu/h3/h3_sequence_test.cc
+    kernels/cpu/h3/h3_prefill_test.cc
     kernels/cpu/h3/h3_step_test.cc
     kernels/cpu/rows/dropout_test.cc
     kernels/cpu/rows/embedding_test.cc

@@ -18,7 +18,7 @@
 #include "kernels/cpu/gemm/packed_weights.h"
 #include "kernels/cpu/gemm/trained_weights.h"
 #include "kernels/cpu/h3/h3_convolution.h"
-#include "kernels/cpu/h3/h3_sequence.h"
+#include "kernels/cpu/h3/h3_prefill.h"
 #include "kernels/cpu/h3/h3_state.h"
 #include "kernels/cpu/h3/h3_step.h"
 #include "kernels/cpu/h3/h3_weights.h"

@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "kernels/cpu/base/tensor_memory.h"
-#include "kernels/cpu/h3/h3_sequence.h"
+#include "kernels/cpu/h3/h3_prefill.h"
 #include "kernels/cpu/h3/h3_step.h"
 #include "tools/bench/bench_kernels.h"
 #include "tools/bench/best_time.h"

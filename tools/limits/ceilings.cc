@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/cpu/base/memory.h"
-#include "kernels/cpu/gemm/linear_tile.h"
-#include "kernels/cpu/gemm/linear_tile_amx.h"
+#include "kernels/cpu/gemm/microkernel.h"
+#include "kernels/cpu/gemm/microkernel_amx.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tools/limits/ceilings.cc"

@@ -16,7 +16,7 @@ void ForGroups(bool diagonal, int64_t queries, int64_t keys, const Body& body) {
 }
 
 int64_t RoundUp(int64_t count) {
-  return (count + kProductColumns - 1) / kProductColumns * kProductColumns;
+  return (count + kSmallGemmColumns - 1) / kSmallGemmColumns * kSmallGemmColumns;
 }
 
 }  // namespace
@@ -24,30 +24,30 @@ int64_t RoundUp(int64_t count) {
 void BlockPair::Scores(const float* rows, const float* columns, float* scores) const {
   ForGroups(diagonal(), head.QueriesOf(queries), head.KeysOf(keys),
             [&](int64_t begin, int64_t count, int64_t end) {
-              Multiply({.a = {rows + begin * head.stride(), head.stride(), 1},
-                        .b = columns,
-                        .b_row = kScoreBlock,
-                        .c = scores + begin * kScoreBlock,
-                        .c_row = kScoreBlock,
-                        .rows = count,
-                        .cols = RoundUp(end),
-                        .depth = head.width(),
-                        .accumulate = false});
+              SmallGemm({.a = {rows + begin * head.stride(), head.stride(), 1},
+                         .b = columns,
+                         .b_row = kScoreBlock,
+                         .c = scores + begin * kScoreBlock,
+                         .c_row = kScoreBlock,
+                         .rows = count,
+                         .cols = RoundUp(end),
+                         .depth = head.width(),
+                         .accumulate = false});
             });
 }
 
 void BlockPair::SumKeys(const float* weights, const float* rows, float* sums) const {
   ForGroups(diagonal(), head.QueriesOf(queries), head.KeysOf(keys),
             [&](int64_t begin, int64_t count, int64_t end) {
-              Multiply({.a = {weights + begin * kScoreBlock, kScoreBlock, 1},
-                        .b = rows,
-                        .b_row = head.stride(),
-                        .c = sums + begin * head.stride(),
-                        .c_row = head.stride(),
-                        .rows = count,
-                        .cols = head.stride(),
-                        .depth = end,
-                        .accumulate = keys > 0});
+              SmallGemm({.a = {weights + begin * kScoreBlock, kScoreBlock, 1},
+                         .b = rows,
+                         .b_row = head.stride(),
+                         .c = sums + begin * head.stride(),
+                         .c_row = head.stride(),
+                         .rows = count,
+                         .cols = head.stride(),
+                         .depth = end,
+                         .accumulate = keys > 0});
             });
 }
 
@@ -56,15 +56,15 @@ void BlockPair::SumQueries(const float* weights, const float* rows, float* sums)
   // On the diagonal a group of keys is seen from its own first row on.
   ForGroups(diagonal(), head.KeysOf(keys), count, [&](int64_t begin, int64_t key_count, int64_t) {
     const int64_t first = diagonal() ? begin : 0;
-    Multiply({.a = {weights + first * kScoreBlock + begin, 1, kScoreBlock},
-              .b = rows + first * head.stride(),
-              .b_row = head.stride(),
-              .c = sums + begin * head.stride(),
-              .c_row = head.stride(),
-              .rows = key_count,
-              .cols = head.stride(),
-              .depth = count - first,
-              .accumulate = !head.FirstToSee(queries, keys)});
+    SmallGemm({.a = {weights + first * kScoreBlock + begin, 1, kScoreBlock},
+               .b = rows + first * head.stride(),
+               .b_row = head.stride(),
+               .c = sums + begin * head.stride(),
+               .c_row = head.stride(),
+               .rows = key_count,
+               .cols = head.stride(),
+               .depth = count - first,
+               .accumulate = !head.FirstToSee(queries, keys)});
   });
 }
 

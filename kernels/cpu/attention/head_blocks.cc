@@ -22,7 +22,8 @@ void StoreRow(const float* row, int64_t n, bool add, float* out) {
 
 HeadBlocks::HeadBlocks(const HeadProblem& problem)
     : problem_(problem),
-      stride_((problem.shape.head_dim + kProductColumns - 1) / kProductColumns * kProductColumns),
+      stride_((problem.shape.head_dim + kSmallGemmColumns - 1) / kSmallGemmColumns *
+              kSmallGemmColumns),
       keys_(problem.qkv.rows) {
   if (!causal()) keys_ -= std::count(problem.mask, problem.mask + keys_, 0);
 }

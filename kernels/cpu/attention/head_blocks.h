@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/attention/head_attention.h"
 #include "kernels/cpu/attention/softmax_rows.h"
-#include "kernels/cpu/gemm/small_product.h"
+#include "kernels/cpu/gemm/small_gemm.h"
 
 namespace hippodrome::cpu {
 

@@ -23,18 +23,18 @@ void ToeplitzProduct(const float* taps, const TimeSeries& u, const TimeSeries& y
   assert(u.width <= kPanelColumns && y.width == u.width && y.tokens == u.tokens);
   float* panel = ThreadScratch<float>(ScratchUse::kConvolution, u.tokens * kPanelColumns);
   Pack(u, panel);
-  float sums[kTileRows * kPanelColumns];
-  for (int64_t t = 0; t < u.tokens; t += kTileRows) {
-    const int64_t rows = std::min<int64_t>(kTileRows, u.tokens - t);
+  float sums[kMicrokernelRows * kPanelColumns];
+  for (int64_t t = 0; t < u.tokens; t += kMicrokernelRows) {
+    const int64_t rows = std::min<int64_t>(kMicrokernelRows, u.tokens - t);
     // Row t of the matrix is K[t], ..., K[0], 0, ...: the taps from K[t] on. The rows of a tile end
     // with its last time, the earlier ones in zeros.
-    TileF32({.a = taps - t,
-             .a_stride = -1,
-             .panel = panel,
-             .depth = t + rows,
-             .rows = static_cast<int>(rows),
-             .accumulate = false,
-             .sums = sums});
+    MicrokernelF32({.a = taps - t,
+                    .a_stride = -1,
+                    .panel = panel,
+                    .depth = t + rows,
+                    .rows = static_cast<int>(rows),
+                    .accumulate = false,
+                    .sums = sums});
     for (int64_t r = 0; r < rows; ++r) {
       std::copy_n(sums + r * kPanelColumns, y.width, y.Row(t + r));
     }

@@ -3,12 +3,12 @@
 #define HIPPODROME_KERNELS_CPU_CONV_TOEPLITZ_H_
 
 #include "kernels/cpu/conv/time_series.h"
-#include "kernels/cpu/gemm/linear_tile.h"
+#include "kernels/cpu/gemm/microkernel.h"
 
 namespace hippodrome::cpu {
 
 // Zeros that follow a kernel's taps.
-inline constexpr int64_t kZeroTaps = kTileRows - 1;
+inline constexpr int64_t kZeroTaps = kMicrokernelRows - 1;
 
 // y[t] = sum_{l <= t} K[l] u[t - l] for u.width <= kPanelColumns channels.
 // taps: K in reversed time, taps[-l] = K[l] for l < tokens, and taps[1, kZeroTaps] = 0.

@@ -1,7 +1,7 @@
 // For processors with AMX, which have AVX-512.
 #include "kernels/cpu/gemm/gradient_tiles.h"
 
-#include "kernels/cpu/gemm/linear_tile_amx.h"
+#include "kernels/cpu/gemm/microkernel_amx.h"
 
 #if defined(__x86_64__)
 #if defined(__GNUC__) && !defined(__clang__)

@@ -17,7 +17,7 @@ struct GradientBlock {
 };
 
 // Rounds a block to bf16, to nearest even, with zeros beyond it, into two tiles of its rows and two
-// of its columns (linear_tile_amx.h), and adds the sums of its columns to `sums` [cols]. REQUIRES:
+// of its columns (microkernel_amx.h), and adds the sums of its columns to `sums` [cols]. REQUIRES:
 // HaveAmx().
 struct GradientTiles {
   BF16* rows[2];

@@ -8,8 +8,8 @@
 #include "kernels/cpu/base/tensor_memory.h"
 #include "kernels/cpu/gemm/linear_amx.h"
 #include "kernels/cpu/gemm/linear_epilogue.h"
-#include "kernels/cpu/gemm/linear_tile.h"
-#include "kernels/cpu/gemm/linear_tile_amx.h"
+#include "kernels/cpu/gemm/microkernel.h"
+#include "kernels/cpu/gemm/microkernel_amx.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -24,8 +24,8 @@ constexpr int64_t kStreamedDepth = 64;
 constexpr int64_t kManyTiles = 4;
 
 // Rows whose partial sums one thread keeps, and the least that share the fetching of a panel.
-constexpr int64_t kMaxBlockRows = 32 * kTileRows;
-constexpr int64_t kMinBlockRows = 8 * kTileRows;
+constexpr int64_t kMaxBlockRows = 32 * kMicrokernelRows;
+constexpr int64_t kMinBlockRows = 8 * kMicrokernelRows;
 
 // Tasks per thread, so that threads of unequal speed finish together.
 constexpr int64_t kTasksPerThread = 4;
@@ -38,7 +38,7 @@ int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // One product: where everything lies, in the types of its kernel.
 template <typename A, typename W>
 struct Product {
-  using TileFunction = void (*)(const TileArguments<A, W>&);
+  using TileFunction = void (*)(const MicrokernelArguments<A, W>&);
 
   TileFunction tile;
   const A* a;
@@ -66,7 +66,7 @@ SlicePlan PlanSlices(int64_t tiles) {
 // One slice of the depth for the rows of a block.
 template <typename A, typename W>
 struct Slice {
-  void (*tile)(const TileArguments<A, W>&);
+  void (*tile)(const MicrokernelArguments<A, W>&);
   const A* a;
   int64_t a_stride;
   const W* panel;
@@ -79,7 +79,7 @@ struct Slice {
 template <typename A, typename W, typename Done>
 void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows, float* sums,
                    const Done& done) {
-  const int64_t tiles = DivideUp(rows, kTileRows);
+  const int64_t tiles = DivideUp(rows, kMicrokernelRows);
   for (int64_t t = 0; t < tiles; ++t) {
     // Tiles of nearly equal height: a last tile of one row would cost as much as a full one.
     const int64_t first = rows * t / tiles;
@@ -104,7 +104,7 @@ void MultiplyExpanded(const Slice<float, BF16>& slice, int64_t rows, float* sums
                       const Done& done) {
   float* panel = ThreadScratch<float>(ScratchUse::kLinearPanel, 2 * slice.depth * kPanelColumns);
   ExpandPairs(slice.panel, slice.depth, panel);
-  const Slice<float, float> expanded = {.tile = TileF32,
+  const Slice<float, float> expanded = {.tile = MicrokernelF32,
                                         .a = slice.a,
                                         .a_stride = slice.a_stride,
                                         .panel = panel,
@@ -121,7 +121,7 @@ void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_pan
                    int64_t end) {
   constexpr bool kExpands = !std::is_same_v<A, W>;
   const int64_t rows = end - begin;
-  const int64_t tiles = DivideUp(rows, kTileRows);
+  const int64_t tiles = DivideUp(rows, kMicrokernelRows);
   const int64_t depth = product.w.depth();
   SlicePlan plan = PlanSlices(tiles);
   const bool expand = kExpands && tiles >= kManyTiles;
@@ -209,7 +209,7 @@ void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& 
             BF16Kernel kernel) {
   assert(x.cols == w.in() && y.cols == w.out() && x.rows == y.rows);
   if (w.dtype() == DType::kF32) {
-    Multiply<float, float>(pool, {TileF32, F32Row(x, 0), x.stride, 1, w, epilogue, y});
+    Multiply<float, float>(pool, {MicrokernelF32, F32Row(x, 0), x.stride, 1, w, epilogue, y});
     return;
   }
   const int64_t stride = 2 * w.depth();
@@ -218,11 +218,11 @@ void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& 
       return LinearAmx(pool, x, w, epilogue, y);
     case BF16Kernel::kDot: {
       const BF16* a = RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
-      return Multiply<BF16, BF16>(pool, {TileBF16Dot, a, stride, 2, w, epilogue, y});
+      return Multiply<BF16, BF16>(pool, {MicrokernelBF16Dot, a, stride, 2, w, epilogue, y});
     }
     default: {
       const float* a = RoundRows<float>(pool, x, stride, RoundToBF16Plain);
-      return Multiply<float, BF16>(pool, {TileBF16Plain, a, stride, 2, w, epilogue, y});
+      return Multiply<float, BF16>(pool, {MicrokernelBF16Plain, a, stride, 2, w, epilogue, y});
     }
   }
 }

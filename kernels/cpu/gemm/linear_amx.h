@@ -8,7 +8,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/base/scratch.h"
 #include "kernels/cpu/base/thread_pool.h"
-#include "kernels/cpu/gemm/linear_tile_amx.h"
+#include "kernels/cpu/gemm/microkernel_amx.h"
 #include "kernels/cpu/gemm/packed_weights.h"
 
 namespace hippodrome::cpu {
@@ -17,7 +17,7 @@ namespace hippodrome::cpu {
 void LinearAmx(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue,
                Tensor y);
 
-// A left operand in tiles (linear_tile_amx.h), in memory that the caller keeps. Rows of tiles come
+// A left operand in tiles (microkernel_amx.h), in memory that the caller keeps. Rows of tiles come
 // in pairs, so that a block of 32 rows can always be read.
 struct AmxTiles {
   AmxTiles(int64_t row_count, int64_t depth, BF16* memory)

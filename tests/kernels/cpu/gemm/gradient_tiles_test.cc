@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/cpu/gemm/linear_tile_amx.h"
+#include "kernels/cpu/gemm/microkernel_amx.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
 namespace hippodrome::cpu::gradient_tiles_test {

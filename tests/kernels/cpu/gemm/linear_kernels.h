@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "kernels/cpu/gemm/linear.h"
-#include "kernels/cpu/gemm/linear_tile.h"
-#include "kernels/cpu/gemm/linear_tile_amx.h"
+#include "kernels/cpu/gemm/microkernel.h"
+#include "kernels/cpu/gemm/microkernel_amx.h"
 
 namespace hippodrome::cpu {
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "kernels/cpu/h3/h3_sequence.h"
+#include "kernels/cpu/h3/h3_prefill.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
 
 namespace hippodrome::cpu::h3_step_test {

@@ -1,6 +1,6 @@
 // The bf16 dot product of AVX-512. Highway has no such operation, so this file is written for the
 // one instruction set and asks the processor at run time.
-#include "kernels/cpu/gemm/linear_tile.h"
+#include "kernels/cpu/gemm/microkernel.h"
 #include "kernels/cpu/gemm/packed_weights.h"
 
 #if defined(__x86_64__)
@@ -24,7 +24,7 @@ HIPPODROME_BF16 inline __m512bh Broadcast(const BF16* pair) {
 }
 
 template <int kRows>
-HIPPODROME_BF16 void Tile(const TileArguments<BF16, BF16>& tile) {
+HIPPODROME_BF16 void Tile(const MicrokernelArguments<BF16, BF16>& tile) {
   __m512 sums[kRows][kVectors];
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
@@ -74,7 +74,7 @@ bool FastBF16Dot() {
   return fast;
 }
 
-void TileBF16Dot(const TileArguments<BF16, BF16>& tile) {
+void MicrokernelBF16Dot(const MicrokernelArguments<BF16, BF16>& tile) {
   switch (tile.rows) {
     case 1:
       return Tile<1>(tile);
@@ -111,7 +111,7 @@ namespace hippodrome::cpu {
 
 bool HaveBF16Dot() { return false; }
 bool FastBF16Dot() { return false; }
-void TileBF16Dot(const TileArguments<BF16, BF16>&) { assert(false); }
+void MicrokernelBF16Dot(const MicrokernelArguments<BF16, BF16>&) { assert(false); }
 void RoundToBF16Dot(const float*, int64_t, BF16*) { assert(false); }
 
 }  // namespace hippodrome::cpu

@@ -8,7 +8,7 @@
 #include "kernels/cpu/base/parallel_rows.h"
 #include "kernels/cpu/base/scratch.h"
 #include "kernels/cpu/base/tensor_memory.h"
-#include "kernels/cpu/gemm/linear_tile.h"
+#include "kernels/cpu/gemm/microkernel.h"
 #include "kernels/cpu/gemm/packed_weights.h"
 
 namespace hippodrome::cpu {
@@ -17,7 +17,7 @@ namespace {
 static_assert(kKeyBlock == kPanelColumns, "a block of keys is multiplied as a panel");
 
 // Queries that share a gathered block of keys.
-constexpr int64_t kQueryBlock = 42 * kTileRows;
+constexpr int64_t kQueryBlock = 42 * kMicrokernelRows;
 
 struct Sequence {
   const AttentionShape& shape;
@@ -35,7 +35,7 @@ struct ChunkWorkspace {
   float* keys;    // [head_dim][kKeyBlock]
   float* values;  // [panels][kKeyBlock][kPanelColumns]
   float* sums;    // [panels][queries][kPanelColumns]
-  float* scores;  // [kTileRows][kKeyBlock]
+  float* scores;  // [kMicrokernelRows][kKeyBlock]
   RunningSoftmax softmax[kQueryBlock];
   int64_t panels;  // of head_dim
 };
@@ -45,7 +45,7 @@ ChunkWorkspace NewWorkspace(int64_t head_dim) {
   w.panels = (head_dim + kPanelColumns - 1) / kPanelColumns;
   const int64_t sizes[] = {kQueryBlock * head_dim, head_dim * kKeyBlock,
                            w.panels * kKeyBlock * kPanelColumns,
-                           w.panels * kQueryBlock * kPanelColumns, kTileRows * kKeyBlock};
+                           w.panels * kQueryBlock * kPanelColumns, kMicrokernelRows * kKeyBlock};
   float** const parts[] = {&w.q, &w.keys, &w.values, &w.sums, &w.scores};
   int64_t total = 0;
   for (int64_t size : sizes) total += (size + 15) / 16 * 16;
@@ -102,8 +102,8 @@ void LoadKeys(const Sequence& s, int64_t head, int64_t begin, int64_t count, Chu
 // which start at `begin`.
 void AttendTile(const ChunkWorkspace& w, RunningSoftmax* softmax, int64_t head_dim, int64_t first,
                 int rows, int64_t position, int64_t begin, bool first_block) {
-  TileF32({w.q + first * head_dim, head_dim, w.keys, head_dim, rows, false, w.scores});
-  float factors[kTileRows];
+  MicrokernelF32({w.q + first * head_dim, head_dim, w.keys, head_dim, rows, false, w.scores});
+  float factors[kMicrokernelRows];
   ExtendSoftmax(w.scores, rows, position + 1 - begin, softmax + first, factors);
   for (int r = 0; r < rows; ++r) {
     if (factors[r] == 1 || first_block) continue;
@@ -112,8 +112,8 @@ void AttendTile(const ChunkWorkspace& w, RunningSoftmax* softmax, int64_t head_d
     }
   }
   for (int64_t p = 0; p < w.panels; ++p) {
-    TileF32({w.scores, kKeyBlock, w.values + p * kKeyBlock * kPanelColumns, kKeyBlock, rows,
-             !first_block, w.sums + (p * kQueryBlock + first) * kPanelColumns});
+    MicrokernelF32({w.scores, kKeyBlock, w.values + p * kKeyBlock * kPanelColumns, kKeyBlock, rows,
+                    !first_block, w.sums + (p * kQueryBlock + first) * kPanelColumns});
   }
 }
 
@@ -136,12 +136,12 @@ void AttendBlock(const Sequence& s, int64_t head, int64_t first, int64_t count) 
   ChunkWorkspace w = NewWorkspace(head_dim);
   LoadQueries(s, head, first, count, w.q);
   const int64_t end = s.start + first + count;  // of the visible positions
-  const int64_t tiles = (count + kTileRows - 1) / kTileRows;
+  const int64_t tiles = (count + kMicrokernelRows - 1) / kMicrokernelRows;
   for (int64_t begin = 0; begin < end; begin += kKeyBlock) {
     LoadKeys(s, head, begin, std::min(kKeyBlock, end - begin), w);
     for (int64_t t = 0; t < tiles; ++t) {
-      const int64_t row = t * kTileRows;
-      const int rows = static_cast<int>(std::min<int64_t>(kTileRows, count - row));
+      const int64_t row = t * kMicrokernelRows;
+      const int rows = static_cast<int>(std::min<int64_t>(kMicrokernelRows, count - row));
       const int64_t position = s.start + first + row;
       if (position + rows <= begin) continue;  // the whole tile lies before these keys
       AttendTile(w, w.softmax, head_dim, row, rows, position, begin, begin == 0);

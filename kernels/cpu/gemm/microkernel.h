@@ -1,6 +1,6 @@
-// The inner product kernels: a few rows of activations by one panel of weights.
-#ifndef HIPPODROME_KERNELS_CPU_GEMM_LINEAR_TILE_H_
-#define HIPPODROME_KERNELS_CPU_GEMM_LINEAR_TILE_H_
+// The microkernels: a few rows of activations by one panel of weights.
+#ifndef HIPPODROME_KERNELS_CPU_GEMM_MICROKERNEL_H_
+#define HIPPODROME_KERNELS_CPU_GEMM_MICROKERNEL_H_
 
 #include <cstdint>
 
@@ -9,15 +9,15 @@
 namespace hippodrome::cpu {
 
 // Rows of a tile: 6 x 64 sums fill 24 vector registers and leave room for the operands.
-inline constexpr int kTileRows = 6;
+inline constexpr int kMicrokernelRows = 6;
 
 // sums[r][c] = (accumulate ? sums[r][c] : 0) + sum_{k < depth} a[r * a_stride + k] panel[k][c]
-// for r < rows <= kTileRows and c < kPanelColumns, sums [rows][kPanelColumns]. Each sum is one
-// chain of fused multiply-adds in the order of k, whatever `rows` is and wherever the chain is cut.
-// For bf16 a k is a pair and `a` holds the pairs side by side (floats for the plain kernel).
+// for r < rows <= kMicrokernelRows and c < kPanelColumns, sums [rows][kPanelColumns]. Each sum is
+// one chain of fused multiply-adds in the order of k, whatever `rows` is and wherever the chain is
+// cut. For bf16 a k is a pair and `a` holds the pairs side by side (floats for the plain kernel).
 // Meanwhile `next_lines` cache lines per k are fetched from `next` on into the second-level cache.
 template <typename A, typename W>
-struct TileArguments {
+struct MicrokernelArguments {
   const A* a;
   int64_t a_stride;
   const W* panel;
@@ -34,10 +34,10 @@ inline void FetchAhead(const char*& next, int lines) {
   for (int i = 0; i < lines; ++i, next += 64) __builtin_prefetch(next, 0, 2);
 }
 
-void TileF32(const TileArguments<float, float>& tile);
+void MicrokernelF32(const MicrokernelArguments<float, float>& tile);
 
 // Weights expanded to f32; `a` is already rounded to bf16 values.
-void TileBF16Plain(const TileArguments<float, BF16>& tile);
+void MicrokernelBF16Plain(const MicrokernelArguments<float, BF16>& tile);
 
 // The pairs of `depth` rows of a panel as 2 depth rows of f32, [2 depth][kPanelColumns].
 void ExpandPairs(const BF16* panel, int64_t depth, float* expanded);
@@ -47,7 +47,7 @@ bool HaveBF16Dot();
 // Whether that is the faster kernel: Intel's processors run it at half the rate of f32
 // multiply-adds (79 against 158 GFLOP/s on a Sapphire Rapids core), AMD's at twice that rate.
 bool FastBF16Dot();
-void TileBF16Dot(const TileArguments<BF16, BF16>& tile);
+void MicrokernelBF16Dot(const MicrokernelArguments<BF16, BF16>& tile);
 
 // Rounds n floats to bf16, to nearest even, and pads with a zero to an even number. The first gives
 // bf16 values as floats; the second may flush subnormals to zero. REQUIRES of the second:
@@ -57,4 +57,4 @@ void RoundToBF16Dot(const float* x, int64_t n, BF16* rounded);
 
 }  // namespace hippodrome::cpu
 
-#endif  // HIPPODROME_KERNELS_CPU_GEMM_LINEAR_TILE_H_
+#endif  // HIPPODROME_KERNELS_CPU_GEMM_MICROKERNEL_H_

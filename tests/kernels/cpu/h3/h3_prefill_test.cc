@@ -1,11 +1,11 @@
-#include "kernels/cpu/h3/h3_sequence.h"
+#include "kernels/cpu/h3/h3_prefill.h"
 
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/h3/h3_step.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
 
-namespace hippodrome::cpu::h3_sequence_test {
+namespace hippodrome::cpu::h3_prefill_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -175,4 +175,4 @@ TEST(H3SequenceTest, CountsItsBytes) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu::h3_sequence_test
+}  // namespace hippodrome::cpu::h3_prefill_test

@@ -1,4 +1,4 @@
-#include "kernels/cpu/gemm/small_product.h"
+#include "kernels/cpu/gemm/small_gemm.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu::small_product_test {
+namespace hippodrome::cpu::small_gemm_test {
 namespace {
 
 // c, [rows][cols + 1], of random factors.
@@ -15,16 +15,16 @@ std::vector<float> Product(int64_t rows, int64_t cols, int64_t depth, bool trans
   const std::vector<float> a = RandomValues((rows + 1) * (depth + 1), 1);
   const std::vector<float> b = RandomValues(depth * (cols + 2), 2);
   std::vector<float> c = RandomValues(rows * (cols + 1), 3);
-  const ProductFactor factor = {a.data(), transposed ? 1 : depth + 1, transposed ? rows + 1 : 1};
-  Multiply({.a = factor,
-            .b = b.data(),
-            .b_row = cols + 2,
-            .c = c.data(),
-            .c_row = cols + 1,
-            .rows = rows,
-            .cols = cols,
-            .depth = depth,
-            .accumulate = accumulate});
+  const SmallGemmFactor factor = {a.data(), transposed ? 1 : depth + 1, transposed ? rows + 1 : 1};
+  SmallGemm({.a = factor,
+             .b = b.data(),
+             .b_row = cols + 2,
+             .c = c.data(),
+             .c_row = cols + 1,
+             .rows = rows,
+             .cols = cols,
+             .depth = depth,
+             .accumulate = accumulate});
   const std::vector<float> old = RandomValues(rows * (cols + 1), 3);
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < cols; ++j) {
@@ -44,7 +44,7 @@ std::vector<float> Product(int64_t rows, int64_t cols, int64_t depth, bool trans
   return c;
 }
 
-TEST(SmallProductTest, MatchesTheFormula) {
+TEST(SmallGemmTest, MatchesTheFormula) {
   for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 16, 23}) {
     for (const int64_t cols : {16, 32, 48, 64, 80, 144}) {
       for (const int64_t depth : {1, 2, 17}) {
@@ -54,10 +54,10 @@ TEST(SmallProductTest, MatchesTheFormula) {
   }
 }
 
-TEST(SmallProductTest, WithoutDepthSumsAreWhatTheyWere) {
+TEST(SmallGemmTest, WithoutDepthSumsAreWhatTheyWere) {
   Product(5, 32, 0, false, true);
   Product(5, 32, 0, false, false);
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu::small_product_test
+}  // namespace hippodrome::cpu::small_gemm_test

@@ -1,6 +1,6 @@
-// Products of bf16 tiles in the matrix registers of Intel's processors (AMX).
-#ifndef HIPPODROME_KERNELS_CPU_GEMM_LINEAR_TILE_AMX_H_
-#define HIPPODROME_KERNELS_CPU_GEMM_LINEAR_TILE_AMX_H_
+// Microkernels of bf16 tiles in the matrix registers of Intel's processors (AMX).
+#ifndef HIPPODROME_KERNELS_CPU_GEMM_MICROKERNEL_AMX_H_
+#define HIPPODROME_KERNELS_CPU_GEMM_MICROKERNEL_AMX_H_
 
 #include <cstdint>
 
@@ -51,4 +51,4 @@ void RoundToAmxTiles(const float* x, int64_t stride, int64_t rows, int64_t n, BF
 
 }  // namespace hippodrome::cpu
 
-#endif  // HIPPODROME_KERNELS_CPU_GEMM_LINEAR_TILE_AMX_H_
+#endif  // HIPPODROME_KERNELS_CPU_GEMM_MICROKERNEL_AMX_H_

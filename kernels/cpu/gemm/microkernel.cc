@@ -1,12 +1,12 @@
-// TileF32, TileBF16Plain and RoundToBF16Plain for every vector width.
-#include "kernels/cpu/gemm/linear_tile.h"
+// MicrokernelF32, MicrokernelBF16Plain and RoundToBF16Plain for every vector width.
+#include "kernels/cpu/gemm/microkernel.h"
 
 #include <type_traits>
 
 #include "kernels/cpu/gemm/packed_weights.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/linear_tile.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/microkernel.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
@@ -42,7 +42,7 @@ HWY_INLINE V Expand(V bits, int part) {
 
 // VectorsAcross(kRows) vectors of columns of a tile of kRows rows.
 template <int kRows, typename W>
-HWY_INLINE void Block(const TileArguments<float, W>& tile, int64_t column) {
+HWY_INLINE void Block(const MicrokernelArguments<float, W>& tile, int64_t column) {
   constexpr int kParts = std::is_same_v<W, float> ? 1 : 2;
   constexpr int kVectors = VectorsAcross(kRows);
   const D d;
@@ -88,7 +88,7 @@ HWY_INLINE void Block(const TileArguments<float, W>& tile, int64_t column) {
 }
 
 template <int kRows, typename W>
-void Tile(const TileArguments<float, W>& tile) {
+void Tile(const MicrokernelArguments<float, W>& tile) {
   constexpr int64_t kColumns = VectorsAcross(kRows) * kLanes;
   static_assert(kPanelColumns % kColumns == 0);
   for (int64_t column = 0; column < kPanelColumns; column += kColumns) {
@@ -97,7 +97,7 @@ void Tile(const TileArguments<float, W>& tile) {
 }
 
 template <typename W>
-HWY_INLINE void TileOfRows(const TileArguments<float, W>& tile) {
+HWY_INLINE void TileOfRows(const MicrokernelArguments<float, W>& tile) {
   switch (tile.rows) {
     case 1:
       return Tile<1, W>(tile);
@@ -114,8 +114,8 @@ HWY_INLINE void TileOfRows(const TileArguments<float, W>& tile) {
   }
 }
 
-void TileF32(const TileArguments<float, float>& tile) { TileOfRows(tile); }
-void TileBF16(const TileArguments<float, BF16>& tile) { TileOfRows(tile); }
+void MicrokernelF32(const MicrokernelArguments<float, float>& tile) { TileOfRows(tile); }
+void MicrokernelBF16(const MicrokernelArguments<float, BF16>& tile) { TileOfRows(tile); }
 
 void ExpandPairs(const BF16* panel, int64_t depth, float* expanded) {
   const D d;
@@ -154,13 +154,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hippodrome::cpu {
 
-HWY_EXPORT(TileF32);
-HWY_EXPORT(TileBF16);
+HWY_EXPORT(MicrokernelF32);
+HWY_EXPORT(MicrokernelBF16);
 HWY_EXPORT(ExpandPairs);
 HWY_EXPORT(RoundToBF16);
 
-void TileF32(const TileArguments<float, float>& tile) { HWY_DYNAMIC_DISPATCH(TileF32)(tile); }
-void TileBF16Plain(const TileArguments<float, BF16>& tile) { HWY_DYNAMIC_DISPATCH(TileBF16)(tile); }
+void MicrokernelF32(const MicrokernelArguments<float, float>& tile) {
+  HWY_DYNAMIC_DISPATCH(MicrokernelF32)(tile);
+}
+void MicrokernelBF16Plain(const MicrokernelArguments<float, BF16>& tile) {
+  HWY_DYNAMIC_DISPATCH(MicrokernelBF16)(tile);
+}
 
 void ExpandPairs(const BF16* panel, int64_t depth, float* expanded) {
   HWY_DYNAMIC_DISPATCH(ExpandPairs)(panel, depth, expanded);

@@ -1,4 +1,4 @@
-#include "kernels/cpu/h3/h3_sequence.h"
+#include "kernels/cpu/h3/h3_prefill.h"
 
 #include <algorithm>
 #include <cassert>

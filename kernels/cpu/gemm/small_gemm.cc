@@ -1,9 +1,9 @@
-#include "kernels/cpu/gemm/small_product.h"
+#include "kernels/cpu/gemm/small_gemm.h"
 
 #include <cassert>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/small_product.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/small_gemm.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
@@ -21,12 +21,12 @@ constexpr int64_t kLanes = hn::MaxLanes(D());
 constexpr int kRows = 6;
 constexpr int kVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 // Fewer vectors are needed only where a vector is as wide as the unit of columns.
-constexpr int kFewestVectors = kProductColumns == kLanes ? 1 : kVectors;
-static_assert(kProductColumns % (kFewestVectors * kLanes) == 0);
+constexpr int kFewestVectors = kSmallGemmColumns == kLanes ? 1 : kVectors;
+static_assert(kSmallGemmColumns % (kFewestVectors * kLanes) == 0);
 
 // Rows [i, i + kR) and columns [j, j + kV kLanes).
 template <int kR, int kV>
-HWY_INLINE void Tile(const SmallProduct& p, int64_t i, int64_t j) {
+HWY_INLINE void Tile(const SmallGemmArguments& p, int64_t i, int64_t j) {
   const D d;
   float* const c = p.c + i * p.c_row + j;
   V sums[kR][kV];
@@ -60,7 +60,7 @@ HWY_INLINE void Tile(const SmallProduct& p, int64_t i, int64_t j) {
 
 // All rows of some columns; those of the last tile are kLast or fewer.
 template <int kV, int kLast = kRows - 1>
-void LastRows(const SmallProduct& p, int64_t i, int64_t j) {
+void LastRows(const SmallGemmArguments& p, int64_t i, int64_t j) {
   if constexpr (kLast > 0) {
     if (p.rows - i == kLast) return Tile<kLast, kV>(p, i, j);
     LastRows<kV, kLast - 1>(p, i, j);
@@ -68,7 +68,7 @@ void LastRows(const SmallProduct& p, int64_t i, int64_t j) {
 }
 
 template <int kV>
-void Columns(const SmallProduct& p, int64_t j) {
+void Columns(const SmallGemmArguments& p, int64_t j) {
   int64_t i = 0;
   for (; i + kRows <= p.rows; i += kRows) Tile<kRows, kV>(p, i, j);
   LastRows<kV>(p, i, j);
@@ -76,12 +76,12 @@ void Columns(const SmallProduct& p, int64_t j) {
 
 // Columns from j on, as many vectors at a time as there are.
 template <int kV = kVectors>
-void ColumnsFrom(const SmallProduct& p, int64_t j) {
+void ColumnsFrom(const SmallGemmArguments& p, int64_t j) {
   for (; j + kV * kLanes <= p.cols; j += kV * kLanes) Columns<kV>(p, j);
   if constexpr (kV > kFewestVectors) ColumnsFrom<kV - 1>(p, j);
 }
 
-void MultiplyAll(const SmallProduct& product) { ColumnsFrom(product, 0); }
+void SmallGemm(const SmallGemmArguments& product) { ColumnsFrom(product, 0); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace hippodrome::cpu
@@ -90,11 +90,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hippodrome::cpu {
 
-HWY_EXPORT(MultiplyAll);
+HWY_EXPORT(SmallGemm);
 
-void Multiply(const SmallProduct& product) {
-  assert(product.cols % kProductColumns == 0);
-  HWY_DYNAMIC_DISPATCH(MultiplyAll)(product);
+void SmallGemm(const SmallGemmArguments& product) {
+  assert(product.cols % kSmallGemmColumns == 0);
+  HWY_DYNAMIC_DISPATCH(SmallGemm)(product);
 }
 
 }  // namespace hippodrome::cpu

@@ -1,6 +1,6 @@
 // Highway has no matrix registers, so this file is written for the one instruction set and asks the
 // processor at run time.
-#include "kernels/cpu/gemm/linear_tile_amx.h"
+#include "kernels/cpu/gemm/microkernel_amx.h"
 
 #include "kernels/cpu/gemm/packed_weights.h"
 
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "kernels/cpu/gemm/linear_tile.h"
+#include "kernels/cpu/gemm/microkernel.h"
 
 #define HIPPODROME_AMX __attribute__((target("amx-tile,amx-bf16")))
 #define HIPPODROME_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))

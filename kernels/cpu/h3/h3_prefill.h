@@ -1,6 +1,6 @@
 // One H3 layer over consecutive tokens of one sequence, between its projections.
-#ifndef HIPPODROME_KERNELS_CPU_H3_H3_SEQUENCE_H_
-#define HIPPODROME_KERNELS_CPU_H3_H3_SEQUENCE_H_
+#ifndef HIPPODROME_KERNELS_CPU_H3_H3_PREFILL_H_
+#define HIPPODROME_KERNELS_CPU_H3_H3_PREFILL_H_
 
 #include "kernels/cpu/base/thread_pool.h"
 #include "kernels/cpu/h3/h3_state.h"
@@ -14,4 +14,4 @@ void H3Sequence(ThreadPool& pool, const H3Constants& constants, Tensor qkv, H3Sl
 
 }  // namespace hippodrome::cpu
 
-#endif  // HIPPODROME_KERNELS_CPU_H3_H3_SEQUENCE_H_
+#endif  // HIPPODROME_KERNELS_CPU_H3_H3_PREFILL_H_

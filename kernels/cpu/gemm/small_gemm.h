@@ -1,16 +1,16 @@
 // Products of small matrices that lie in the caches.
-#ifndef HIPPODROME_KERNELS_CPU_GEMM_SMALL_PRODUCT_H_
-#define HIPPODROME_KERNELS_CPU_GEMM_SMALL_PRODUCT_H_
+#ifndef HIPPODROME_KERNELS_CPU_GEMM_SMALL_GEMM_H_
+#define HIPPODROME_KERNELS_CPU_GEMM_SMALL_GEMM_H_
 
 #include <cstdint>
 
 namespace hippodrome::cpu {
 
 // The columns of a product are a multiple of this.
-inline constexpr int64_t kProductColumns = 16;
+inline constexpr int64_t kSmallGemmColumns = 16;
 
 // A matrix to read: element (i, k) at data[i * row + k * step], so that a transposed one is one.
-struct ProductFactor {
+struct SmallGemmFactor {
   const float* data;
   int64_t row;
   int64_t step;
@@ -18,8 +18,8 @@ struct ProductFactor {
 
 // c[i][j] = (accumulate ? c[i][j] : 0) + sum_{k < depth} a(i, k) b[k][j] for i < rows, j < cols,
 // with rows of b and c `b_row` and `c_row` apart. Each sum is one chain in the order of k.
-struct SmallProduct {
-  ProductFactor a;
+struct SmallGemmArguments {
+  SmallGemmFactor a;
   const float* b;
   int64_t b_row;
   float* c;
@@ -28,8 +28,8 @@ struct SmallProduct {
   bool accumulate;
 };
 
-void Multiply(const SmallProduct& product);
+void SmallGemm(const SmallGemmArguments& product);
 
 }  // namespace hippodrome::cpu
 
-#endif  // HIPPODROME_KERNELS_CPU_GEMM_SMALL_PRODUCT_H_
+#endif  // HIPPODROME_KERNELS_CPU_GEMM_SMALL_GEMM_H_
