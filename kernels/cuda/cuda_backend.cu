@@ -9,7 +9,7 @@
 #include "kernels/cuda/base/elementwise.h"
 #include "kernels/cuda/base/tensor_memory.h"
 #include "kernels/cuda/conv/long_conv.h"
-#include "kernels/cuda/conv/long_conv_backward.h"
+#include "kernels/cuda/conv/long_conv_weights.h"
 #include "kernels/cuda/gemm/activate.h"
 #include "kernels/cuda/gemm/linear_backward.h"
 #include "kernels/cuda/gemm/packed_weights.h"

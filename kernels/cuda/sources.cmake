@@ -10,21 +10,19 @@ set(HIPPODROME_CUDA_SOURCES
   gemm/activate.cu
   gemm/linear.cu
   gemm/linear_backward.cu
-  gemm/linear_finish.cu
+  gemm/linear_epilogue.cu
   gemm/packed_weights.cu
   gemm/trained_weights.cu
   rows/dropout.cu
   rows/embedding.cu
   rows/gather_rows.cu
   rows/layer_norm.cu
-  rows/layer_norm_backward.cu
   rows/mean_pool.cu
   rows/sample.cu
   rows/scatter_rows.cu
   conv/fft_conv.cu
   conv/fft_tables.cc
   conv/long_conv.cu
-  conv/long_conv_backward.cu
   conv/long_conv_fft.cu
   conv/long_conv_toeplitz.cu
   conv/long_conv_weights.cu
@@ -47,7 +45,6 @@ set(HIPPODROME_CUDA_SOURCES
   attention/key_value_pages.cu
   training/adamw.cu
   training/cross_entropy.cu
-  training/sum_of_squares.cu
   nccl/nccl_exchange.cu
   nccl/nccl_library.cu
   bench/yardsticks.cu

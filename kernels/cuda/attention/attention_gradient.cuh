@@ -7,9 +7,228 @@
 #ifndef HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_GRADIENT_CUH_
 #define HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_GRADIENT_CUH_
 
-#include "kernels/cuda/attention/attention_gradient_head.cuh"
+#include "kernels/cuda/base/device_code.cuh"
+#include "kernels/dropout_bits.h"
 
 namespace hippodrome::cuda {
+
+// Products of small matrices in shared memory, in f32: what the kernels
+// are made of. A block has 16 x 16 threads; thread (y, x) has rows y + 16 i and columns x + 16 j of
+// every result.
+
+inline constexpr int kTileSide = 16;
+inline constexpr int kGradientThreads = kTileSide * kTileSide;
+
+// Tiles for heads of up to kWidth elements. Rows are padded, so that the same column of different
+// rows lies in different banks.
+template <int kWidth>
+struct GradientTile {
+  static constexpr int kRows = kWidth <= 64 ? 64 : 32;  // queries, and keys
+  static constexpr int kStride = kWidth + 1;
+  static constexpr int kScoreStride = kRows + 1;
+  static constexpr int kPerThread = kRows / kTileSide;  // rows, and columns of scores
+  static constexpr int kColumns = kWidth / kTileSide;   // of a thread, of rows of a head
+  static constexpr int kFloats = kRows * kStride;       // of rows of a head
+  static constexpr int kScoreFloats = kRows * kScoreStride;
+
+  using Scores = float[kPerThread][kPerThread];
+  using Sums = float[kPerThread][kColumns];
+};
+
+__device__ inline int TileY() { return static_cast<int>(threadIdx.x) / kTileSide; }
+__device__ inline int TileX() { return static_cast<int>(threadIdx.x) % kTileSide; }
+
+// Rows [0, count) of `width` floats, zeros around them.
+template <int kWidth>
+__device__ inline void LoadTile(const float* from, int64_t stride, int count, int width,
+                                float* tile) {
+  using Tile = GradientTile<kWidth>;
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < Tile::kRows * kWidth; i += kGradientThreads) {
+    const int row = i / kWidth;
+    const int column = i % kWidth;
+    tile[row * Tile::kStride + column] =
+        row < count && column < width ? from[row * stride + column] : 0.0f;
+  }
+}
+
+// scores = a b^T
+template <int kWidth>
+__device__ inline void MultiplyTiles(const float* a, const float* b,
+                                     typename GradientTile<kWidth>::Scores& scores) {
+  using Tile = GradientTile<kWidth>;
+  constexpr int n = Tile::kPerThread;
+#pragma unroll
+  for (int i = 0; i < n; ++i) {
+#pragma unroll
+    for (int j = 0; j < n; ++j) scores[i][j] = 0;
+  }
+  a += TileY() * Tile::kStride;
+  b += TileX() * Tile::kStride;
+#pragma unroll 4
+  for (int k = 0; k < kWidth; ++k) {
+    float x[n];
+    float y[n];
+#pragma unroll
+    for (int i = 0; i < n; ++i) x[i] = a[i * kTileSide * Tile::kStride + k];
+#pragma unroll
+    for (int j = 0; j < n; ++j) y[j] = b[j * kTileSide * Tile::kStride + k];
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+#pragma unroll
+      for (int j = 0; j < n; ++j) scores[i][j] = fmaf(x[i], y[j], scores[i][j]);
+    }
+  }
+}
+
+// Puts scores into shared memory, [rows of a, rows of b], or its transpose.
+template <int kWidth>
+__device__ inline void StoreScores(const typename GradientTile<kWidth>::Scores& scores,
+                                   bool transposed, float* to) {
+  using Tile = GradientTile<kWidth>;
+#pragma unroll
+  for (int i = 0; i < Tile::kPerThread; ++i) {
+#pragma unroll
+    for (int j = 0; j < Tile::kPerThread; ++j) {
+      const int row = TileY() + i * kTileSide;
+      const int column = TileX() + j * kTileSide;
+      to[transposed ? column * Tile::kScoreStride + row : row * Tile::kScoreStride + column] =
+          scores[i][j];
+    }
+  }
+}
+
+// sums += scores x, the scores in shared memory.
+template <int kWidth>
+__device__ inline void AddProduct(const float* scores, const float* x,
+                                  typename GradientTile<kWidth>::Sums& sums) {
+  using Tile = GradientTile<kWidth>;
+  scores += TileY() * Tile::kScoreStride;
+  x += TileX();
+#pragma unroll 2
+  for (int k = 0; k < Tile::kRows; ++k) {
+    float weights[Tile::kPerThread];
+#pragma unroll
+    for (int i = 0; i < Tile::kPerThread; ++i) {
+      weights[i] = scores[i * kTileSide * Tile::kScoreStride + k];
+    }
+#pragma unroll
+    for (int j = 0; j < Tile::kColumns; ++j) {
+      const float value = x[k * Tile::kStride + j * kTileSide];
+#pragma unroll
+      for (int i = 0; i < Tile::kPerThread; ++i) {
+        sums[i][j] = fmaf(weights[i], value, sums[i][j]);
+      }
+    }
+  }
+}
+
+// store(row, column, sum) for the sums of rows [0, count) and columns [0, width).
+template <int kWidth, typename Store>
+__device__ inline void ForEachSum(const typename GradientTile<kWidth>::Sums& sums, int count,
+                                  int width, const Store& store) {
+  using Tile = GradientTile<kWidth>;
+#pragma unroll
+  for (int i = 0; i < Tile::kPerThread; ++i) {
+    const int row = TileY() + i * kTileSide;
+#pragma unroll
+    for (int j = 0; j < Tile::kColumns; ++j) {
+      const int column = TileX() + j * kTileSide;
+      if (row < count && column < width) store(row, column, sums[i][j]);
+    }
+  }
+}
+
+// Over the 16 threads of a row; every one gets the result.
+__device__ inline float RowSum(float x) {
+  for (int mask = kTileSide / 2; mask > 0; mask /= 2) x += __shfl_xor_sync(kAllLanes, x, mask);
+  return x;
+}
+__device__ inline float RowMax(float x) {
+  for (int mask = kTileSide / 2; mask > 0; mask /= 2) {
+    x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, mask));
+  }
+  return x;
+}
+
+// Where the rows of one head of attention are, what it sees, and what dropout leaves of it.
+
+// What the gradients of a query's scores depend on beside its rows: lse and c of
+// attention_gradient.cuh, and the random numbers of its dropout.
+struct alignas(16) QueryTerms {
+  float lse;
+  float c;
+  DropoutRow dropout;
+};
+
+struct AttentionArguments {
+  const float* rows;    // q | k | v, [B T, 3 d]
+  const int32_t* mask;  // [B, T], or null: causal
+  int64_t mask_stride;
+  const float* d_o;  // [B T, d], or null
+  int64_t d_o_stride;
+  QueryTerms* query_terms;  // [B, heads, T]
+  float* drows;             // [B T, 3 d]
+  int32_t tokens;
+  int32_t heads;
+  int32_t head_dim;
+  uint64_t dropout_seed;
+  uint32_t dropout_threshold;  // 0: none
+  float dropout_scale;
+};
+
+// The tiles of one head (blockIdx.y) of one sequence (blockIdx.z).
+template <int kWidth>
+struct AttentionHead {
+  using Tile = GradientTile<kWidth>;
+
+  __device__ explicit AttentionHead(const AttentionArguments& arguments)
+      : a(arguments),
+        begin(int64_t{blockIdx.z} * a.tokens),
+        terms(a.query_terms + (int64_t{blockIdx.z} * a.heads + blockIdx.y) * a.tokens) {}
+
+  __device__ int64_t stride() const { return 3 * int64_t{a.heads} * a.head_dim; }
+  __device__ int Count(int first) const { return min(Tile::kRows, a.tokens - first); }
+  // Element (token, 0) of part 0 (q), 1 (k) or 2 (v).
+  __device__ int64_t Place(int token, int part) const {
+    return (begin + token) * stride() +
+           (int64_t{part} * a.heads + static_cast<int>(blockIdx.y)) * a.head_dim;
+  }
+  __device__ void Load(int first, int part, float* tile) const {
+    LoadTile<kWidth>(a.rows + Place(first, part), stride(), Count(first), a.head_dim, tile);
+  }
+  __device__ int64_t OutputPlace(int token, int64_t output_stride) const {
+    return (begin + token) * output_stride + int64_t{blockIdx.y} * a.head_dim;
+  }
+  __device__ void LoadOutputGradient(int first, float* tile) const {
+    LoadTile<kWidth>(a.d_o + OutputPlace(first, a.d_o_stride), a.d_o_stride, Count(first),
+                     a.head_dim, tile);
+  }
+  // The first query that sees a key, beyond all of them if none does.
+  __device__ int FirstQuery(int key) const {
+    if (key >= a.tokens) return INT32_MAX;
+    if (a.mask == nullptr) return key;
+    return a.mask[blockIdx.z * a.mask_stride + key] != 0 ? 0 : INT32_MAX;
+  }
+  // The first key behind those that queries before `end` see, and the first query that sees keys
+  // from `first` on.
+  __device__ int KeyEnd(int end) const { return a.mask == nullptr ? min(end, a.tokens) : a.tokens; }
+  __device__ int QueryBegin(int first) const { return a.mask == nullptr ? first : 0; }
+
+  // What dropout multiplies the weights of a query by.
+  __device__ DropoutRow DropoutOf(int query) const {
+    return DropoutRowOf(a.dropout_seed,
+                        (int64_t{blockIdx.z} * a.heads + blockIdx.y) * a.tokens + query);
+  }
+  __device__ float Factor(DropoutRow row, int key) const {
+    const uint32_t bits = DropoutBits(row, static_cast<uint32_t>(key));
+    return bits < a.dropout_threshold ? 0.0f : a.dropout_scale;
+  }
+
+  const AttentionArguments& a;
+  int64_t begin;      // row of the first token
+  QueryTerms* terms;  // of the head's queries
+};
 
 // Shared memory in floats: four tiles of rows, two of scores.
 template <int kWidth>

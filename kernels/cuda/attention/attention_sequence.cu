@@ -1,6 +1,6 @@
 // AttentionSequence: stores the new keys and values, then attends tile by tile, or query by query
 // for the shapes that tiles do not cover.
-#include "kernels/cuda/attention/attention_sequence.cuh"
+#include "kernels/cuda/attention/attention_tile.cuh"
 
 #include <cassert>
 

@@ -1,15 +1,102 @@
+// Attention of one new token: the keys of a sequence in parts, and the parts brought together.
 // AttentionStep: what is launched depends on shapes alone, never on positions, so that a recorded
 // step can be repeated; and how a sequence is cut depends on the width of the page tables alone.
-#include "kernels/cuda/attention/attention_step.cuh"
-
 #include <algorithm>
 #include <cassert>
 
 #include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/attention_query.cuh"
+#include "kernels/cuda/attention/attention_view.cuh"
 #include "kernels/cuda/base/launch.cuh"
 
 namespace hippodrome::cuda {
 namespace {
+
+// Part p of a sequence: keys of positions [p part_tokens, (p + 1) part_tokens) as far as they are
+// there. Of [row][head][part] the sum of 2^(s - max), max, and the sum of such values.
+template <typename T>
+struct StepView {
+  AttentionView<T> view;
+  const int32_t* positions;  // -1: inert
+  int64_t part_tokens;       // whole pages
+  int parts;                 // of the longest sequence that the page tables allow
+  float2* sums;              // (max, sum)
+  float* values;             // [.., head_dim]
+
+  // Parts of row `row` with keys; 0 if it is inert.
+  __device__ int UsedParts(int64_t row) const {
+    const int64_t keys = static_cast<int64_t>(positions[row]) + 1;
+    return static_cast<int>((keys + part_tokens - 1) / part_tokens);
+  }
+  __device__ int64_t PartIndex(int64_t row, int head, int part) const {
+    return (row * view.heads + head) * parts + part;
+  }
+};
+
+// One part (blockIdx.z) of one head (blockIdx.y) of one row (blockIdx.x). The last part of a
+// sequence stores the new key and value first; an only part is the output.
+// Shared memory: QueryShared(head_dim) bytes.
+template <typename T, typename Layout>
+__global__ void __launch_bounds__(kQueryThreads, 6) AttendParts(StepView<T> s, float scale) {
+  const AttentionView<T>& view = s.view;
+  const int64_t row = blockIdx.x;
+  const int head = static_cast<int>(blockIdx.y);
+  const int part = static_cast<int>(blockIdx.z);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int used = s.UsedParts(row);
+  if (used == 0 && part == 0) {
+    for (int j = thread; j < view.head_dim; j += kQueryThreads) {
+      view.Output(row, head)[j] = FromFloat<T>(0);
+    }
+  }
+  if (part >= used) return;
+
+  const int64_t position = s.positions[row];
+  int64_t end = (part + 1) * s.part_tokens;
+  if (part == used - 1) {
+    T* key = view.Key(row, position, head);
+    for (int j = thread; j < view.head_dim; j += kQueryThreads) {
+      StoreKeyValue<1>(view, row, head, j, position, key);
+    }
+    __syncthreads();
+    end = position + 1;
+  }
+  const BlockSoftmax all = AttendKeys<Layout>(
+      view, {.row = row, .sequence = row, .head = head, .position = position, .scale = scale},
+      part * s.part_tokens, end);
+  const int64_t index = s.PartIndex(row, head, part);
+  for (int j = thread; j < view.head_dim; j += kQueryThreads) {
+    if (used == 1) {
+      view.Output(row, head)[j] = FromFloat<T>(all.Value(j) / all.sum);
+    } else {
+      s.values[index * view.head_dim + j] = all.Value(j);
+    }
+  }
+  if (thread == 0 && used > 1) s.sums[index] = make_float2(all.max, all.sum);
+}
+
+// o from the parts of one head (blockIdx.y) of one row (blockIdx.x).
+template <typename T>
+__global__ void __launch_bounds__(kQueryThreads) CombineParts(StepView<T> s) {
+  const int64_t row = blockIdx.x;
+  const int head = static_cast<int>(blockIdx.y);
+  const int used = s.UsedParts(row);
+  if (used <= 1) return;
+  const int64_t first = s.PartIndex(row, head, 0);
+  float max = s.sums[first].x;
+  for (int part = 1; part < used; ++part) max = fmaxf(max, s.sums[first + part].x);
+  for (int j = static_cast<int>(threadIdx.x); j < s.view.head_dim; j += kQueryThreads) {
+    float sum = 0;
+    float value = 0;
+    for (int part = 0; part < used; ++part) {
+      const float2 sums = s.sums[first + part];
+      const float factor = FastExp2(sums.x - max);
+      sum = fmaf(factor, sums.y, sum);
+      value = fmaf(factor, s.values[(first + part) * s.view.head_dim + j], value);
+    }
+    s.view.Output(row, head)[j] = FromFloat<T>(value / sum);
+  }
+}
 
 constexpr const char* kName = "attention_step";
 

@@ -1,4 +1,4 @@
-// Reductions of integers over the threads of a block: exact, so in no particular order.
+// Reductions over the threads of a block.
 #ifndef HIPPODROME_KERNELS_CUDA_BASE_BLOCK_REDUCE_CUH_
 #define HIPPODROME_KERNELS_CUDA_BASE_BLOCK_REDUCE_CUH_
 
@@ -6,6 +6,28 @@
 
 namespace hippodrome::cuda {
 
+// The sum of x over the block, in an order that its size alone decides. partial: [kWarp], shared,
+// of this call alone. Every thread must come.
+__device__ inline float BlockSum(float x, float* partial) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  x = WarpSum(x);
+  if (lane == 0) partial[threadIdx.x / kWarp] = x;
+  __syncthreads();
+  return WarpSum(lane < warps ? partial[lane] : 0.0f);
+}
+
+// The largest x of the block. partial: [kWarp], shared, of this call alone. Every thread must come.
+__device__ inline float BlockMax(float x, float* partial) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  x = WarpMax(x);
+  if (lane == 0) partial[threadIdx.x / kWarp] = x;
+  __syncthreads();
+  return WarpMax(partial[lane < warps ? lane : 0]);
+}
+
+// Of integers: exact, so in no particular order.
 struct Add {
   __device__ uint64_t operator()(uint64_t a, uint64_t b) const { return a + b; }
 };

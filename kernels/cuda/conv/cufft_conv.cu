@@ -1,17 +1,49 @@
 // The gated convolution by cuFFT: a real transform of every row, forth and back, and elementwise
 // kernels before, between and after.
-#include "kernels/cuda/conv/cufft_conv.cuh"
-
 #include <cufft.h>
 
 #include <cassert>
 #include <vector>
 
+#include "kernels/cuda/base/device_code.cuh"
 #include "kernels/cuda/base/launch.cuh"
 #include "kernels/cuda/conv/fft_conv.h"
 
 namespace hippodrome::cuda {
 namespace {
+
+// Between transforms: one element for each thread.
+
+constexpr int kElementThreads = 256;
+
+__device__ inline int64_t ElementIndex() {
+  return static_cast<int64_t>(blockIdx.x) * kElementThreads + threadIdx.x;
+}
+
+// u = k v
+template <typename T>
+__global__ void __launch_bounds__(kElementThreads)
+    ProductKernel(const T* k, const T* v, float* u, int64_t count) {
+  const int64_t i = ElementIndex();
+  if (i < count) u[i] = Widen(k[i]) * Widen(v[i]);
+}
+
+// z *= scale * the spectrum of its channel, where `spectra` has `period` numbers.
+__global__ void __launch_bounds__(kElementThreads)
+    FilterKernel(float2* z, const float2* spectra, int64_t period, float scale, int64_t count) {
+  const int64_t i = ElementIndex();
+  if (i >= count) return;
+  const float2 y = ComplexMultiply(z[i], spectra[i % period]);
+  z[i] = make_float2(scale * y.x, scale * y.y);
+}
+
+// y = q u
+template <typename T>
+__global__ void __launch_bounds__(kElementThreads)
+    GateKernel(const T* q, const float* u, T* y, int64_t count) {
+  const int64_t i = ElementIndex();
+  if (i < count) y[i] = FromFloat<T>(Widen(q[i]) * u[i]);
+}
 
 constexpr const char* kOperation = "cufft_conv";
 

@@ -10,6 +10,7 @@
 #include <complex>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace hippodrome::cuda {
@@ -61,6 +62,19 @@ std::vector<std::complex<float>> RightAngleTurns(int points);
 // Z_f = sum_t z_t exp(-2 pi i t f / size), in double and in natural order. REQUIRES: a power of
 // two.
 std::vector<std::complex<double>> DoubleTransform(std::span<const std::complex<double>> z);
+
+// From a number of tokens, known at run time, to the transform that is compiled for it.
+
+// use(std::integral_constant<int, points>()) with the shortest transform within a block, of
+// kShortest points at least, that holds `tokens`. REQUIRES: tokens <= kLongestBlockTransform, or
+// the longest is taken.
+template <int kShortest, typename Use>
+auto WithTransform(int64_t tokens, const Use& use) {
+  if constexpr (kShortest < kLongestBlockTransform) {
+    if (tokens > kShortest) return WithTransform<2 * kShortest>(tokens, use);
+  }
+  return use(std::integral_constant<int, kShortest>());
+}
 
 }  // namespace hippodrome::cuda
 

@@ -4,6 +4,7 @@
 #define HIPPODROME_KERNELS_CUDA_CONV_LONG_CONV_H_
 
 #include "kernels/cuda/conv/long_conv_weights.h"
+#include "kernels/cuda/conv/series.h"
 
 namespace hippodrome::cuda {
 
@@ -34,6 +35,27 @@ LongConvMethod ChooseLongConv(int64_t tokens, DType activations, size_t shared_b
 
 // The contract of Backend::LongConv, by that method.
 void LongConv(Device& device, const LongConvCall& call);
+
+// The gradients of the long convolution, as TrainingBackend::LongConvBackward says.
+
+struct LongConvSums final : KernelGradients {
+  LongConvSums(Device& device, const LongConvConstants& constants)
+      : kernels(device, constants.heads(), constants.longest()) {}
+
+  SeriesSums kernels;
+};
+
+struct LongConvBackwardCall {
+  const LongConvConstants& constants;
+  Tensor u;  // [B T, d] activations
+  int64_t sequences = 0;
+  Direction direction = Direction::kForward;
+  Tensor dy;    // f32 [B T, d]
+  Gradient du;  // f32 [B T, d]
+};
+
+// `sums`: of these constants.
+void LongConvBackward(Device& device, const LongConvBackwardCall& call, LongConvSums& sums);
 
 }  // namespace hippodrome::cuda
 

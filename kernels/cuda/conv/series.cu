@@ -6,11 +6,35 @@
 #include <utility>
 
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/conv/series_sums.cuh"
-#include "kernels/cuda/conv/series_task.h"
+#include "kernels/cuda/conv/series_view.cuh"
 
 namespace hippodrome::cuda {
 namespace {
+
+// The second stage of the sums of dK: over chunks of sequences and over the columns of a head.
+
+constexpr int kSumThreads = 256;
+
+// sums[l, head] += sum of partial [chunks, lags, columns], by `group` neighbouring threads for each
+// (l, head), the heads of a lag being neighbours.  group: a power of two <= 32.
+__global__ void __launch_bounds__(kSumThreads)
+    SeriesSumsKernel(SeriesSizes sizes, const float* partial, int chunks, int group, double* sums) {
+  const int64_t index = (int64_t{blockIdx.x} * kSumThreads + threadIdx.x) / group;
+  const int lane = static_cast<int>(threadIdx.x) % group;
+  const int64_t lag = index / sizes.heads;
+  const int head_columns = sizes.columns / sizes.heads;
+  const bool exists = lag < sizes.lags;
+  double sum = 0;
+  if (exists) {
+    const int64_t first = lag * sizes.columns + index % sizes.heads * head_columns;
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const float* row = partial + chunk * (int64_t{sizes.lags} * sizes.columns) + first;
+      for (int c = lane; c < head_columns; c += group) sum += double{row[c]};
+    }
+  }
+  for (int mask = group / 2; mask > 0; mask /= 2) sum += __shfl_xor_sync(kAllLanes, sum, mask);
+  if (exists && lane == 0) sums[index] += sum;
+}
 
 // Up to here direct sums are taken. Not measured: with products of three convolutions for each
 // point, 1.5 T, they do as many operations as four transforms of 512 points.

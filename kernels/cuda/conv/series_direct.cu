@@ -1,10 +1,99 @@
-#include "kernels/cuda/conv/series_direct.cuh"
-
+// Convolutions and their gradients as plain sums. A thread has eight neighbouring results of one
+// column, so that it loads two numbers for eight products; neighbouring threads have neighbouring
+// columns.
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/conv/series_task.h"
+#include "kernels/cuda/conv/series_view.cuh"
 
 namespace hippodrome::cuda {
 namespace {
+
+constexpr int kDirectThreads = 128;
+constexpr int kDirectResults = 8;  // of a thread
+// Results of a block, for 32 columns.
+constexpr int kDirectTile = kDirectThreads / kWarp * kDirectResults;
+
+// The last eight values of a series, the latest first.
+struct SeriesWindow {
+  __device__ void Push(float value) {
+#pragma unroll
+    for (int e = kDirectResults - 1; e > 0; --e) values[e] = values[e - 1];
+    values[0] = value;
+  }
+  float values[kDirectResults] = {};
+};
+
+// Where a thread is: the first of its eight results, and its column.
+struct DirectPlace {
+  __device__ DirectPlace()
+      : column(static_cast<int>(blockIdx.x * kWarp + threadIdx.x % kWarp)),
+        first(static_cast<int>(blockIdx.y) * kDirectTile +
+              static_cast<int>(threadIdx.x) / kWarp * kDirectResults) {}
+  int column;
+  int first;
+};
+
+// Blocks: (32 columns, kDirectTile times, sequences). kernels: [count, heads].
+template <typename T>
+__global__ void __launch_bounds__(kDirectThreads)
+    SeriesDirectKernel(SeriesSizes sizes, SeriesRows<const T> u, const float* kernels,
+                       SeriesResult y) {
+  const DirectPlace place;
+  if (place.column >= sizes.columns || place.first >= sizes.tokens) return;
+  const int64_t sequence = blockIdx.z;
+  const auto load = [&](int t) {
+    return t >= 0 ? Widen(*u.At(sizes, sequence, t, place.column)) : 0.0f;
+  };
+  const int results = min(kDirectResults, sizes.tokens - place.first);
+  SeriesWindow window;
+  for (int e = 0; e < kDirectResults; ++e) window.Push(e < results ? load(place.first + e) : 0.0f);
+  // The latest time comes first.
+  float sums[kDirectResults] = {};
+  const float* kernel = kernels + sizes.Head(place.column);
+  const int count = min(sizes.count, place.first + kDirectResults);
+#pragma unroll 4
+  for (int l = 0; l < count; ++l, kernel += sizes.heads) {
+    // window.values[e]: time first + 7 - e - l.
+#pragma unroll
+    for (int e = 0; e < kDirectResults; ++e) sums[e] = fmaf(*kernel, window.values[e], sums[e]);
+#pragma unroll
+    for (int e = 0; e < kDirectResults - 1; ++e) window.values[e] = window.values[e + 1];
+    window.values[kDirectResults - 1] = load(place.first - l - 1);
+  }
+#pragma unroll
+  for (int e = 0; e < kDirectResults; ++e) {
+    const int t = place.first + kDirectResults - 1 - e;
+    if (t < sizes.tokens) y.Store(sizes, sequence, t, place.column, sums[e]);
+  }
+}
+
+// dK of one chunk of sequences, for every column: partial [chunks, lags, columns]. Blocks: (32
+// columns, kDirectTile lags, chunks).
+template <typename T>
+__global__ void __launch_bounds__(kDirectThreads)
+    SeriesDirectGradientKernel(SeriesSizes sizes, SeriesRows<const T> u, SeriesRows<const float> dy,
+                               float* partial) {
+  const DirectPlace place;
+  if (place.column >= sizes.columns || place.first >= sizes.lags) return;
+  const int begin = static_cast<int>(blockIdx.z) * kSeriesChunk;
+  const int end = min(begin + kSeriesChunk, sizes.sequences);
+  float sums[kDirectResults] = {};
+  for (int sequence = begin; sequence < end; ++sequence) {
+    SeriesWindow window;  // u_{t - first}, u_{t - first - 1}, ...
+#pragma unroll 4
+    for (int t = place.first; t < sizes.tokens; ++t) {
+      window.Push(Widen(*u.At(sizes, sequence, t - place.first, place.column)));
+      const float g = *dy.At(sizes, sequence, t, place.column);
+#pragma unroll
+      for (int e = 0; e < kDirectResults; ++e) sums[e] = fmaf(g, window.values[e], sums[e]);
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < kDirectResults; ++e) {
+    const int lag = place.first + e;
+    if (lag >= sizes.lags) continue;
+    partial[(int64_t{blockIdx.z} * sizes.lags + lag) * sizes.columns + place.column] = sums[e];
+  }
+}
 
 Grid Blocks(const SeriesSizes& sizes, int64_t results, int64_t sequences) {
   return {.blocks = dim3(static_cast<unsigned>((sizes.columns + kWarp - 1) / kWarp),

@@ -1,15 +1,238 @@
-#include "kernels/cuda/conv/series_fft.cuh"
-
+// Convolutions and their gradients by "right-angle" transforms (right_angle.cuh). With W the
+// weights exp(i pi t / 2L) and F the transform of L points,
+//   y = Re W* F^-1 S F W u,  so  du = Re W* F^-1 S* F W dy  and  dK = Re W* F^-1 (F W u)* (F W dy),
+// S = F W K. A block has all tokens of a few columns, takes the sequences of a chunk one after
+// another, and sums spectra of dK, which are transformed back once.
 #include <algorithm>
 #include <cassert>
 #include <complex>
 
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/conv/series_task.h"
-#include "kernels/cuda/conv/with_transform.h"
+#include "kernels/cuda/conv/fft_tables.h"
+#include "kernels/cuda/conv/right_angle.cuh"
+#include "kernels/cuda/conv/series_view.cuh"
 
 namespace hippodrome::cuda {
 namespace {
+
+// A thread needs more registers than in the forward kernels: 512 threads have 128 each.
+template <int kPoints>
+struct SeriesFftBlock {
+  static constexpr int kThreads = 512;
+  static constexpr int kGroup = kPoints / kFftValues;  // threads of a column
+  static constexpr int kColumns = kThreads / kGroup;
+  // Floats of a row: neighbouring columns start in different banks.
+  static constexpr int kRow = kPoints + kWarp / kColumns;
+  // The transforms, in whose memory the rows are before and after.
+  static constexpr int kSharedBytes = kColumns * kFftShared<kPoints> * 8;
+  static_assert(kColumns * kRow * 4 <= kSharedBytes);
+};
+
+template <typename T>
+struct SeriesFftArguments {
+  SeriesSizes sizes;
+  RightAngleTables tables;
+  SeriesRows<const T> u;
+  SeriesRows<const float> dy;  // or none
+  SeriesResult y;              // or none
+  SeriesResult du;             // or none
+  float4* spectra;             // of sums: [chunks, columns of all blocks, L / 2]
+  float* partial;              // [chunks, lags, columns]
+};
+
+// The columns of one block, whose threads call these functions together, with nobody in the shared
+// memory before and after.
+template <int kPoints>
+class SeriesBlock {
+ public:
+  using Block = SeriesFftBlock<kPoints>;
+  using Points = float2[kFftValues];
+
+  __device__ SeriesBlock(const SeriesSizes& sizes, const RightAngleTables& tables)
+      : sizes_(sizes), tables_(tables), rows_(reinterpret_cast<float*>(SharedMemory())) {}
+
+  __device__ int own_column() const {
+    return static_cast<int>(blockIdx.x) * Block::kColumns +
+           Forget(static_cast<int>(threadIdx.x)) / Block::kGroup;
+  }
+  __device__ int own_thread() const {
+    return Forget(static_cast<int>(threadIdx.x)) % Block::kGroup;
+  }
+
+  // z = F W x, of the series in the columns of a matrix.
+  template <typename T>
+  __device__ void Transform(const SeriesRows<const T>& x, int64_t sequence, Points& z) const {
+    ForEachTime([&](float& value, int t, int column) {
+      const bool exists = column < sizes_.columns && t < sizes_.tokens;
+      value = exists ? Widen(*x.At(sizes_, sequence, t, column)) : 0.0f;
+    });
+    __syncthreads();
+    const float* row = Row();
+    const float2 weight = tables_.turns[own_thread()];
+    Unroll<kFftValues>([&](auto j) {
+      const float2 w = ComplexMultiply(weight, ColumnWeight(j));
+      const float value = row[j * Block::kGroup];
+      z[j] = make_float2(value * w.x, value * w.y);
+    });
+    __syncthreads();
+    Fft().Forward(z);
+    __syncthreads();
+  }
+
+  // store(value, t, column) for the series Re W* F^-1 z, times L.
+  template <typename Store>
+  __device__ void Invert(Points& z, const Store& store) const {
+    Fft().Inverse(z);
+    __syncthreads();
+    float* row = Row();
+    const float2 weight = tables_.turns[own_thread()];
+    Unroll<kFftValues>([&](auto j) {
+      const float2 w = ComplexMultiply(weight, ColumnWeight(j));
+      row[j * Block::kGroup] = z[j].x * w.x + z[j].y * w.y;
+    });
+    __syncthreads();
+    ForEachTime([&](float& value, int t, int column) {
+      if (column < sizes_.columns) store(value, t, column);
+    });
+    __syncthreads();
+  }
+
+  // The spectrum S / L of the own column's kernel.
+  __device__ const float4* Spectrum() const {
+    const int head = sizes_.Head(min(own_column(), sizes_.columns - 1));
+    return tables_.spectra + int64_t{head} * (kPoints / 2);
+  }
+
+ private:
+  __device__ float* Row() const {
+    const int thread = Forget(static_cast<int>(threadIdx.x));
+    return rows_ + thread / Block::kGroup * Block::kRow + thread % Block::kGroup;
+  }
+  __device__ BlockFft<kPoints> Fft() const {
+    const int row = Forget(static_cast<int>(threadIdx.x)) / Block::kGroup;
+    return {own_thread(), reinterpret_cast<float2*>(rows_) + row * kFftShared<kPoints>,
+            tables_.twiddles};
+  }
+
+  // body(x, t, column), x in shared memory, for the times that this thread has when neighbouring
+  // threads have neighbouring columns.
+  template <typename Body>
+  __device__ void ForEachTime(const Body& body) const {
+    const int thread = Forget(static_cast<int>(threadIdx.x));
+    const int row = thread % Block::kColumns;
+    const int first = thread / Block::kColumns;
+    const int column = static_cast<int>(blockIdx.x) * Block::kColumns + row;
+    float* x = rows_ + row * Block::kRow + first;
+#pragma unroll 4
+    for (int i = 0; i < kFftValues; ++i) {
+      body(x[i * Block::kGroup], first + i * Block::kGroup, column);
+    }
+  }
+
+  const SeriesSizes& sizes_;
+  const RightAngleTables& tables_;
+  float* rows_;
+};
+
+// z conj(the spectrum of one kernel).
+template <int kPoints>
+__device__ inline void MultiplyConjugateSpectrum(float2 (&z)[kFftValues], const float4* spectrum,
+                                                 int thread) {
+  Unroll<kFftValues / 2>([&](auto i) {
+    const float4 pair = spectrum[i * BlockFft<kPoints>::kThreads + thread];
+    z[2 * i] = ComplexMultiplyConjugate(z[2 * i], make_float2(pair.x, pair.y));
+    z[2 * i + 1] = ComplexMultiplyConjugate(z[2 * i + 1], make_float2(pair.z, pair.w));
+  });
+}
+
+// sums (+)= conj(a) b, in the order of a spectrum.
+template <int kPoints>
+__device__ inline void AddSpectra(const float2 (&a)[kFftValues], const float2 (&b)[kFftValues],
+                                  bool first, float4* sums, int thread) {
+  Unroll<kFftValues / 2>([&](auto i) {
+    float4& pair = sums[i * BlockFft<kPoints>::kThreads + thread];
+    const float2 low = ComplexMultiplyConjugate(b[2 * i], a[2 * i]);
+    const float2 high = ComplexMultiplyConjugate(b[2 * i + 1], a[2 * i + 1]);
+    float4 sum = make_float4(low.x, low.y, high.x, high.y);
+    if (!first) {
+      const float4 old = pair;
+      sum = make_float4(old.x + sum.x, old.y + sum.y, old.z + sum.z, old.w + sum.w);
+    }
+    pair = sum;
+  });
+}
+
+template <int kPoints>
+__device__ inline void LoadSpectrum(const float4* spectrum, int thread, float2 (&z)[kFftValues]) {
+  Unroll<kFftValues / 2>([&](auto i) {
+    const float4 pair = spectrum[i * BlockFft<kPoints>::kThreads + thread];
+    z[2 * i] = make_float2(pair.x, pair.y);
+    z[2 * i + 1] = make_float2(pair.z, pair.w);
+  });
+}
+
+// spectra [heads, L / 2]: S / L of the kernels [count, heads], which are the columns of one
+// sequence. Blocks: (columns).
+template <int kPoints>
+__global__ void __launch_bounds__(SeriesFftBlock<kPoints>::kThreads)
+    SeriesSpectraKernel(SeriesSizes sizes, RightAngleTables tables, const float* kernels,
+                        float4* spectra) {
+  const SeriesBlock<kPoints> block(sizes, tables);
+  float2 z[kFftValues];
+  block.Transform(SeriesRows<const float>{kernels, sizes.columns}, 0, z);
+  if (block.own_column() >= sizes.columns) return;
+  constexpr float kScale = 1.0f / kPoints;
+  float4* spectrum = spectra + int64_t{block.own_column()} * (kPoints / 2);
+  const int thread = block.own_thread();
+  Unroll<kFftValues / 2>([&](auto i) {
+    spectrum[i * BlockFft<kPoints>::kThreads + thread] = make_float4(
+        z[2 * i].x * kScale, z[2 * i].y * kScale, z[2 * i + 1].x * kScale, z[2 * i + 1].y * kScale);
+  });
+}
+
+// Blocks: (columns, chunks of sequences).
+template <typename T, int kPoints>
+__global__ void __launch_bounds__(SeriesFftBlock<kPoints>::kThreads)
+    SeriesFftKernel(SeriesFftArguments<T> a) {
+  using Block = SeriesFftBlock<kPoints>;
+  const SeriesSizes& sizes = a.sizes;
+  const SeriesBlock<kPoints> block(sizes, a.tables);
+  const int begin = static_cast<int>(blockIdx.y) * kSeriesChunk;
+  const int end = min(begin + kSeriesChunk, sizes.sequences);
+  const auto sums = [&] {
+    const int64_t columns = int64_t{gridDim.x} * Block::kColumns;
+    return a.spectra + (blockIdx.y * columns + block.own_column()) * (kPoints / 2);
+  };
+  for (int sequence = begin; sequence < end; ++sequence) {
+    float2 zu[kFftValues];
+    block.Transform(a.u, sequence, zu);
+    if (a.y.rows.data != nullptr) {
+      float2 z[kFftValues];
+      Unroll<kFftValues>([&](auto i) { z[i] = zu[i]; });
+      MultiplySpectrum<kPoints>(z, block.Spectrum(), block.own_thread());
+      block.Invert(z, [&](float y, int t, int column) {
+        if (t < sizes.tokens) a.y.Store(sizes, sequence, t, column, y);
+      });
+    }
+    if (a.dy.data == nullptr) continue;
+    float2 z[kFftValues];
+    block.Transform(a.dy, sequence, z);
+    AddSpectra<kPoints>(zu, z, sequence == begin, sums(), block.own_thread());
+    if (a.du.rows.data == nullptr) continue;
+    MultiplyConjugateSpectrum<kPoints>(z, block.Spectrum(), block.own_thread());
+    block.Invert(z, [&](float du, int t, int column) {
+      if (t < sizes.tokens) a.du.Store(sizes, sequence, t, column, du);
+    });
+  }
+  if (a.dy.data == nullptr) return;
+  float2 z[kFftValues];
+  LoadSpectrum<kPoints>(sums(), block.own_thread(), z);
+  block.Invert(z, [&](float dk, int lag, int column) {
+    if (lag >= sizes.lags) return;
+    constexpr float kScale = 1.0f / kPoints;
+    a.partial[(int64_t{blockIdx.y} * sizes.lags + lag) * sizes.columns + column] = dk * kScale;
+  });
+}
 
 constexpr int kShortestTransform = 512;
 // More points would need more threads than have enough registers.

@@ -4,11 +4,30 @@
 
 #include "kernels/cuda/base/launch.cuh"
 #include "kernels/cuda/base/tensor_memory.h"
-#include "kernels/cuda/gemm/activate.cuh"
-#include "kernels/cuda/gemm/epilogue_backward.cuh"
+#include "kernels/cuda/gemm/linear_epilogue.cuh"
+#include "kernels/cuda/gemm/linear_epilogue_backward.cuh"
 
 namespace hippodrome::cuda {
 namespace {
+
+template <typename Y>
+struct ActivateArguments {
+  const Y* x;  // rows of x_stride; may be epilogue.y
+  int64_t x_stride;
+  int cols;
+  EpilogueArguments<Y> epilogue;
+};
+
+// One block per row and blockDim.x columns at a time.
+template <typename Y>
+__global__ void ActivateKernel(ActivateArguments<Y> a) {
+  const int64_t row = blockIdx.x;
+  for (int column = static_cast<int>(threadIdx.x); column < a.cols;
+       column += static_cast<int>(blockDim.x)) {
+    const float x = Widen(a.x[row * a.x_stride + column]);
+    Store(a.epilogue, x, LoadEpilogue(a.epilogue, row, column), row, column);
+  }
+}
 
 constexpr int64_t kMaxThreads = 256;
 

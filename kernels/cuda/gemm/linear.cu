@@ -1,11 +1,229 @@
 #include "kernels/cuda/gemm/linear.h"
 
 #include "kernels/cuda/base/launch.cuh"
+#include "kernels/cuda/base/mma.cuh"
+#include "kernels/cuda/base/row_vector.cuh"
 #include "kernels/cuda/base/tensor_memory.h"
-#include "kernels/cuda/gemm/linear_step.cuh"
+#include "kernels/cuda/gemm/linear_epilogue.cuh"
 
 namespace hippodrome::cuda {
 namespace {
+
+// The kernel of LinearStep: products of up to 8 rows, at the speed at which weights can be read.
+//
+// A block owns kTiles tiles of 8 output columns. Its warps share the depth: warp i takes the units
+// i, i + 8, ... of 128 bytes of every row of W. In a warp, lane = 4 g + t reads row g of a tile, of
+// each half of a unit the 16 bytes at 16 t; these are called a piece. The order of every sum
+// follows from the shape of W alone, and rows of x never meet.
+
+constexpr int kStepRows = 8;
+constexpr int kTileColumns = 8;
+constexpr int kTileSums = kStepRows * kTileColumns;
+constexpr int kStepWarps = 8;
+
+// Pieces of W that a lane has under way at a time.
+constexpr int kPiecesInFlight = 8;
+
+// Blocks that a multiprocessor has registers for.
+template <typename X, int kTiles>
+constexpr int kBlocksAtOnce = sizeof(X) == sizeof(BF16) && kTiles < 4 ? 3 : 2;
+
+// Elements of T in a piece.
+template <typename T>
+constexpr int kPiece = 16 / sizeof(T);
+
+// X, W, Y: <BF16, BF16, BF16 or float>, <float, BF16, float> (x is rounded), <float, float, float>.
+template <typename X, typename W, typename Y>
+struct LinearStepArguments {
+  const X* x;  // rows of x_stride
+  int64_t x_stride;
+  const W* w;  // [out, in]
+  int64_t rows;
+  int in;
+  int out;
+  EpilogueArguments<Y> epilogue;
+};
+
+// What one block multiplies.
+template <typename X, typename W>
+struct StepBlock {
+  const X* x;
+  int64_t x_stride;
+  int rows;  // <= kStepRows
+  const W* w;
+  int columns;  // rows of W that are left
+  int in;
+};
+
+// Where the lane's piece `i` begins, counted from the warp's unit `unit`.
+template <typename W>
+__device__ inline int PieceBegin(int unit, int i, int t) {
+  return (((unit + i / 2 * kStepWarps) * 2 + i % 2) * 4 + t) * kPiece<W>;
+}
+
+__device__ inline uint4 PackPiece(const float (&v)[4]) {
+  return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
+                    __float_as_uint(v[3]));
+}
+__device__ inline uint4 PackPiece(const float (&v)[8]) {
+  return make_uint4(PackBF16(v[0], v[1]), PackBF16(v[2], v[3]), PackBF16(v[4], v[5]),
+                    PackBF16(v[6], v[7]));
+}
+
+// Elements k, k + 1, ... of a row as a piece of type W; zeros from `limit` on.
+template <typename W, bool kAligned, typename X>
+__device__ uint4 LoadPiece(const X* row, int k, int limit) {
+  if constexpr (kAligned && sizeof(X) == sizeof(W)) {
+    return k < limit ? *reinterpret_cast<const uint4*>(row + k) : make_uint4(0, 0, 0, 0);
+  }
+  float values[kPiece<W>] = {};
+  if constexpr (kAligned) {
+    if (k < limit) {
+      const auto v = LoadVector<X, kPiece<W>>(row + k);
+      for (int i = 0; i < kPiece<W>; ++i) values[i] = Widen(v.values[i]);
+    }
+  } else {
+    for (int i = 0; i < kPiece<W>; ++i) values[i] = k + i < limit ? Widen(row[k + i]) : 0.0f;
+  }
+  return PackPiece(values);
+}
+
+// Rows of W that a lane reads.
+template <typename W, int kTiles, bool kAligned>
+struct WeightRows {
+  __device__ WeightRows(const W* w, int in, int columns, int g) {
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const int column = tile * kTileColumns + g;
+      limits[tile] = column < columns ? in : 0;
+      rows[tile] = w + int64_t{column < columns ? column : 0} * in;
+    }
+  }
+  __device__ uint4 Load(int tile, int k) const {
+    if constexpr (kAligned) {
+      return LoadOnce16(rows[tile] + k, k < limits[tile]);
+    } else {
+      return LoadPiece<W, false>(rows[tile], k, limits[tile]);
+    }
+  }
+
+  const W* rows[kTiles];
+  int limits[kTiles];
+};
+
+// The products of one warp's share of the depth, into sums [kTiles][kStepRows][kTileColumns]. On
+// tensor cores: x is A, whose lower 8 rows are zero, and W is B. Both name the depth in the order
+// in which the lanes read it.
+template <int kTiles, bool kAligned, typename X>
+__device__ void MultiplyShare(const StepBlock<X, BF16>& block, int warp, int lane, float* sums) {
+  constexpr int kPieces = kAligned ? kPiecesInFlight / kTiles : 2;
+  const int g = lane / 4;
+  const int t = lane % 4;
+  const X* x = block.x + (g < block.rows ? g : 0) * block.x_stride;
+  const int x_limit = g < block.rows ? block.in : 0;
+  const WeightRows<BF16, kTiles, kAligned> weights(block.w, block.in, block.columns, g);
+  float d[kTiles][4] = {};
+  for (int unit = warp; PieceBegin<BF16>(unit, 0, 0) < block.in; unit += kPieces / 2 * kStepWarps) {
+    uint4 a[kPieces];
+    uint4 b[kPieces][kTiles];
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const int k = PieceBegin<BF16>(unit, i, t);
+      for (int tile = 0; tile < kTiles; ++tile) b[i][tile] = weights.Load(tile, k);
+      a[i] = LoadPiece<BF16, kAligned>(x, k, x_limit);
+    }
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      for (int tile = 0; tile < kTiles; ++tile) {
+        MmaBF16(d[tile], {a[i].x, 0, a[i].y, 0}, {b[i][tile].x, b[i][tile].y});
+        MmaBF16(d[tile], {a[i].z, 0, a[i].w, 0}, {b[i][tile].z, b[i][tile].w});
+      }
+    }
+  }
+  for (int tile = 0; tile < kTiles; ++tile) {
+    float* to = sums + tile * kTileSums + g * kTileColumns + 2 * t;
+    to[0] = d[tile][0];
+    to[1] = d[tile][1];
+  }
+}
+
+// The same in f32: lane (g, t) sums column g of every tile for all rows.
+template <int kTiles, bool kAligned>
+__device__ void MultiplyShare(const StepBlock<float, float>& block, int warp, int lane,
+                              float* sums) {
+  constexpr int kPieces = kAligned ? kPiecesInFlight / kTiles : 2;
+  const int g = lane / 4;
+  const int t = lane % 4;
+  const WeightRows<float, kTiles, kAligned> weights(block.w, block.in, block.columns, g);
+  float d[kTiles][kStepRows] = {};
+  for (int unit = warp; PieceBegin<float>(unit, 0, 0) < block.in;
+       unit += kPieces / 2 * kStepWarps) {
+    uint4 b[kPieces][kTiles];
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const int k = PieceBegin<float>(unit, i, t);
+      for (int tile = 0; tile < kTiles; ++tile) b[i][tile] = weights.Load(tile, k);
+    }
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const int k = PieceBegin<float>(unit, i, t);
+#pragma unroll
+      for (int row = 0; row < kStepRows; ++row) {
+        if (row >= block.rows) continue;
+        const uint4 a = LoadPiece<float, kAligned>(block.x + row * block.x_stride, k, block.in);
+        for (int tile = 0; tile < kTiles; ++tile) {
+          float& sum = d[tile][row];
+          sum = fmaf(__uint_as_float(a.x), __uint_as_float(b[i][tile].x), sum);
+          sum = fmaf(__uint_as_float(a.y), __uint_as_float(b[i][tile].y), sum);
+          sum = fmaf(__uint_as_float(a.z), __uint_as_float(b[i][tile].z), sum);
+          sum = fmaf(__uint_as_float(a.w), __uint_as_float(b[i][tile].w), sum);
+        }
+      }
+    }
+  }
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int row = 0; row < kStepRows; ++row) {
+      float sum = d[tile][row];
+      sum += __shfl_xor_sync(kAllLanes, sum, 1);
+      sum += __shfl_xor_sync(kAllLanes, sum, 2);
+      if (row / 2 == t) sums[tile * kTileSums + row * kTileColumns + g] = sum;
+    }
+  }
+}
+
+// Blocks: (columns / (kTiles * 8), rows / 8), rounded up; 8 warps; shared memory for
+// kStepWarps * kTiles * kTileSums floats. kAligned: every row of x and W can be read in pieces.
+template <typename X, typename W, typename Y, int kTiles, bool kAligned>
+__global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<X, kTiles>))
+    LinearStepKernel(LinearStepArguments<X, W, Y> a) {
+  constexpr int kColumns = kTiles * kTileColumns;
+  float* sums = reinterpret_cast<float*>(SharedMemory());
+  const int thread = static_cast<int>(threadIdx.x);
+  const int64_t first_row = int64_t{blockIdx.y} * kStepRows;
+  const int first_column = static_cast<int>(blockIdx.x) * kColumns;
+  const StepBlock<X, W> block = {
+      .x = a.x + first_row * a.x_stride,
+      .x_stride = a.x_stride,
+      .rows = static_cast<int>(min(a.rows - first_row, int64_t{kStepRows})),
+      .w = a.w + int64_t{first_column} * a.in,
+      .columns = a.out - first_column,
+      .in = a.in};
+  const int row = thread / kColumns;
+  const int column = thread % kColumns;
+  const bool stores = row < block.rows && column < block.columns;
+  EpilogueValues values = {};
+  if (stores) values = LoadEpilogue(a.epilogue, first_row + row, first_column + column);
+
+  const int warp = thread / kWarp;
+  MultiplyShare<kTiles, kAligned>(block, warp, thread % kWarp, sums + warp * kTiles * kTileSums);
+  __syncthreads();
+  if (!stores) return;
+  const float* from =
+      sums + column / kTileColumns * kTileSums + row * kTileColumns + column % kTileColumns;
+  float sum = 0;
+  for (int i = 0; i < kStepWarps; ++i) sum += from[i * kTiles * kTileSums];
+  Store(a.epilogue, sum, values, first_row + row, first_column + column);
+}
 
 unsigned Blocks(int64_t size, int64_t per_block) {
   return static_cast<unsigned>((size + per_block - 1) / per_block);

@@ -33,6 +33,11 @@ std::unique_ptr<MatmulLibrary> MakeMatmulLibrary(Device& device);
 // every call; row i of y depends on row i of x alone, bit for bit.
 void LinearStep(Device& device, const LinearCall& call);
 
+// What follows a product, where the library does not do it itself: y = epilogue(sums).
+// sums: [rows, out] f32; y: [rows, out], kF32 or kBF16, rounded once; the tensors of the epilogue
+// are of y's type.
+void FinishLinear(Device& device, Tensor sums, const Epilogue& epilogue, Tensor y);
+
 // The contract of Backend::Linear: LinearStep for few rows and wherever the library does not help.
 void Linear(Device& device, MatmulLibrary* library, const LinearCall& call);
 

@@ -3,7 +3,7 @@
 #include "kernels/cuda/base/column_sums.cuh"
 #include "kernels/cuda/base/elementwise.h"
 #include "kernels/cuda/base/transpose.h"
-#include "kernels/cuda/gemm/epilogue_backward.cuh"
+#include "kernels/cuda/gemm/linear_epilogue_backward.cuh"
 
 namespace hippodrome::cuda {
 namespace {

@@ -6,7 +6,6 @@
 #include <map>
 #include <span>
 
-#include "kernels/cuda/gemm/linear_finish.h"
 #include "kernels/cuda/gemm/matmul_plan.h"
 
 namespace hippodrome::cuda {

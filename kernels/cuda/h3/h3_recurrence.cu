@@ -1,14 +1,183 @@
-#include "kernels/cuda/h3/h3_recurrence.h"
-
+// H3 as its recurrence, for any layer.
+//
+// A block takes some whole heads of one sequence. Tokens are taken kSteps at a time: ks, v and q of
+// the block's channels are laid in shared memory; then a warp computes an output channel d2, its
+// lanes holding modes, for one d1 after the other. So the modes stay in registers for kSteps
+// tokens, and lanes are summed once per output.
 #include <algorithm>
 #include <cassert>
 
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/h3/h3_recurrence.cuh"
+#include "kernels/cuda/h3/h3_operands.cuh"
 #include "kernels/cuda/h3/h3_sequence.h"
+#include "kernels/cuda/h3/h3_step.h"
 
 namespace hippodrome::cuda {
 namespace {
+
+constexpr int kRecurrenceThreads = 256;
+constexpr int kRecurrenceWarps = kRecurrenceThreads / kWarp;
+
+template <typename T>
+struct RecurrenceArguments {
+  H3Operands<T> x;
+  int64_t start;    // of every sequence, if x.positions is null
+  int64_t tokens;   // T
+  int32_t columns;  // channels of a block, a multiple of head_dim
+};
+
+// Shared memory of a block.
+inline size_t RecurrenceBytes(int64_t columns, int64_t steps) {
+  return static_cast<size_t>(3 * steps * columns) * sizeof(float);
+}
+
+template <typename T, int kSteps>
+class RecurrenceBlock {
+ public:
+  __device__ RecurrenceBlock(const RecurrenceArguments<T>& arguments, int32_t slot)
+      : x_(arguments.x),
+        h3_(arguments.x.constants),
+        slot_(slot),
+        tokens_(arguments.tokens),
+        start_(x_.positions != nullptr ? x_.positions[blockIdx.y] : arguments.start),
+        first_(static_cast<int32_t>(blockIdx.x) * arguments.columns),
+        columns_(min(arguments.columns, h3_.d_model - first_)) {
+    ks_ = reinterpret_cast<float*>(SharedMemory());
+    v_ = ks_ + kSteps * columns_;
+    q_ = v_ + kSteps * columns_;
+  }
+
+  __device__ void Run() {
+    for (int64_t t = 0; t < tokens_; t += kSteps) {
+      const int steps = static_cast<int>(min(static_cast<int64_t>(kSteps), tokens_ - t));
+      Load(t, steps);
+      __syncthreads();
+      const int warp = static_cast<int>(threadIdx.x) / kWarp;
+      for (int c = warp; c < columns_; c += kRecurrenceWarps) Column(c, t, steps);
+      __syncthreads();
+    }
+    StoreRings();
+  }
+
+  __device__ void Clear() {
+    const int64_t values = tokens_ * columns_;
+    for (int64_t i = threadIdx.x; i < values; i += kRecurrenceThreads) {
+      *Output(i / columns_, static_cast<int32_t>(i % columns_)) = FromFloat<T>(0.0f);
+    }
+  }
+
+ private:
+  // q, k or v (which = 0, 1, 2) of a token.
+  __device__ const T& Input(int which, int64_t t, int32_t column) const {
+    return x_
+        .qkv[(blockIdx.y * tokens_ + t) * x_.qkv_stride + which * h3_.d_model + first_ + column];
+  }
+  __device__ T* Output(int64_t t, int32_t column) const {
+    return x_.o + (blockIdx.y * tokens_ + t) * x_.o_stride + OutputChannel(h3_, first_ + column);
+  }
+  __device__ T* Ring(int32_t column) const {
+    const int64_t channel = static_cast<int64_t>(slot_) * h3_.d_model + first_ + column;
+    return x_.state.rings + channel * h3_.taps;
+  }
+
+  __device__ float ShiftSsm(int64_t t, int32_t column) const {
+    const float* taps = h3_.fir + static_cast<int64_t>(first_ + column) * h3_.taps;
+    const T* ring = Ring(column);
+    auto at = static_cast<int32_t>((start_ + t) % h3_.taps);
+    float sum = 0;
+    for (int32_t j = 0; j < h3_.taps && j <= start_ + t; ++j) {
+      const float k = Widen(j <= t ? Input(1, t - j, column) : ring[at]);
+      sum = fmaf(taps[j], k, sum);
+      at = at == 0 ? h3_.taps - 1 : at - 1;
+    }
+    return sum;
+  }
+
+  __device__ void Load(int64_t t, int steps) {
+    for (int i = static_cast<int>(threadIdx.x); i < steps * columns_; i += kRecurrenceThreads) {
+      const int64_t token = t + i / columns_;
+      const int32_t column = i % columns_;
+      ks_[i] = ShiftSsm(token, column);
+      v_[i] = Widen(Input(2, token, column));
+      q_[i] = Widen(Input(0, token, column));
+    }
+  }
+
+  // One output channel for `steps` tokens from t on; all lanes of a warp.
+  __device__ void Column(int32_t column, int64_t t, int steps) {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int32_t head_dim = h3_.head_dim;
+    const int32_t first_key = column / head_dim * head_dim;
+    float o[kSteps] = {};
+    for (int32_t key = first_key; key < first_key + head_dim; ++key) {
+      const int64_t row = static_cast<int64_t>(first_ + key) * head_dim + column % head_dim;
+      for (int32_t n = lane; n < h3_.modes; n += kWarp) {
+        Mode(row, n, key, column, start_ + t > 0, steps, o);
+      }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      if (i >= steps) break;
+      const float sum = WarpSum(o[i]);
+      if (lane == i) *Output(t + i, column) = FromFloat<T>(sum);
+    }
+  }
+
+  // Mode n of a row: advances its state, and adds what it gives to o.
+  __device__ void Mode(int64_t row, int32_t n, int32_t key, int32_t column, bool has_state,
+                       int steps, float (&o)[kSteps]) {
+    const int64_t rows = static_cast<int64_t>(h3_.d_model) * h3_.head_dim;
+    float2* state = x_.state.modes + (slot_ * rows + row) * h3_.modes + n;
+    const int32_t head = (first_ + key) / h3_.head_dim;
+    const float2 a = h3_.a[static_cast<int64_t>(head) * h3_.modes + n];
+    const float2 w = h3_.w[static_cast<int64_t>(head) * h3_.modes + n];
+    const float skip = n == 0 ? h3_.skip[head] : 0.0f;
+    float2 s = has_state ? *state : make_float2(0.0f, 0.0f);
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      if (i >= steps) break;
+      const float u = ks_[i * columns_ + key] * v_[i * columns_ + column];
+      s = ComplexMultiplyAdd(a, s, make_float2(u, 0.0f));
+      const float y = fmaf(w.x, s.x, fmaf(-w.y, s.y, skip * u));
+      o[i] = fmaf(q_[i * columns_ + key], y, o[i]);
+    }
+    *state = s;
+  }
+
+  __device__ void StoreRings() {
+    const int64_t kept = min(tokens_, static_cast<int64_t>(h3_.taps));
+    for (int64_t i = threadIdx.x; i < kept * columns_; i += kRecurrenceThreads) {
+      const int64_t t = tokens_ - 1 - i / columns_;
+      const auto column = static_cast<int32_t>(i % columns_);
+      Ring(column)[(start_ + t) % h3_.taps] = Input(1, t, column);
+    }
+  }
+
+  const H3Operands<T>& x_;
+  const H3View& h3_;
+  const int32_t slot_;
+  const int64_t tokens_;
+  const int64_t start_;
+  const int32_t first_;    // channel
+  const int32_t columns_;  // channels
+  float* ks_;              // [kSteps, columns]
+  float* v_;
+  float* q_;
+};
+
+// Grid: (groups of `columns` channels, sequences).
+template <typename T, int kSteps>
+__global__ void __launch_bounds__(kRecurrenceThreads)
+    RecurrenceKernel(const RecurrenceArguments<T> arguments) {
+  const int32_t slot = arguments.x.slots[blockIdx.y];
+  RecurrenceBlock<T, kSteps> block(arguments, slot);
+  if (slot < 0) {
+    block.Clear();
+  } else {
+    block.Run();
+  }
+}
 
 // Tokens that a mode stays in registers for.
 constexpr int kSequenceSteps = 16;

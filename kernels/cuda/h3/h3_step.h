@@ -19,6 +19,9 @@ struct H3StepCall {
 // The contract of Backend::H3Step.
 void H3Step(Device& device, const H3StepCall& call);
 
+// The contract of H3Step() for any layer; the kernel of H3Recurrence() with one token.
+void H3RecurrenceStep(Device& device, const H3StepCall& call);
+
 }  // namespace hippodrome::cuda
 
 #endif  // HIPPODROME_KERNELS_CUDA_H3_H3_STEP_H_

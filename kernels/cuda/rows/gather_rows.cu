@@ -1,13 +1,41 @@
+// A block copies a row.
 #include "kernels/cuda/rows/gather_rows.h"
 
 #include <algorithm>
 
 #include "kernels/cuda/base/launch.cuh"
+#include "kernels/cuda/base/row_vector.cuh"
 #include "kernels/cuda/base/tensor_memory.h"
-#include "kernels/cuda/rows/gather_rows.cuh"
 
 namespace hippodrome::cuda {
 namespace {
+
+template <typename Y>
+struct GatherArguments {
+  const float* x;  // rows of x_stride
+  int64_t x_stride;
+  const int32_t* rows;  // -1: zeros
+  int d;
+  Y* y;  // rows of y_stride
+  int64_t y_stride;
+};
+
+// One block per row of y. With kWidth 4, d is a multiple of 4 and all rows are aligned for vectors
+// of 4 elements.
+template <typename Y, int kWidth>
+__global__ void __launch_bounds__(256) GatherRowsKernel(GatherArguments<Y> a) {
+  const int64_t row = a.rows[blockIdx.x];
+  const float* x = a.x + row * a.x_stride;
+  Y* y = a.y + int64_t{blockIdx.x} * a.y_stride;
+  for (int column = static_cast<int>(threadIdx.x) * kWidth; column < a.d;
+       column += static_cast<int>(blockDim.x) * kWidth) {
+    RowVector<float, kWidth> from = {};
+    if (row >= 0) from = LoadVector<float, kWidth>(x + column);
+    RowVector<Y, kWidth> to;
+    for (int i = 0; i < kWidth; ++i) to.values[i] = FromFloat<Y>(from.values[i]);
+    StoreVector(to, y + column);
+  }
+}
 
 constexpr int64_t kMaxThreads = 256;
 

@@ -1,11 +1,165 @@
 #include "kernels/cuda/rows/layer_norm.h"
 
+#include "kernels/cuda/base/block_reduce.cuh"
+#include "kernels/cuda/base/column_sums.cuh"
+#include "kernels/cuda/base/elements.cuh"
 #include "kernels/cuda/base/launch.cuh"
+#include "kernels/cuda/base/row_vector.cuh"
 #include "kernels/cuda/base/tensor_memory.h"
-#include "kernels/cuda/rows/layer_norm.cuh"
 
 namespace hippodrome::cuda {
 namespace {
+
+// LayerNorm: a block normalises a row that it holds in registers.
+
+// Values of a row that one thread holds, and the most that a block of 1024 threads does.
+constexpr int kNormValues = 16;
+constexpr int kMaxNormWidth = 1024 * kNormValues;
+
+template <typename T>
+struct LayerNormArguments {
+  const float* x;  // rows of x_stride
+  int64_t x_stride;
+  const float* gamma;
+  const float* beta;
+  float epsilon;
+  int d;
+  T* y;  // rows of y_stride; may be x
+  int64_t y_stride;
+};
+
+// One block per row, of at least d / kNormValues threads in whole warps. With kWidth 4, d is a
+// multiple of 4 and all rows are aligned for vectors of 4 elements.
+template <typename T, int kWidth>
+__global__ void __launch_bounds__(1024) LayerNormKernel(LayerNormArguments<T> a) {
+  constexpr int kGroups = kNormValues / kWidth;
+  __shared__ float partial[2][kWarp];
+  const float* x = a.x + int64_t{blockIdx.x} * a.x_stride;
+  T* y = a.y + int64_t{blockIdx.x} * a.y_stride;
+  const int threads = static_cast<int>(blockDim.x);
+  const auto column = [&](int group) {
+    return (group * threads + static_cast<int>(threadIdx.x)) * kWidth;
+  };
+  RowVector<float, kWidth> v[kGroups] = {};
+#pragma unroll
+  for (int j = 0; j < kGroups; ++j) {
+    if (column(j) < a.d) v[j] = LoadVector<float, kWidth>(x + column(j));
+  }
+#pragma unroll
+  for (int j = 0; j < kGroups; ++j) {
+    if (column(j) >= a.d) continue;
+    Prefetch(a.gamma + column(j));
+    Prefetch(a.beta + column(j));
+  }
+  float sum = 0;
+#pragma unroll
+  for (int j = 0; j < kGroups; ++j) {
+    for (float value : v[j].values) sum += value;
+  }
+  const float count = static_cast<float>(a.d);
+  const float mean = BlockSum(sum, partial[0]) / count;
+  float squares = 0;
+#pragma unroll
+  for (int j = 0; j < kGroups; ++j) {
+    if (column(j) >= a.d) continue;
+    for (float value : v[j].values) squares = fmaf(value - mean, value - mean, squares);
+  }
+  const float scale = 1.0f / sqrtf(BlockSum(squares, partial[1]) / count + a.epsilon);
+#pragma unroll
+  for (int j = 0; j < kGroups; ++j) {
+    if (column(j) >= a.d) continue;
+    const auto gamma = LoadVector<float, kWidth>(a.gamma + column(j));
+    const auto beta = LoadVector<float, kWidth>(a.beta + column(j));
+    RowVector<T, kWidth> out;
+    for (int i = 0; i < kWidth; ++i) {
+      const float normalised = (v[j].values[i] - mean) * scale;
+      out.values[i] = FromFloat<T>(fmaf(normalised, gamma.values[i], beta.values[i]));
+    }
+    StoreVector(out, y + column(j));
+  }
+}
+
+// LayerNormBackward, with h = (x - mean) scale, scale = 1 / sqrt(var + epsilon):
+//   g = dy gamma;  dx = scale (g - mean(g) - h mean(g h))
+
+constexpr int kNormBackwardThreads = 256;
+
+// Of one row.
+struct NormStatistics {
+  float mean;
+  float scale;
+};
+
+// One block per row, of whole warps.
+__global__ void __launch_bounds__(kNormBackwardThreads)
+    NormStatisticsKernel(Elements<const float> x, int d, float epsilon,
+                         NormStatistics* statistics) {
+  __shared__ float partial[2][kWarp];
+  const int64_t row = blockIdx.x;
+  const int threads = static_cast<int>(blockDim.x);
+  const float count = static_cast<float>(d);
+  float sum = 0;
+  for (int c = static_cast<int>(threadIdx.x); c < d; c += threads) sum += x.At(row, c);
+  const float mean = BlockSum(sum, partial[0]) / count;
+  float squares = 0;
+  for (int c = static_cast<int>(threadIdx.x); c < d; c += threads) {
+    const float value = x.At(row, c) - mean;
+    squares = fmaf(value, value, squares);
+  }
+  const float scale = 1.0f / sqrtf(BlockSum(squares, partial[1]) / count + epsilon);
+  if (threadIdx.x == 0) statistics[row] = {mean, scale};
+}
+
+struct NormBackwardArguments {
+  Elements<const float> x;
+  const float* gamma;
+  const NormStatistics* statistics;
+  Elements<const float> dy;
+  int d;
+  Elements<float> dx;  // may be dy
+  bool add;
+};
+
+// One block per row, of whole warps.
+__global__ void __launch_bounds__(kNormBackwardThreads)
+    NormBackwardKernel(NormBackwardArguments a) {
+  __shared__ float partial[2][kWarp];
+  const int64_t row = blockIdx.x;
+  const int threads = static_cast<int>(blockDim.x);
+  const NormStatistics s = a.statistics[row];
+  const auto normalised = [&](int c) { return (a.x.At(row, c) - s.mean) * s.scale; };
+  float sum = 0;
+  float dot = 0;
+  for (int c = static_cast<int>(threadIdx.x); c < a.d; c += threads) {
+    const float g = a.dy.At(row, c) * a.gamma[c];
+    sum += g;
+    dot = fmaf(g, normalised(c), dot);
+  }
+  const float count = static_cast<float>(a.d);
+  const float mean = BlockSum(sum, partial[0]) / count;
+  const float slope = BlockSum(dot, partial[1]) / count;
+  for (int c = static_cast<int>(threadIdx.x); c < a.d; c += threads) {
+    const float g = a.dy.At(row, c) * a.gamma[c];
+    const float dx = s.scale * (g - mean - normalised(c) * slope);
+    float& to = a.dx.At(row, c);
+    to = a.add ? to + dx : dx;
+  }
+}
+
+// dgamma and dbeta are sums over rows of these.
+struct GammaTerm {
+  Elements<const float> x;
+  const NormStatistics* statistics;
+  Elements<const float> dy;
+  __device__ float operator()(int64_t row, int64_t column) const {
+    const NormStatistics s = statistics[row];
+    return dy.At(row, column) * ((x.At(row, column) - s.mean) * s.scale);
+  }
+};
+struct BetaTerm {
+  Elements<const float> dy;
+  __device__ float operator()(int64_t row, int64_t column) const { return dy.At(row, column); }
+};
 
 template <typename T>
 void Normalise(Device& device, const Tensor& x, const Tensor& gamma, const Tensor& beta,
@@ -27,6 +181,14 @@ void Normalise(Device& device, const Tensor& x, const Tensor& gamma, const Tenso
          arguments);
 }
 
+// One block for each row of x.
+Grid RowGrid(const Tensor& x) {
+  const int64_t warps =
+      std::min<int64_t>((x.cols + kWarp - 1) / kWarp, kNormBackwardThreads / kWarp);
+  return {.blocks = dim3(static_cast<unsigned>(x.rows)),
+          .threads = dim3(static_cast<unsigned>(warps * kWarp))};
+}
+
 }  // namespace
 
 void LayerNorm(Device& device, Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) {
@@ -38,6 +200,35 @@ void LayerNorm(Device& device, Tensor x, Tensor gamma, Tensor beta, double epsil
   } else {
     Normalise<float>(device, x, gamma, beta, epsilon, y);
   }
+}
+
+void LayerNormBackward(Device& device, Tensor x, Tensor gamma, double epsilon, Tensor dy,
+                       const Gradient& dx, Tensor dgamma, Tensor dbeta) {
+  assert(x.rows == dy.rows && x.cols == dy.cols && gamma.cols == x.cols);
+  if (x.rows == 0) return;
+  auto* statistics = static_cast<NormStatistics*>(device.Scratch(
+      ScratchUse::kNormStatistics, static_cast<size_t>(x.rows) * sizeof(NormStatistics)));
+  const auto x_elements = ElementsOf<const float>(x);
+  const auto dy_elements = ElementsOf<const float>(dy);
+  Launch(device, "norm_statistics", NormStatisticsKernel, RowGrid(x), x_elements,
+         static_cast<int>(x.cols), static_cast<float>(epsilon), statistics);
+  // dx may replace dy, so it comes last.
+  if (dgamma.data != nullptr) {
+    AddColumnSums(device, "norm_gamma", {x.rows, x.cols},
+                  GammaTerm{x_elements, statistics, dy_elements}, dgamma);
+  }
+  if (dbeta.data != nullptr) {
+    AddColumnSums(device, "norm_beta", {x.rows, x.cols}, BetaTerm{dy_elements}, dbeta);
+  }
+  if (dx.tensor.data == nullptr) return;
+  Launch(device, "norm_backward", NormBackwardKernel, RowGrid(x),
+         NormBackwardArguments{.x = x_elements,
+                               .gamma = DeviceRow<float>(gamma, 0),
+                               .statistics = statistics,
+                               .dy = dy_elements,
+                               .d = static_cast<int>(x.cols),
+                               .dx = ElementsOf<float>(dx.tensor),
+                               .add = dx.add});
 }
 
 }  // namespace hippodrome::cuda

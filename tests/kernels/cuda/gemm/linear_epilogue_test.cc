@@ -5,7 +5,6 @@
 #include <numbers>
 
 #include "kernels/cuda/gemm/linear.h"
-#include "kernels/cuda/gemm/linear_finish.h"
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 

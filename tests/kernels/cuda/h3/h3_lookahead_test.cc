@@ -1,6 +1,6 @@
 #include "kernels/cuda/h3/h3_lookahead.h"
 
-#include "kernels/cuda/h3/h3_recurrence.h"
+#include "kernels/cuda/h3/h3_step.h"
 #include "tests/kernels/cuda/h3/h3_layer.h"
 
 namespace hippodrome::cuda::h3_lookahead_test {

@@ -1,4 +1,4 @@
-#include "kernels/cuda/h3/h3_recurrence.h"
+#include "kernels/cuda/h3/h3_step.h"
 
 #include "tests/kernels/cuda/h3/h3_layer.h"
 

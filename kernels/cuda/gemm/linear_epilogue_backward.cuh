@@ -1,6 +1,6 @@
 // What leads from the gradient of an epilogue's output to that of what it was applied to.
-#ifndef HIPPODROME_KERNELS_CUDA_GEMM_EPILOGUE_BACKWARD_CUH_
-#define HIPPODROME_KERNELS_CUDA_GEMM_EPILOGUE_BACKWARD_CUH_
+#ifndef HIPPODROME_KERNELS_CUDA_GEMM_LINEAR_EPILOGUE_BACKWARD_CUH_
+#define HIPPODROME_KERNELS_CUDA_GEMM_LINEAR_EPILOGUE_BACKWARD_CUH_
 
 #include "kernels/cuda/base/elements.cuh"
 #include "kernels/cuda/gemm/linear_epilogue.cuh"
@@ -100,4 +100,4 @@ EpilogueBackward<Y> MakeEpilogueBackward(const Epilogue& epilogue, const Tensor&
 
 }  // namespace hippodrome::cuda
 
-#endif  // HIPPODROME_KERNELS_CUDA_GEMM_EPILOGUE_BACKWARD_CUH_
+#endif  // HIPPODROME_KERNELS_CUDA_GEMM_LINEAR_EPILOGUE_BACKWARD_CUH_
