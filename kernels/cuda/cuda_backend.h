@@ -118,8 +118,8 @@ class CudaBackend final : public TrainingBackend {
   void AdamW(const AdamWStep& step, Tensor gradient, Tensor m, Tensor v, Tensor w) override;
   void MovingAverage(Tensor x, double decay, Tensor average) override;
 
-  // The first time, runs `work`, so that scratch memory is there and algorithms are chosen; the
-  // second time, captures it in a CUDA graph; then launches the graph.
+  // The first time, runs `work`, so that scratch memory is there; the second time, captures it in a
+  // CUDA graph; then launches the graph.
   void Repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& work) override;
 
  private:

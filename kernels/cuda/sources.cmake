@@ -52,6 +52,5 @@ set(HIPPODROME_CUDA_SOURCES
 set(HIPPODROME_CUDA_LIBRARY_SOURCES
   cuda_module.cu
   gemm/matmul_library.cu
-  gemm/matmul_plan.cu
   conv/cufft_conv.cu
 )

@@ -16,7 +16,6 @@ namespace {
 // each half of a unit the 16 bytes at 16 t; these are called a piece. The order of every sum
 // follows from the shape of W alone, and rows of x never meet.
 
-constexpr int kStepRows = 8;
 constexpr int kTileColumns = 8;
 constexpr int kTileSums = kStepRows * kTileColumns;
 constexpr int kStepWarps = 8;
@@ -274,6 +273,14 @@ void LinearStep(Device& device, const LinearCall& call) {
   } else {
     Step<BF16, BF16, BF16>(device, call);
   }
+}
+
+std::optional<size_t> ChooseCandidate(std::span<const MatmulCandidate> candidates,
+                                      size_t workspace_bytes) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].supported && candidates[i].workspace_bytes <= workspace_bytes) return i;
+  }
+  return std::nullopt;
 }
 
 void Linear(Device& device, MatmulLibrary* library, const LinearCall& call) {

@@ -3,6 +3,8 @@
 #define HIPPODROME_KERNELS_CUDA_GEMM_LINEAR_H_
 
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "kernels/cuda/gemm/packed_weights.h"
 
@@ -18,7 +20,9 @@ struct LinearCall {
   Tensor y;  // [rows, out]
 };
 
-// A library for large products. Its order of summation may follow the number of rows.
+// A library for large products. Its order of summation may follow the number of rows, so on devices
+// row i of y is the same for any number of rows within the error bound only. The same call gives
+// the same bits each time, in every run on such a device.
 class MatmulLibrary {
  public:
   virtual ~MatmulLibrary() = default;
@@ -29,6 +33,21 @@ class MatmulLibrary {
 // cuBLASLt; null in builds without it, as under the emulator.
 std::unique_ptr<MatmulLibrary> MakeMatmulLibrary(Device& device);
 
+// An algorithm that the library proposes for a product.
+struct MatmulCandidate {
+  bool supported;
+  size_t workspace_bytes;
+};
+
+// Which of the proposals is taken, the library's order being best first: the first that is
+// supported and needs no more than `workspace_bytes`. Nothing is timed: the choice, and with it the
+// bits of a result, would depend on what else the machine does.
+std::optional<size_t> ChooseCandidate(std::span<const MatmulCandidate> candidates,
+                                      size_t workspace_bytes);
+
+// The most rows that LinearStep() is the faster for.
+inline constexpr int kStepRows = 8;
+
 // Our own kernel for few rows: reads every weight once per 8 rows, at the speed of memory. Takes
 // every call; row i of y depends on row i of x alone, bit for bit.
 void LinearStep(Device& device, const LinearCall& call);
@@ -38,7 +57,8 @@ void LinearStep(Device& device, const LinearCall& call);
 // are of y's type.
 void FinishLinear(Device& device, Tensor sums, const Epilogue& epilogue, Tensor y);
 
-// The contract of Backend::Linear: LinearStep for few rows and wherever the library does not help.
+// The contract of Backend::Linear. The number of rows decides: LinearStep() for at most kStepRows,
+// and wherever the library does not help; the library for more, which sums in another order.
 void Linear(Device& device, MatmulLibrary* library, const LinearCall& call);
 
 }  // namespace hippodrome::cuda

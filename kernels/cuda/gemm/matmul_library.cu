@@ -1,47 +1,153 @@
-// MakeMatmulLibrary() on cuBLASLt.
+// MakeMatmulLibrary() on cuBLASLt. Its matrices are column-major: a row-major one is seen
+// transposed there. So y = x W^T is asked for as D = A^T B + C with A = W^T, B = x^T, D = y^T, and
+// C is the residual.
+#include <cublasLt.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <limits>
+#include <compare>
 #include <map>
-#include <span>
+#include <optional>
+#include <vector>
 
-#include "kernels/cuda/gemm/matmul_plan.h"
+#include "kernels/cuda/gemm/linear.h"
 
 namespace hippodrome::cuda {
 namespace {
 
-// Algorithms that are timed, and how often each runs for it.
+constexpr size_t kMatmulWorkspaceBytes = 32 << 20;
+// Proposals that are asked for.
 constexpr int kCandidates = 5;
-constexpr int kTimedRuns = 3;
 // Plans that are kept; only absurd traffic has more.
 constexpr size_t kMaxPlans = 8192;
 
-// Products of about as many rows have the same best algorithm: an eighth of an octave.
-Product WithSimilarRows(Product product) {
-  const auto octave = std::bit_floor(static_cast<uint64_t>(product.rows));
-  const int64_t step = std::max<int64_t>(1, static_cast<int64_t>(octave) / 8);
-  product.rows = (product.rows + step - 1) / step * step;
-  return product;
+bool Succeeded(cublasStatus_t status) { return status == CUBLAS_STATUS_SUCCESS; }
+
+using Activation = Epilogue::Activation;
+
+// No kernel asks for more than this of an address.
+constexpr uint32_t kAlignment = 16;
+
+cudaDataType_t TypeOf(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+uint32_t AlignmentOf(const void* address) {
+  return 1u << std::countr_zero(reinterpret_cast<uintptr_t>(address) | kAlignment);
 }
 
-bool IsRecording(const Device& device) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  return cudaStreamIsCapturing(device.stream(), &status) != cudaSuccess ||
-         status != cudaStreamCaptureStatusNone;
+// Whether the library takes the types of the product itself, without its epilogue.
+bool IsLibraryProduct(const LinearCall& call) {
+  if (call.w.dtype() == DType::kBF16) return call.x.dtype == DType::kBF16;
+  return call.x.dtype == DType::kF32 && call.y.dtype == DType::kF32;
 }
 
-class Event {
- public:
-  Event() { cudaEventCreate(&event_); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  cudaEvent_t get() const { return event_; }
+// Whether it computes what follows as Backend::Linear does: it adds C before the activation, has no
+// gate, its GELU is that with tanh, and it reads a bias in vectors.
+bool IsLibraryEpilogue(const Epilogue& epilogue) {
+  const bool activation =
+      epilogue.activation == Activation::kNone ||
+      (epilogue.activation == Activation::kGeluTanh && epilogue.residual.data == nullptr);
+  return activation && epilogue.gate.data == nullptr &&
+         AlignmentOf(epilogue.bias.data) == kAlignment;
+}
 
- private:
-  cudaEvent_t event_ = nullptr;
+// Everything that the choice of an algorithm may depend on.
+struct Product {
+  int64_t rows, in, out;
+  int64_t x_stride, c_stride, y_stride;
+  DType x, w, y;
+  Epilogue::Activation activation;
+  bool has_bias, has_residual;
+  uint32_t x_alignment, w_alignment, c_alignment, y_alignment;  // in bytes, of the addresses
+
+  auto operator<=>(const Product&) const = default;
 };
+
+Product DescribeProduct(const LinearCall& call) {
+  const Epilogue& epilogue = call.epilogue;
+  const bool has_residual = epilogue.residual.data != nullptr;
+  const Tensor& c = has_residual ? epilogue.residual : call.y;
+  return {.rows = call.x.rows,
+          .in = call.w.in(),
+          .out = call.w.out(),
+          .x_stride = call.x.stride,
+          .c_stride = c.stride,
+          .y_stride = call.y.stride,
+          .x = call.x.dtype,
+          .w = call.w.dtype(),
+          .y = call.y.dtype,
+          .activation = epilogue.activation,
+          .has_bias = epilogue.bias.data != nullptr,
+          .has_residual = has_residual,
+          .x_alignment = AlignmentOf(call.x.data),
+          .w_alignment = AlignmentOf(call.w.data()),
+          .c_alignment = AlignmentOf(c.data),
+          .y_alignment = AlignmentOf(call.y.data)};
+}
+
+cublasLtEpilogue_t EpilogueOf(const Product& p) {
+  if (p.activation == Activation::kGeluTanh) {
+    return p.has_bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  }
+  return p.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// A product with its descriptors, and the algorithm that was chosen. Stays where it is made.
+struct MatmulPlan {
+  bool usable = false;
+  cublasLtMatmulDescOpaque_t operation = {};
+  cublasLtMatrixLayoutOpaque_t a = {}, b = {}, c = {}, d = {};
+  cublasLtMatmulAlgo_t algorithm = {};
+};
+
+template <typename Value>
+bool Set(MatmulPlan& plan, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
+  return Succeeded(
+      cublasLtMatmulDescSetAttribute(&plan.operation, attribute, &value, sizeof(value)));
+}
+
+template <typename Value>
+bool Set(cublasLtMatmulPreferenceOpaque_t& preference,
+         cublasLtMatmulPreferenceAttributes_t attribute, const Value& value) {
+  return Succeeded(
+      cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)));
+}
+
+bool SetBias(const void* bias, MatmulPlan& plan) {
+  return Set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+}
+
+// False where the library refuses.
+bool SetDescriptors(const Product& p, const void* bias, MatmulPlan& plan) {
+  const cudaDataType_t y = TypeOf(p.y);
+  const auto in = static_cast<uint64_t>(p.in);
+  const auto out = static_cast<uint64_t>(p.out);
+  const auto rows = static_cast<uint64_t>(p.rows);
+  const bool set =
+      Succeeded(cublasLtMatmulDescInit(&plan.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F)) &&
+      Succeeded(cublasLtMatrixLayoutInit(&plan.a, TypeOf(p.w), in, out, p.in)) &&
+      Succeeded(cublasLtMatrixLayoutInit(&plan.b, TypeOf(p.x), in, rows, p.x_stride)) &&
+      Succeeded(cublasLtMatrixLayoutInit(&plan.c, y, out, rows, p.c_stride)) &&
+      Succeeded(cublasLtMatrixLayoutInit(&plan.d, y, out, rows, p.y_stride)) &&
+      Set(plan, CUBLASLT_MATMUL_DESC_TRANSA, static_cast<int32_t>(CUBLAS_OP_T)) &&
+      Set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(EpilogueOf(p)));
+  if (!set || !p.has_bias) return set;
+  return Set(plan, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(y)) &&
+         SetBias(bias, plan);
+}
+
+bool SetPreference(const Product& p, cublasLtMatmulPreferenceOpaque_t& preference) {
+  // Partial sums stay f32.
+  const auto reduction = static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+  return Succeeded(cublasLtMatmulPreferenceInit(&preference)) &&
+         Set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+             uint64_t{kMatmulWorkspaceBytes}) &&
+         Set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction) &&
+         Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, p.w_alignment) &&
+         Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, p.x_alignment) &&
+         Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p.c_alignment) &&
+         Set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p.y_alignment);
+}
 
 // Sums that wait to be finished, at a time: less than the L2 cache of an A100 (40 MB) holds. Their
 // rows are a multiple of those of every tile.
@@ -85,7 +191,7 @@ class CublasLt final : public MatmulLibrary {
   // False, and nothing is done, where the library refuses.
   bool Multiply(Device& device, const LinearCall& call) {
     const Product product = DescribeProduct(call);
-    MatmulPlan& plan = FindPlan(device, call, product);
+    MatmulPlan& plan = FindPlan(call, product);
     plan.usable = plan.usable && (!product.has_bias || SetBias(call.epilogue.bias.data, plan)) &&
                   Run(device, product, plan, OperandsOf(call));
     return plan.usable;
@@ -114,29 +220,18 @@ class CublasLt final : public MatmulLibrary {
     }
   }
 
-  MatmulPlan& FindPlan(Device& device, const LinearCall& call, const Product& product) {
+  MatmulPlan& FindPlan(const LinearCall& call, const Product& product) {
     const auto known = plans_.find(product);
     if (known != plans_.end()) return known->second;
     if (plans_.size() >= kMaxPlans) plans_.clear();
     MatmulPlan& plan = plans_[product];
-    plan.usable = SetDescriptors(product, call.epilogue.bias.data, plan) &&
-                  (ReuseAlgorithm(product, plan) || ChooseAlgorithm(device, call, product, plan));
+    plan.usable =
+        SetDescriptors(product, call.epilogue.bias.data, plan) && ChooseAlgorithm(product, plan);
     return plan;
   }
 
-  bool ReuseAlgorithm(const Product& product, MatmulPlan& plan) {
-    const auto timed = timed_.find(WithSimilarRows(product));
-    if (timed == timed_.end()) return false;
-    cublasLtMatmulHeuristicResult_t result = {};
-    plan.algorithm = timed->second;
-    return Succeeded(cublasLtMatmulAlgoCheck(handle_, &plan.operation, &plan.a, &plan.b, &plan.c,
-                                             &plan.d, &plan.algorithm, &result)) &&
-           result.workspaceSize <= kMatmulWorkspaceBytes;
-  }
-
-  // The fastest algorithm; while a step is recorded, when nothing can be timed, the first.
-  bool ChooseAlgorithm(Device& device, const LinearCall& call, const Product& product,
-                       MatmulPlan& plan) {
+  // The library's first proposal that can be used.
+  bool ChooseAlgorithm(const Product& product, MatmulPlan& plan) {
     cublasLtMatmulPreferenceOpaque_t preference = {};
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results = {};
     int found = 0;
@@ -146,66 +241,14 @@ class CublasLt final : public MatmulLibrary {
                                                   results.data(), &found))) {
       return false;
     }
-    const auto end = std::remove_if(results.begin(), results.begin() + found,
-                                    [](const auto& r) { return !Succeeded(r.state); });
-    if (end == results.begin()) return false;
-    plan.algorithm = results.front().algo;
-    if (IsRecording(device)) return true;
-    const auto* fastest =
-        Fastest(device, product, plan, OperandsOf(call), std::span(results.begin(), end));
-    if (fastest == nullptr) return false;
-    plan.algorithm = fastest->algo;
-    timed_[WithSimilarRows(product)] = plan.algorithm;
-    return true;
-  }
-
-  // Null if none of them runs.
-  const cublasLtMatmulHeuristicResult_t* Fastest(
-      Device& device, const Product& product, MatmulPlan& plan, Operands operands,
-      std::span<const cublasLtMatmulHeuristicResult_t> results) {
-    std::shared_ptr<void> trial;
-    if (product.has_residual && operands.c == operands.d) {  // which runs once only
-      const int64_t elements = product.rows * product.y_stride;
-      trial = TrialOutput(device, static_cast<size_t>(elements) * SizeOf(product.y));
-      if (trial == nullptr) return &results.front();
-      operands.c = operands.d = trial.get();
+    std::vector<MatmulCandidate> candidates;
+    for (int i = 0; i < found; ++i) {
+      const auto& result = results[static_cast<size_t>(i)];
+      candidates.push_back({Succeeded(result.state), result.workspaceSize});
     }
-    const cublasLtMatmulHeuristicResult_t* fastest = nullptr;
-    float least = std::numeric_limits<float>::infinity();
-    for (const auto& result : results) {
-      plan.algorithm = result.algo;
-      const float time = Time(device, product, plan, operands);
-      if (time >= least) continue;
-      least = time;
-      fastest = &result;
-    }
-    return fastest;
-  }
-
-  // Null where there is no memory left for it.
-  static std::shared_ptr<void> TrialOutput(Device& device, size_t bytes) {
-    try {
-      return AllocateZeroed(device, bytes);
-    } catch (const DeviceError&) {
-      return nullptr;
-    }
-  }
-
-  // Infinite for an algorithm that does not run.
-  float Time(Device& device, const Product& product, MatmulPlan& plan, const Operands& operands) {
-    constexpr float kNever = std::numeric_limits<float>::infinity();
-    const Event begin;
-    const Event end;
-    if (!Run(device, product, plan, operands)) return kNever;  // it is loaded now
-    cudaEventRecord(begin.get(), device.stream());
-    for (int i = 0; i < kTimedRuns; ++i) Run(device, product, plan, operands);
-    cudaEventRecord(end.get(), device.stream());
-    float time = kNever;
-    if (cudaEventSynchronize(end.get()) != cudaSuccess ||
-        cudaEventElapsedTime(&time, begin.get(), end.get()) != cudaSuccess) {
-      return kNever;
-    }
-    return time;
+    const std::optional<size_t> chosen = ChooseCandidate(candidates, kMatmulWorkspaceBytes);
+    if (chosen) plan.algorithm = results[*chosen].algo;
+    return chosen.has_value();
   }
 
   bool Run(Device& device, const Product& product, MatmulPlan& plan, const Operands& operands) {
@@ -220,7 +263,6 @@ class CublasLt final : public MatmulLibrary {
   cublasLtHandle_t handle_;
   void* workspace_;
   std::map<Product, MatmulPlan> plans_;
-  std::map<Product, cublasLtMatmulAlgo_t> timed_;
 };
 
 }  // namespace

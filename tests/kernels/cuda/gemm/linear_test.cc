@@ -177,5 +177,17 @@ TEST(LinearDispatchTest, AsksTheLibraryForManyRowsAlone) {
   }
 }
 
+// The first proposal that can be used, whatever it would cost in time: the same in every run.
+TEST(ChooseCandidate, TakesTheFirstThatTheLibrarySupportsAndThatFits) {
+  const std::vector<MatmulCandidate> candidates = {{.supported = false, .workspace_bytes = 0},
+                                                   {.supported = true, .workspace_bytes = 65},
+                                                   {.supported = true, .workspace_bytes = 64},
+                                                   {.supported = true, .workspace_bytes = 0}};
+  EXPECT_EQ(ChooseCandidate(candidates, 64), 2u);
+  EXPECT_EQ(ChooseCandidate(candidates, 65), 1u);
+  EXPECT_EQ(ChooseCandidate(std::span(candidates).first(2), 64), std::nullopt);
+  EXPECT_EQ(ChooseCandidate({}, 64), std::nullopt);
+}
+
 }  // namespace
 }  // namespace hippodrome::cuda::linear_test
