@@ -33,7 +33,9 @@ def declared(line):
     if line.startswith(NO_NAME):
         return None
     other = OTHER.search(line)
-    return other and other.group(1)
+    if other is None or line[:other.start()].endswith("::"):  # of a class, which is a name itself
+        return None
+    return other.group(1)
 
 
 def local_names(source):

@@ -61,6 +61,12 @@ class NamesTest(unittest.TestCase):
                              local("int G() {\n  int x = 2;\n  return x;\n}"))
         self.assertEqual(code, 0)
 
+    def test_functions_of_different_classes_do_not_clash(self):
+        def reader(name):
+            return local(f"struct {name} {{\n  int Read(int x);\n}};\nint {name}::Read(int x) {{\n}}")
+        self.assertEqual(self.check(reader("Text"), reader("Table"))[0], 0)
+        self.assertEqual(self.check(reader("Text"), reader("Text"))[0], 1)
+
     def test_a_build_without_such_sources_is_an_error(self):
         self.assertEqual(self.check()[0], 1)
 
