@@ -113,6 +113,7 @@ hippodrome_test_files(convert_tests
     tools/convert/convert_bigs_test.cc
     tools/convert/convert_test.cc
     tools/convert/flax/flax_checkpoint_test.cc
+    tools/convert/flax/msgpack_reader_test.cc
     tools/convert/models/bigs_names_test.cc
     tools/convert/models/decide_bigs_config_test.cc
     tools/convert/models/h3_names_test.cc

@@ -3,13 +3,13 @@
 #define HIPPODROME_TOOLS_CONVERT_CONVERT_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/dtype.h"
-#include "tools/convert/write_tensors.h"
 
 namespace hippodrome {
 
@@ -31,6 +31,9 @@ struct ConvertResult {
   std::string model;        // what it is: "12 layers, d_model 768"
   int64_t parameters = 0;
 };
+
+// Called with bytes written so far and in all.
+using ConvertProgress = std::function<void(int64_t done, int64_t total)>;
 
 // Writes out/config.json, out/model.safetensors and the tokenizer's files; they appear when all are
 // complete. The family (H3 or BiGS) is that of the preset or the config, else the tensors' names

@@ -51,6 +51,11 @@ class IndexWalk {
 
 }  // namespace
 
+bool IsFloat(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16 ||
+         dtype == DType::kF64;
+}
+
 void ConvertToFloat(DType dtype, std::span<const std::byte> raw, std::span<float> out) {
   switch (dtype) {
     case DType::kF32:

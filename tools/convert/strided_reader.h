@@ -14,7 +14,10 @@
 
 namespace hippodrome {
 
-// Converts `raw` (elements of type F32, F16, BF16 or F64 at any alignment) into `out`.
+// The types that weights have: F32, F16, BF16, F64.
+bool IsFloat(DType dtype);
+
+// Converts `raw` (elements of such a type at any alignment) into `out`.
 void ConvertToFloat(DType dtype, std::span<const std::byte> raw, std::span<float> out);
 
 class StridedReader {

@@ -4,16 +4,26 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/safetensors.h"
 #include "tools/convert/checkpoint_source.h"
 #include "tools/convert/convert.h"
-#include "tools/convert/tensor_reader.h"
 
 namespace hippodrome {
+
+// The tensors of a checkpoint under the names of the published code. One thread at a time.
+class TensorReader {
+ public:
+  virtual ~TensorReader() = default;
+  // Elements [first, first + out.size()) of the tensor, row by row. REQUIRES: they exist. Errors:
+  // kInvalidArgument for a damaged file.
+  virtual absl::Status Read(const std::string& name, uint64_t first, std::span<float> out) = 0;
+};
 
 // A checkpoint that was checked in full and fits its configuration.
 struct PreparedModel {

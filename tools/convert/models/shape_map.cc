@@ -49,4 +49,21 @@ absl::Status CheckNoneLeft(const ShapeMap& left, const std::string& model) {
                          ShapeText(left.begin()->second) + " is not part of " + model);
 }
 
+int64_t Elements(const TensorSpec& spec) {
+  int64_t product = 1;
+  for (const int64_t size : spec.shape) product *= size;
+  return product;
+}
+
+absl::Status CheckExpansion(const std::vector<TensorSpec>& specs, uint64_t file_bytes) {
+  uint64_t total = 0;
+  for (const TensorSpec& spec : specs) {
+    total += static_cast<uint64_t>(Elements(spec)) * sizeof(float);
+  }
+  if (total / 4 <= file_bytes) return absl::OkStatus();
+  return InvalidArgument("its tensors would take " + std::to_string(total) +
+                         " bytes, the file has " + std::to_string(file_bytes) +
+                         "; expected at most 4 times the file");
+}
+
 }  // namespace hippodrome

@@ -29,6 +29,12 @@ absl::Status TakeShapes(const std::vector<TensorSpec>& specs, ShapeMap& left);
 // Errors: kInvalidArgument naming a tensor of `left`, which is not part of `model` ("an H3 model").
 absl::Status CheckNoneLeft(const ShapeMap& left, const std::string& model);
 
+int64_t Elements(const TensorSpec& spec);
+
+// Errors: kInvalidArgument when the tensors would take more than 4 times the file as F32: views of
+// shared or repeated storage could make a small file fill the disk.
+absl::Status CheckExpansion(const std::vector<TensorSpec>& specs, uint64_t file_bytes);
+
 }  // namespace hippodrome
 
 #endif  // HIPPODROME_TOOLS_CONVERT_MODELS_SHAPE_MAP_H_

@@ -8,11 +8,6 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{32} << 20;
 
-bool StoresFloats(const TorchStorage& storage) {
-  return storage.dtype == DType::kF32 || storage.dtype == DType::kF16 ||
-         storage.dtype == DType::kBF16 || storage.dtype == DType::kF64;
-}
-
 absl::Status CheckStorage(const TorchTensor& tensor, const StorageReader& storages) {
   const absl::StatusOr<uint64_t> bytes = storages.Bytes(tensor.storage.key);
   if (!bytes.ok()) {
@@ -35,11 +30,12 @@ TorchCheckpoint::TorchCheckpoint(TorchStateDict state, std::unique_ptr<StorageRe
   lightning_ = state_.lightning;
   file_bytes_ = file_bytes;
   for (const TorchTensor& tensor : state_.tensors) {
-    tensors_.push_back({.name = tensor.name,
-                        .shape = tensor.shape,
-                        .type = tensor.storage.type,
-                        .is_float = StoresFloats(tensor.storage),
-                        .elements = tensor.elements()});
+    tensors_.push_back(
+        {.name = tensor.name,
+         .shape = tensor.shape,
+         .type = tensor.storage.type,
+         .is_float = tensor.storage.dtype.has_value() && IsFloat(*tensor.storage.dtype),
+         .elements = tensor.elements()});
   }
 }
 

@@ -1,18 +1,184 @@
 #include "tools/convert/torch/torch_state_dict.h"
 
+#include <array>
+#include <limits>
 #include <set>
 #include <string_view>
 
 #include "engine/base/status.h"
 #include "tools/convert/printable.h"
-#include "tools/convert/torch/torch_tensor.h"
 
 namespace hippodrome {
 namespace {
 
 using Kind = PickleNode::Kind;
 
+constexpr size_t kMaxKeyLength = 64;
 constexpr size_t kMaxNameLength = 256;
+constexpr size_t kMaxRank = 8;
+
+// Storages are the persistent ids of the pickle.
+struct StorageType {
+  std::string_view name;
+  uint64_t element_size;
+  std::optional<DType> dtype;
+};
+
+constexpr std::array<StorageType, 13> kTypes = {{
+    {"FloatStorage", 4, DType::kF32},
+    {"HalfStorage", 2, DType::kF16},
+    {"BFloat16Storage", 2, DType::kBF16},
+    {"DoubleStorage", 8, DType::kF64},
+    {"LongStorage", 8, DType::kI64},
+    {"IntStorage", 4, DType::kI32},
+    {"ByteStorage", 1, DType::kU8},
+    {"ShortStorage", 2, std::nullopt},
+    {"CharStorage", 1, std::nullopt},
+    {"BoolStorage", 1, std::nullopt},
+    {"ComplexFloatStorage", 8, std::nullopt},
+    {"ComplexDoubleStorage", 16, std::nullopt},
+    {"UntypedStorage", 1, std::nullopt},
+}};
+
+absl::StatusOr<StorageType> FindType(const Pickle& pickle, const PickleNode& node) {
+  if (node.kind == Kind::kGlobal && (node.module == "torch" || node.module == "torch.storage")) {
+    for (const StorageType& type : kTypes) {
+      if (type.name == node.text) return type;
+    }
+  }
+  return InvalidArgument("a storage of type " + Describe(pickle, node) +
+                         "; expected torch.FloatStorage or the like");
+}
+
+absl::Status CheckForm(const Pickle& pickle, const PickleNode& id) {
+  const bool complete =
+      id.kind == Kind::kTuple && (id.items.size() == 5 || id.items.size() == 6) &&
+      pickle[id.items[0]].kind == Kind::kString && pickle[id.items[0]].text == "storage" &&
+      pickle[id.items[2]].kind == Kind::kString && pickle[id.items[4]].kind == Kind::kInteger;
+  if (!complete) {
+    return InvalidArgument(
+        "a malformed storage; expected ('storage', type, key, device, element count)");
+  }
+  if (id.items.size() == 6 && pickle[id.items[5]].kind != Kind::kNone) {
+    return InvalidArgument("a storage that is a view of another, which is not supported");
+  }
+  return absl::OkStatus();
+}
+
+// Reads ('storage', torch.XStorage, key, device, elements[, None]). `node` is a kPersistent.
+absl::StatusOr<TorchStorage> ReadTorchStorage(const Pickle& pickle, const PickleNode& node) {
+  const PickleNode& id = pickle[node.arguments];
+  HIPPODROME_RETURN_IF_ERROR(CheckForm(pickle, id));
+  HIPPODROME_ASSIGN_OR_RETURN(const StorageType type, FindType(pickle, pickle[id.items[1]]));
+  const std::string_view key = pickle[id.items[2]].text;
+  const int64_t elements = pickle[id.items[4]].integer;
+  if (key.empty() || key.size() > kMaxKeyLength || key.find('/') != key.npos) {
+    return InvalidArgument("a storage key '" + Printable(key) + "'; expected 1 to " +
+                           std::to_string(kMaxKeyLength) + " characters without '/'");
+  }
+  if (elements < 0 || elements > std::numeric_limits<int64_t>::max() / 16) {
+    return InvalidArgument("storage '" + Printable(key) + "' of " + std::to_string(elements) +
+                           " elements");
+  }
+  return TorchStorage{.key = std::string(key),
+                      .type = std::string(type.name),
+                      .dtype = type.dtype,
+                      .element_size = type.element_size,
+                      .elements = static_cast<uint64_t>(elements)};
+}
+
+bool IsCallTo(const Pickle& pickle, const PickleNode& node, std::string_view name) {
+  if (node.kind != Kind::kObject) return false;
+  const PickleNode& callable = pickle[node.callable];
+  return callable.kind == Kind::kGlobal && callable.module == "torch._utils" &&
+         callable.text == name && pickle[node.arguments].kind == Kind::kTuple;
+}
+
+absl::StatusOr<std::vector<int64_t>> Sizes(const Pickle& pickle, PickleId id, const char* what) {
+  const PickleNode& tuple = pickle[id];
+  if (tuple.kind != Kind::kTuple || tuple.items.size() > kMaxRank) {
+    return InvalidArgument(std::string("its ") + what + " is not a tuple of at most 8 integers");
+  }
+  std::vector<int64_t> sizes;
+  for (const PickleId item : tuple.items) {
+    const PickleNode& size = pickle[item];
+    if (size.kind != Kind::kInteger || size.integer < 0) {
+      return InvalidArgument(std::string("its ") + what + " holds " + Describe(pickle, size) +
+                             "; expected integers >= 0");
+    }
+    sizes.push_back(size.integer);
+  }
+  return sizes;
+}
+
+// Overflow-safe: is the last element of the view inside the storage?
+absl::Status CheckBounds(const TorchTensor& tensor) {
+  uint64_t elements = 1;
+  uint64_t last = tensor.offset;
+  bool overflow = false;
+  bool empty = false;
+  for (size_t k = 0; k < tensor.shape.size(); ++k) {
+    const auto size = static_cast<uint64_t>(tensor.shape[k]);
+    if (size == 0) {
+      empty = true;
+      continue;
+    }
+    const auto stride = static_cast<uint64_t>(tensor.strides[k]);
+    uint64_t reach = 0;
+    overflow |= __builtin_mul_overflow(size - 1, stride, &reach);
+    overflow |= __builtin_add_overflow(last, reach, &last);
+    overflow |= __builtin_mul_overflow(elements, size, &elements);
+  }
+  constexpr uint64_t kMostElements = uint64_t{1} << 56;
+  if (overflow || elements > kMostElements) {
+    return InvalidArgument("shape " + ShapeText(tensor.shape) + " with strides " +
+                           ShapeText(tensor.strides) + " overflows");
+  }
+  if (!empty && last >= tensor.storage.elements) {
+    return InvalidArgument(
+        "shape " + ShapeText(tensor.shape) + " with strides " + ShapeText(tensor.strides) +
+        " at offset " + std::to_string(tensor.offset) + " reaches element " + std::to_string(last) +
+        " of a storage of " + std::to_string(tensor.storage.elements));
+  }
+  return absl::OkStatus();
+}
+
+// True for a call of torch._utils._rebuild_tensor_v2 or _rebuild_parameter.
+bool IsTorchTensor(const Pickle& pickle, const PickleNode& node) {
+  return IsCallTo(pickle, node, "_rebuild_tensor_v2") ||
+         IsCallTo(pickle, node, "_rebuild_parameter");
+}
+
+// Reads such a call: (storage, offset, shape, strides, ..). The name stays empty; the view lies
+// inside its storage.
+absl::StatusOr<TorchTensor> ReadTorchTensor(const Pickle& pickle, const PickleNode& node) {
+  if (IsCallTo(pickle, node, "_rebuild_parameter")) {
+    const PickleNode& arguments = pickle[node.arguments];
+    const PickleNode* data = arguments.items.empty() ? nullptr : &pickle[arguments.items[0]];
+    if (data == nullptr || !IsCallTo(pickle, *data, "_rebuild_tensor_v2")) {
+      return InvalidArgument("a parameter without a tensor");
+    }
+    return ReadTorchTensor(pickle, *data);
+  }
+  const std::vector<PickleId>& arguments = pickle[node.arguments].items;
+  if (arguments.size() < 4 || pickle[arguments[0]].kind != Kind::kPersistent ||
+      pickle[arguments[1]].kind != Kind::kInteger) {
+    return InvalidArgument("expected a tensor of (storage, offset, shape, strides, ..)");
+  }
+  TorchTensor tensor;
+  HIPPODROME_ASSIGN_OR_RETURN(tensor.storage, ReadTorchStorage(pickle, pickle[arguments[0]]));
+  const int64_t offset = pickle[arguments[1]].integer;
+  if (offset < 0) return InvalidArgument("its offset is " + std::to_string(offset));
+  tensor.offset = static_cast<uint64_t>(offset);
+  HIPPODROME_ASSIGN_OR_RETURN(tensor.shape, Sizes(pickle, arguments[2], "shape"));
+  HIPPODROME_ASSIGN_OR_RETURN(tensor.strides, Sizes(pickle, arguments[3], "strides"));
+  if (tensor.shape.size() != tensor.strides.size()) {
+    return InvalidArgument("it has " + std::to_string(tensor.shape.size()) + " dimensions and " +
+                           std::to_string(tensor.strides.size()) + " strides");
+  }
+  HIPPODROME_RETURN_IF_ERROR(CheckBounds(tensor));
+  return tensor;
+}
 
 // A dict, or what collections.OrderedDict() gives.
 bool IsDict(const Pickle& pickle, const PickleNode& node) {
@@ -68,6 +234,34 @@ absl::Status AddEntry(const Pickle& pickle, const PickleNode& key, const PickleN
 }
 
 }  // namespace
+
+uint64_t TorchTensor::elements() const {
+  uint64_t product = 1;
+  for (const int64_t size : shape) product *= static_cast<uint64_t>(size);
+  return product;
+}
+
+bool TorchTensor::contiguous() const {
+  int64_t expected = 1;
+  for (size_t k = shape.size(); k-- > 0;) {
+    if (shape[k] != 1 && strides[k] != expected) return false;
+    expected *= shape[k];
+  }
+  return true;
+}
+
+absl::StatusOr<std::map<std::string, TorchStorage>> ListTorchStorages(const Pickle& pickle) {
+  std::map<std::string, TorchStorage> storages;
+  for (const PickleNode& node : pickle.nodes) {
+    if (node.kind != Kind::kPersistent) continue;
+    HIPPODROME_ASSIGN_OR_RETURN(const TorchStorage storage, ReadTorchStorage(pickle, node));
+    const TorchStorage& first = storages.try_emplace(storage.key, storage).first->second;
+    if (first.type != storage.type || first.elements != storage.elements) {
+      return InvalidArgument("storage '" + Printable(storage.key) + "' is described in two ways");
+    }
+  }
+  return storages;
+}
 
 absl::StatusOr<TorchStateDict> ReadTorchStateDict(const Pickle& pickle) {
   const PickleNode* dict = &pickle[pickle.root];
