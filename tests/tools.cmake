@@ -36,17 +36,16 @@ add_test(NAME tools_tidy_test
 hippodrome_test_files(evaluate_tests
   LIBRARIES hippodrome_evaluate hippodrome_testing
   SOURCES
-    tools/evaluate/batch_order_test.cc
-    tools/evaluate/cola_annotations_test.cc
     tools/evaluate/data_file_test.cc
+    tools/evaluate/encoder_session_test.cc
+    tools/evaluate/eval_glue_test.cc
+    tools/evaluate/eval_perplexity_test.cc
+    tools/evaluate/eval_syntax_test.cc
     tools/evaluate/eval_tasks_test.cc
     tools/evaluate/label_names_test.cc
     tools/evaluate/labelled_texts_test.cc
     tools/evaluate/metrics_test.cc
-    tools/evaluate/perplexity_test.cc
     tools/evaluate/squad_file_test.cc
-    tools/evaluate/squad_metrics_test.cc
-    tools/evaluate/syntax_pairs_test.cc
     tools/evaluate/tsv_test.cc
 )
 

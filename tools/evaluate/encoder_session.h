@@ -2,12 +2,15 @@
 #ifndef HIPPODROME_TOOLS_EVALUATE_ENCODER_SESSION_H_
 #define HIPPODROME_TOOLS_EVALUATE_ENCODER_SESSION_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -53,6 +56,11 @@ class EncoderSession {
   std::unique_ptr<Bigs> model_;
   std::unique_ptr<Encoder> encoder_;
 };
+
+// Every input once, as its place in `tokens`, in batches of one length, the shortest first, which
+// together have at most `max_batch_tokens` tokens; one input may always be alone.
+std::vector<std::vector<size_t>> BatchesOfOneLength(std::span<const int64_t> tokens,
+                                                    int64_t max_batch_tokens);
 
 }  // namespace hippodrome
 

@@ -1,10 +1,10 @@
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
+#include "tools/evaluate/eval_glue.h"
 
+#include <nlohmann/json.hpp>
+
+#include "engine/base/one_line.h"
 #include "engine/base/status.h"
 #include "tools/evaluate/classify_texts.h"
-#include "tools/evaluate/cola_annotations.h"
 #include "tools/evaluate/data_file.h"
 #include "tools/evaluate/encoder_command.h"
 #include "tools/evaluate/encoder_session.h"
@@ -13,9 +13,17 @@
 #include "tools/evaluate/label_names.h"
 #include "tools/evaluate/metrics.h"
 #include "tools/evaluate/report.h"
+#include "tools/evaluate/tsv.h"
 
 namespace hippodrome {
 namespace {
+
+absl::StatusOr<bool> HasFeature(const TsvRow& row, size_t column, std::string_view name) {
+  const std::string_view field = row.fields[column];
+  if (field == "0" || field == "1") return field == "1";
+  return InvalidArgument("line " + std::to_string(row.line) + ": " + OneLine(name) + " is '" +
+                         OneLine(field) + "', expected 0 or 1");
+}
 
 const CommandSpec kGlueSpec = EncoderCommand(
     "usage: hippodrome eval cola|sst2|mrpc|qqp|stsb|mnli|qnli|rte|wnli --model DIR --data FILE\n"
@@ -129,6 +137,41 @@ absl::Status EvaluateGlue(const CommandLine& line) {
 }
 
 }  // namespace
+
+absl::StatusOr<ColaAnnotations> ReadColaAnnotations(std::string_view table) {
+  const std::vector<TsvRow> rows = ParseTsv(table);
+  if (rows.empty()) return InvalidArgument("there is nothing in the table");
+  ColaAnnotations annotations;
+  HIPPODROME_ASSIGN_OR_RETURN(
+      annotations.texts,
+      ReadLabelledTexts(table, {.header = true, .first = "Sentence", .label = "Acceptability"}));
+  HIPPODROME_ASSIGN_OR_RETURN(const size_t sentence, FindColumn(rows[0], "Sentence"));
+  const std::vector<std::string_view>& names = rows[0].fields;
+  for (size_t column = sentence + 1; column < names.size(); ++column) {
+    std::vector<size_t>& examples = annotations.features[std::string(names[column])];
+    for (size_t i = 1; i < rows.size(); ++i) {
+      HIPPODROME_ASSIGN_OR_RETURN(const bool has, HasFeature(rows[i], column, names[column]));
+      if (has) examples.push_back(i - 1);
+    }
+  }
+  return annotations;
+}
+
+std::map<std::string, FeatureScore> ScoreFeatures(const ColaAnnotations& annotations,
+                                                  std::span<const int64_t> predictions,
+                                                  std::span<const int64_t> labels) {
+  std::map<std::string, FeatureScore> scores;
+  for (const auto& [feature, examples] : annotations.features) {
+    std::vector<int64_t> predicted;
+    std::vector<int64_t> meant;
+    for (const size_t example : examples) {
+      predicted.push_back(predictions[example]);
+      meant.push_back(labels[example]);
+    }
+    scores[feature] = {std::ssize(examples), MatthewsCorrelation(predicted, meant)};
+  }
+  return scores;
+}
 
 int EvalGlue(int argc, char** argv) { return RunCommand(argc, argv, kGlueSpec, EvaluateGlue); }
 

@@ -13,9 +13,9 @@
 #include "tools/evaluate/encoder_command.h"
 #include "tools/evaluate/encoder_session.h"
 #include "tools/evaluate/eval_tasks.h"
+#include "tools/evaluate/metrics.h"
 #include "tools/evaluate/report.h"
 #include "tools/evaluate/squad_file.h"
-#include "tools/evaluate/squad_metrics.h"
 
 namespace hippodrome {
 namespace {

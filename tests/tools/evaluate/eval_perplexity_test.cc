@@ -1,4 +1,4 @@
-#include "tools/evaluate/perplexity.h"
+#include "tools/evaluate/eval_perplexity.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/random_model.h"
 
-namespace hippodrome::perplexity_test {
+namespace hippodrome::eval_perplexity_test {
 namespace {
 
 TEST(PerplexityTest, LikelihoodIgnoresPaddedLogits) {
@@ -45,4 +45,4 @@ TEST(PerplexityTest, NeedsAWindowAndItsSuccessor) {
 }
 
 }  // namespace
-}  // namespace hippodrome::perplexity_test
+}  // namespace hippodrome::eval_perplexity_test

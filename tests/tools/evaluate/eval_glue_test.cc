@@ -1,11 +1,11 @@
-#include "tools/evaluate/cola_annotations.h"
+#include "tools/evaluate/eval_glue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/status.h"
 
-namespace hippodrome::cola_annotations_test {
+namespace hippodrome::eval_glue_test {
 namespace {
 
 using testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(ColaAnnotationsTest, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cola_annotations_test
+}  // namespace hippodrome::eval_glue_test

@@ -1,6 +1,6 @@
 // Perplexity of a decoder over a text.
-#ifndef HIPPODROME_TOOLS_EVALUATE_PERPLEXITY_H_
-#define HIPPODROME_TOOLS_EVALUATE_PERPLEXITY_H_
+#ifndef HIPPODROME_TOOLS_EVALUATE_EVAL_PERPLEXITY_H_
+#define HIPPODROME_TOOLS_EVALUATE_EVAL_PERPLEXITY_H_
 
 #include <cstdint>
 #include <functional>
@@ -30,4 +30,4 @@ absl::StatusOr<Perplexity> EvaluatePerplexity(
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_EVALUATE_PERPLEXITY_H_
+#endif  // HIPPODROME_TOOLS_EVALUATE_EVAL_PERPLEXITY_H_

@@ -1,11 +1,11 @@
-#include "tools/evaluate/syntax_pairs.h"
+#include "tools/evaluate/eval_syntax.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/status.h"
 
-namespace hippodrome::syntax_pairs_test {
+namespace hippodrome::eval_syntax_test {
 namespace {
 
 using testing::HasSubstr;
@@ -47,4 +47,4 @@ TEST(SyntaxPairsTest, NamesALineThatIsTooShort) {
 }
 
 }  // namespace
-}  // namespace hippodrome::syntax_pairs_test
+}  // namespace hippodrome::eval_syntax_test

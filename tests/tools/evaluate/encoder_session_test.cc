@@ -1,9 +1,9 @@
-#include "tools/evaluate/batch_order.h"
+#include "tools/evaluate/encoder_session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace hippodrome::batch_order_test {
+namespace hippodrome::encoder_session_test {
 namespace {
 
 using testing::ElementsAre;
@@ -28,4 +28,4 @@ TEST(BatchOrderTest, OneInputMayAlwaysBeAlone) {
 }
 
 }  // namespace
-}  // namespace hippodrome::batch_order_test
+}  // namespace hippodrome::encoder_session_test
