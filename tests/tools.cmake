@@ -59,11 +59,11 @@ hippodrome_test_files(train_tests
     tools/train/run/run_file_test.cc
     tools/train/run/schedule_test.cc
     tools/train/run/starting_model_test.cc
-    tools/train/session/loss_curve_test.cc
+    tools/train/run/strict_reader_test.cc
     tools/train/session/metrics_log_test.cc
     tools/train/session/replicas_test.cc
     tools/train/session/stop_signal_test.cc
-    tools/train/session/training_progress_test.cc
+    tools/train/session/training_session_test.cc
     tools/train/step/decoder_trainee_test.cc
     tools/train/step/encoder_trainee_test.cc
     tools/train/step/optimizer_test.cc

@@ -1,5 +1,5 @@
-// The course of a training run: OUT/metrics.jsonl, a JSON object per line. Numbers that are not
-// finite are null.
+// The course of a training run, as a log and as a picture. The log is OUT/metrics.jsonl, a JSON
+// object per line. Numbers that are not finite are null.
 //
 //   {"step": 10, "tokens": 40960, "seconds": 1.5, "loss": 5.1, "rate": 0.0001, ..}
 //   {"step": 10, "tokens": 40960, "seconds": 1.6, "valid_loss": 5.2, "accuracy": 0.1, ..}
@@ -51,6 +51,11 @@ class MetricsLog {
 // The lines of a log; the last one is left out if it is not whole. Values that are null are left
 // out too. Errors: kNotFound; kInvalidArgument with the number of a line that is none.
 absl::StatusOr<std::vector<MetricsLine>> ReadMetrics(const std::string& path);
+
+// An SVG of the loss over the steps: of training, pale as it was and strong as a mean over the
+// neighbouring fiftieth of the lines; of the validation set as points. Without any loss, empty
+// axes.
+std::string DrawLossCurve(const std::vector<MetricsLine>& lines);
 
 }  // namespace hippodrome
 

@@ -1,8 +1,8 @@
 #include "tools/train/session/training_session.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -10,13 +10,56 @@
 
 #include "engine/base/status.h"
 #include "tools/command_line/text_file.h"
+#include "tools/limits/machine.h"
 #include "tools/train/checkpoint/saved_model.h"
-#include "tools/train/run/run_limit.h"
-#include "tools/train/session/loss_curve.h"
+#include "tools/train/run/schedule.h"
+#include "tools/train/run/starting_model.h"
 #include "tools/train/session/stop_signal.h"
+#include "tools/train/step/step_limits.h"
 
 namespace hippodrome {
 namespace {
+
+// "950", "12.3 k", "1.20 M".
+std::string ShortNumber(double value) {
+  if (value >= 1e6) return fmt::format("{:.2f} M", value / 1e6);
+  if (value >= 1e4) return fmt::format("{:.1f} k", value / 1e3);
+  return fmt::format("{:.0f}", value);
+}
+
+// "2:03", "1:02:03".
+std::string HoursMinutesSeconds(double seconds) {
+  const int64_t all = std::llround(seconds);
+  const int64_t hours = all / 3600, minutes = all / 60 % 60;
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, all % 60);
+  return fmt::format("{}:{:02}", minutes, all % 60);
+}
+
+// Rows of the head: the published part of tokens that masked LM hides, one answer for a text, else
+// all.
+int64_t Answers(const TrainingRun& run) {
+  const int64_t tokens = run.batch * run.length;
+  switch (run.objective) {
+    case Objective::kMaskedLm:
+      return tokens * 15 / 100;
+    case Objective::kClassification:
+    case Objective::kRegression:
+      return run.batch;
+    default:
+      return tokens;
+  }
+}
+
+// Tokens per second, from ceilings that are measured now (about half a second); `parameters`: the
+// number of values that are trained.
+double RunLimit(const TrainingRun& run, const ModelConfig& config, int64_t parameters) {
+  const StepSize size = {.sequences = run.batch,
+                         .length = run.length,
+                         .answers = Answers(run),
+                         .parameters = parameters};
+  const Cost cost = std::visit([&](const auto& c) { return TrainingStepCost(c, size); }, config);
+  return MostTokensPerSecond(cost, size, run.weights, MeasureCeilings(run.threads));
+}
 
 using Clock = std::chrono::steady_clock;
 
@@ -31,6 +74,26 @@ std::string ConfigJson(const ModelConfig& config) {
 }
 
 }  // namespace
+
+std::string DescribePace(const TrainingPace& pace, double seconds_left) {
+  std::string text =
+      fmt::format("loss {:.3f}, {} tokens/s", pace.loss, ShortNumber(pace.tokens_per_second));
+  if (pace.fraction_of_limit > 0) {
+    text += fmt::format(", {:.0f} % of the limit", 100 * pace.fraction_of_limit);
+  }
+  if (seconds_left >= 0) text += fmt::format(", {} left", HoursMinutesSeconds(seconds_left));
+  return text;
+}
+
+TrainingProgress::TrainingProgress(int64_t first, int64_t steps)
+    : first_(first), steps_(steps), start_(Clock::now()), progress_("training") {}
+
+void TrainingProgress::Update(int64_t done, const TrainingPace& pace) {
+  const double passed = std::chrono::duration<double>(Clock::now() - start_).count();
+  const auto steps = static_cast<double>(done - first_);
+  const auto left = static_cast<double>(steps_ - done);
+  progress_.Update(done, steps_, DescribePace(pace, steps > 0 ? passed / steps * left : -1));
+}
 
 absl::StatusOr<std::unique_ptr<TrainingSession>> TrainingSession::Open(const TrainingRun& run,
                                                                        bool resume) {

@@ -1,10 +1,10 @@
-#include "tools/train/session/training_progress.h"
+#include "tools/train/session/training_session.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-namespace hippodrome::training_progress_test {
+namespace hippodrome::training_session_test {
 namespace {
 
 TEST(TrainingProgressTest, DescribesThePace) {
@@ -25,4 +25,4 @@ TEST(TrainingProgressTest, ExpectsTheRestToTakeAsLongPerStep) {
 }
 
 }  // namespace
-}  // namespace hippodrome::training_progress_test
+}  // namespace hippodrome::training_session_test
