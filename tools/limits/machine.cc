@@ -1,13 +1,197 @@
 #include "tools/limits/machine.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <fstream>
 #include <thread>
+#include <vector>
 
+#include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/base/thread_pool.h"
-#include "tools/limits/ceilings.h"
+#include "kernels/cpu/gemm/microkernel.h"
+#include "kernels/cpu/gemm/microkernel_amx.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tools/limits/machine.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace hippodrome {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = HWY_CAPPED(float, 16);
+using V = hn::Vec<D>;
+constexpr int64_t kLanes = hn::MaxLanes(D());
+
+// Adds up n floats in eight chains. REQUIRES: n a multiple of eight vectors.
+float ReadAll(const float* x, int64_t n) {
+  const D d;
+  V sums[8];
+  for (V& sum : sums) sum = hn::Zero(d);
+  for (int64_t i = 0; i < n; i += 8 * kLanes) {
+    // The hardware's own prefetching stops at 4 KiB borders.
+    for (int j = 0; j < 8; ++j) __builtin_prefetch(x + i + (j + 64) * kLanes);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) sums[j] = hn::Add(sums[j], hn::LoadU(d, x + i + j * kLanes));
+  }
+  for (int j = 1; j < 8; ++j) sums[0] = hn::Add(sums[0], sums[j]);
+  return hn::GetLane(hn::SumOfLanes(d, sums[0]));
+}
+
+// `rounds` multiply-adds in each of twelve chains; returns the operations.
+int64_t MultiplyAdd(int64_t rounds, float* result) {
+  const D d;
+  const V a = hn::Set(d, 0.5f + *result);
+  V sums[12];
+  for (V& sum : sums) sum = a;
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+    for (V& sum : sums) sum = hn::MulAdd(sum, a, a);
+  }
+  for (int j = 1; j < 12; ++j) sums[0] = hn::Add(sums[0], sums[j]);
+  *result = hn::GetLane(hn::SumOfLanes(d, sums[0]));
+  return rounds * 12 * kLanes * 2;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hippodrome
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace hippodrome {
+namespace {
+
+HWY_EXPORT(ReadAll);
+HWY_EXPORT(MultiplyAdd);
+
+constexpr int kRuns = 7;
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The best rate of `kRuns` runs of `work`, which returns how much it did.
+template <typename Work>
+double BestRate(const Work& work) {
+  double best = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    const double start = Now();
+    const double amount = work();
+    best = std::max(best, amount / (Now() - start));
+  }
+  return best;
+}
+
+// One run of `loop` on every thread at once; loop returns its operations.
+template <typename Loop>
+double RunOnAll(ThreadPool& pool, const Loop& loop) {
+  std::vector<int64_t> operations(static_cast<size_t>(pool.threads()));
+  pool.Run(pool.threads(), [&](int64_t index, int) {
+    float seed = 0;
+    operations[static_cast<size_t>(index)] = loop(&seed);
+    volatile float keep = seed;
+    (void)keep;
+  });
+  double total = 0;
+  for (int64_t count : operations) total += static_cast<double>(count);
+  return total;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) int64_t DotBF16(int64_t rounds,
+                                                                                float* result) {
+  const __m512bh a = (__m512bh)_mm512_set1_epi32(0x3f803f80 + static_cast<int>(*result));
+  __m512 sums[24];
+  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 24
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, a, a);
+  }
+  for (int j = 1; j < 24; ++j) sums[0] = _mm512_add_ps(sums[0], sums[j]);
+  *result = _mm512_cvtss_f32(sums[0]);
+  return rounds * 24 * 32 * 2;
+}
+
+// Products of tiles that stay in the matrix registers, into four sums. REQUIRES: cpu::HaveAmx().
+__attribute__((target("amx-tile,amx-bf16"))) int64_t DotAmx(int64_t rounds, float* /*result*/) {
+  const cpu::AmxRegisters registers;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  _tile_zero(6);
+  _tile_zero(7);
+  for (int64_t i = 0; i < rounds; ++i) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  return rounds * 4 * 16 * 16 * 32 * 2;
+}
+#else
+int64_t DotBF16(int64_t, float*) { return 0; }
+int64_t DotAmx(int64_t, float*) { return 0; }
+#endif
+
+constexpr int64_t kRounds = 2000000;  // a few milliseconds
+
+// All rates are of all threads of `pool` together, the best of some short runs (about 0.1 s each
+// call). Cores and memory are shared with whatever else runs: measure next to what is compared.
+
+// Bytes per second read from memory in huge pages, over more bytes than the caches hold.
+double MeasureReadBandwidth(ThreadPool& pool) {
+  constexpr size_t kBytes = size_t{256} << 20;
+  // Pieces small enough that threads of unequal speed finish together.
+  constexpr int64_t kPiece = int64_t{1} << 18;
+  const int64_t pieces =
+      std::max<int64_t>(1, static_cast<int64_t>(kBytes / sizeof(float)) / kPiece);
+  const auto memory = AllocateZeroed(static_cast<size_t>(pieces * kPiece) * sizeof(float));
+  float* data = static_cast<float*>(memory.get());
+  for (int64_t i = 0; i < pieces * kPiece; i += 512) data[i] = 1;  // own every page
+  std::vector<float> sums(static_cast<size_t>(pieces));
+  return BestRate([&] {
+    pool.Run(pieces, [&](int64_t i, int) {
+      sums[static_cast<size_t>(i)] = HWY_DYNAMIC_DISPATCH(ReadAll)(data + i * kPiece, kPiece);
+    });
+    return static_cast<double>(pieces * kPiece) * sizeof(float);
+  });
+}
+
+// Floating-point operations per second of f32 multiply-adds (two operations each) in registers.
+double MeasureF32Rate(ThreadPool& pool) {
+  return BestRate([&] {
+    return RunOnAll(pool,
+                    [](float* seed) { return HWY_DYNAMIC_DISPATCH(MultiplyAdd)(kRounds, seed); });
+  });
+}
+
+// The same of bf16 products, in matrix registers (AMX) or as dot products; 0 where the processor
+// has neither.
+double MeasureBF16Rate(ThreadPool& pool) {
+  // As many multiply-adds take a thirtieth of the time.
+  constexpr int64_t kAmxRounds = kRounds / 8;
+  if (cpu::HaveAmx()) {
+    return BestRate(
+        [&] { return RunOnAll(pool, [](float* seed) { return DotAmx(kAmxRounds, seed); }); });
+  }
+  if (!cpu::HaveBF16Dot()) return 0;
+  return BestRate(
+      [&] { return RunOnAll(pool, [](float* seed) { return DotBF16(kRounds, seed); }); });
+}
+
+}  // namespace
 
 Ceilings MeasureCeilings(int threads) {
   ThreadPool pool(threads);
@@ -35,3 +219,4 @@ std::string MachineName() {
 }
 
 }  // namespace hippodrome
+#endif  // HWY_ONCE

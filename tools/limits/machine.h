@@ -1,4 +1,5 @@
-// The machine that a benchmark runs on.
+// The machine that a benchmark runs on, and what it can do at best, measured, so that every rate
+// can be told as a fraction of it.
 #ifndef HIPPODROME_TOOLS_LIMITS_MACHINE_H_
 #define HIPPODROME_TOOLS_LIMITS_MACHINE_H_
 
@@ -6,11 +7,10 @@
 
 namespace hippodrome {
 
-// Rates of `threads` threads together, see ceilings.h; or of a device, threads = 0, see
-// device_ceilings.h.
+// Rates of `threads` threads together; or of a device, threads = 0, see device_ceilings.h.
 struct Ceilings {
   int threads = 0;
-  double read_bytes = 0;  // per second
+  double read_bytes = 0;  // per second, from memory
   double f32_flops = 0;   // per second
   double bf16_flops = 0;  // per second; those of f32 where the processor has no bf16 product
 };

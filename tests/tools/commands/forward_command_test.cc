@@ -1,4 +1,4 @@
-#include "tools/commands/encoder_logits.h"
+#include "tools/commands/forward_command.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "tests/testing/temporary_directory.h"
 #include "tools/command_line/encoder_input.h"
 
-namespace hippodrome::encoder_logits_test {
+namespace hippodrome::forward_command_test {
 namespace {
 
 using testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST_F(EncoderLogitsTest, AfterAnErrorThereIsNoFile) {
 }
 
 }  // namespace
-}  // namespace hippodrome::encoder_logits_test
+}  // namespace hippodrome::forward_command_test

@@ -1,6 +1,6 @@
 // The logits of an encoder as a file.
-#ifndef HIPPODROME_TOOLS_COMMANDS_ENCODER_LOGITS_H_
-#define HIPPODROME_TOOLS_COMMANDS_ENCODER_LOGITS_H_
+#ifndef HIPPODROME_TOOLS_COMMANDS_FORWARD_COMMAND_H_
+#define HIPPODROME_TOOLS_COMMANDS_FORWARD_COMMAND_H_
 
 #include <string>
 
@@ -21,4 +21,4 @@ absl::Status WriteEncoderLogits(Backend& backend, const Bigs& model, const Encod
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_COMMANDS_ENCODER_LOGITS_H_
+#endif  // HIPPODROME_TOOLS_COMMANDS_FORWARD_COMMAND_H_
