@@ -13,9 +13,9 @@ hippodrome_test_files(tools_tests
     tools/compare/checking_backend_test.cc
     tools/limits/flops_test.cc
     tools/limits/model_cost_test.cc
-    tools/plots/encoder_kernel_plot_test.cc
+    tools/plots/bigs_figures_test.cc
     tools/plots/encoder_kernels_test.cc
-    tools/plots/kernel_plot_test.cc
+    tools/plots/h3_kernel_plot_test.cc
 )
 
 # The program without its tools.

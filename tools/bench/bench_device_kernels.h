@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/make_backend.h"
-#include "tools/bench/bench_result.h"
+#include "tools/bench/bench_report.h"
 #include "tools/limits/machine.h"
 
 namespace hippodrome {

@@ -107,24 +107,24 @@ EncodeBenchmark DefaultEncodeBenchmark(const BigsConfig& config) {
   return {.config = config, .lengths = {512, positions}, .batches = {1}};
 }
 
-absl::StatusOr<Figures> BenchEncode(Machine& machine, const EncodeBenchmark& benchmark) {
+absl::StatusOr<BenchReport> BenchEncode(Machine& machine, const EncodeBenchmark& benchmark) {
   Backend& backend = *machine.backend;
   RandomWeights source;
   HIPPODROME_ASSIGN_OR_RETURN(const auto model,
                               Bigs::Load(backend, benchmark.config, source, benchmark.weights));
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<Runner> runners, MakeRunners(backend, *model, benchmark));
-  Figures figures;
+  BenchReport report;
   std::vector<BestTime> best(runners.size());
   for (int round = 0; round < benchmark.repeats; ++round) {
-    figures.ceilings = BetterOf(figures.ceilings, machine.measure_ceilings());
+    report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
     for (size_t i = 0; i < runners.size(); ++i) best[i].Run([&] { runners[i].Run(); });
   }
   for (size_t i = 0; i < runners.size(); ++i) {
-    figures.results.push_back(Result(runners[i], best[i].seconds(), benchmark, figures.ceilings));
+    report.results.push_back(Result(runners[i], best[i].seconds(), benchmark, report.ceilings));
   }
   runners.clear();
-  HIPPODROME_ASSIGN_OR_RETURN(figures.shares, MeasureShares(backend, *model, benchmark));
-  return figures;
+  HIPPODROME_ASSIGN_OR_RETURN(report.shares, MeasureShares(backend, *model, benchmark));
+  return report;
 }
 
 }  // namespace hippodrome

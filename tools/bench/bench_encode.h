@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "engine/config/bigs_config.h"
 #include "kernels/dtype.h"
-#include "tools/bench/figures.h"
+#include "tools/bench/bench_report.h"
 #include "tools/limits/device_ceilings.h"
 
 namespace hippodrome {
@@ -18,7 +18,7 @@ struct EncodeBenchmark {
   DType weights = DType::kBF16;
   std::vector<int64_t> lengths;  // tokens of each input
   std::vector<int64_t> batches;  // inputs that run together; each with each length
-  int repeats = 3;               // rounds, interleaved; the best of each figure counts
+  int repeats = 3;               // rounds, interleaved; the best of each result counts
 };
 
 // With P = max_position_embeddings: inputs of P tokens, 1 and 8 of them together, or where P > 512
@@ -29,7 +29,7 @@ EncodeBenchmark DefaultEncodeBenchmark(const BigsConfig& config);
 // ids to the answer of the head for one token or for the whole of each input (the mean where there
 // is no head). Limits as of EncodeCost(). Errors: of making the model; kOutOfRange for inputs
 // longer than it takes.
-absl::StatusOr<Figures> BenchEncode(Machine& machine, const EncodeBenchmark& benchmark);
+absl::StatusOr<BenchReport> BenchEncode(Machine& machine, const EncodeBenchmark& benchmark);
 
 }  // namespace hippodrome
 

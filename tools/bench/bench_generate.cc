@@ -151,7 +151,7 @@ int64_t KeyValueBytes(const H3Config& config, int64_t tokens) {
   return tokens * layers * config.d_model * int64_t{2 * sizeof(float)};
 }
 
-absl::StatusOr<Figures> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark) {
+absl::StatusOr<BenchReport> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark) {
   Backend& backend = *machine.backend;
   RandomWeights source;
   HIPPODROME_ASSIGN_OR_RETURN(const auto model,
@@ -159,7 +159,7 @@ absl::StatusOr<Figures> BenchGenerate(Machine& machine, const GenerateBenchmark&
   const StoredTypes types = {benchmark.weights,
                              backend.NewActivations(1, 1, benchmark.weights).view.dtype};
 
-  Figures figures;
+  BenchReport report;
   Best prefill;
   std::map<int64_t, Best> decode;
   std::vector<Runner> runners;
@@ -172,7 +172,7 @@ absl::StatusOr<Figures> BenchGenerate(Machine& machine, const GenerateBenchmark&
     runners.push_back(std::move(runner));
   }
   for (int round = 0; round < benchmark.repeats; ++round) {
-    figures.ceilings = BetterOf(figures.ceilings, machine.measure_ceilings());
+    report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
     HIPPODROME_ASSIGN_OR_RETURN(Runner fresh, Runner::Make(backend, *model, benchmark, 1));
     HIPPODROME_ASSIGN_OR_RETURN(const std::vector<double> done, fresh.Prefill());
     prefill.Take(done.back());
@@ -184,25 +184,25 @@ absl::StatusOr<Figures> BenchGenerate(Machine& machine, const GenerateBenchmark&
 
   const int64_t prompt = benchmark.prompt;
   const DType weights = benchmark.weights;
-  figures.results.push_back(Rate({.name = "prefill",
-                                  .length = prompt,
-                                  .tokens = static_cast<double>(prompt),
-                                  .seconds = prefill.seconds},
-                                 PrefillCost(benchmark.config, 1, prompt, weights), weights,
-                                 figures.ceilings));
-  tenths.Report(prompt, weights, figures.results);
+  report.results.push_back(Rate({.name = "prefill",
+                                 .length = prompt,
+                                 .tokens = static_cast<double>(prompt),
+                                 .seconds = prefill.seconds},
+                                PrefillCost(benchmark.config, 1, prompt, weights), weights,
+                                report.ceilings));
+  tenths.Report(prompt, weights, report.results);
   for (const auto& [batch, best] : decode) {
     const Cost cost = DecodeCost(benchmark.config, batch, prompt, types, recurrent_bytes);
-    figures.results.push_back(Rate({.name = "decode",
-                                    .length = prompt,
-                                    .batch = batch,
-                                    .tokens = static_cast<double>(batch),
-                                    .seconds = best.seconds / kStepsPerRound},
-                                   cost, weights, figures.ceilings));
+    report.results.push_back(Rate({.name = "decode",
+                                   .length = prompt,
+                                   .batch = batch,
+                                   .tokens = static_cast<double>(batch),
+                                   .seconds = best.seconds / kStepsPerRound},
+                                  cost, weights, report.ceilings));
   }
   runners.clear();
-  HIPPODROME_ASSIGN_OR_RETURN(figures.shares, MeasureShares(backend, *model, benchmark));
-  return figures;
+  HIPPODROME_ASSIGN_OR_RETURN(report.shares, MeasureShares(backend, *model, benchmark));
+  return report;
 }
 
 }  // namespace hippodrome

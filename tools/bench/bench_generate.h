@@ -9,7 +9,7 @@
 #include "engine/config/config.h"
 #include "engine/generator.h"
 #include "kernels/dtype.h"
-#include "tools/bench/figures.h"
+#include "tools/bench/bench_report.h"
 #include "tools/limits/device_ceilings.h"
 
 namespace hippodrome {
@@ -19,7 +19,7 @@ struct GenerateBenchmark {
   DType weights = DType::kBF16;
   int64_t prompt = 512;  // tokens of each prompt
   std::vector<int64_t> batches = {1, 32};
-  int repeats = 3;  // rounds, interleaved; the best of each figure counts
+  int repeats = 3;  // rounds, interleaved; the best of each result counts
 };
 
 // State of one sequence, without key/value pages.
@@ -29,7 +29,7 @@ int64_t KeyValueBytes(const H3Config& config, int64_t tokens);
 
 // "prefill" of one prompt, and "decode" for each batch, tokens of all sequences together. Errors:
 // of making the model or its state.
-absl::StatusOr<Figures> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark);
+absl::StatusOr<BenchReport> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark);
 
 }  // namespace hippodrome
 

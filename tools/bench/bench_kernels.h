@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tools/bench/bench_result.h"
+#include "tools/bench/bench_report.h"
 #include "tools/limits/machine.h"
 
 namespace hippodrome {

@@ -1,7 +1,7 @@
 #include "tools/bench/bench_report.h"
 
+#include <algorithm>
 #include <cstdio>
-
 #include <nlohmann/json.hpp>
 
 #include "tools/command_line/text_file.h"
@@ -39,8 +39,8 @@ void Print(const BenchResult& r) {
   std::printf("\n");
 }
 
-void Print(const std::string& figure, const Shares& shares) {
-  std::printf("%s, share of time:", figure.c_str());
+void Print(const std::string& work, const Shares& shares) {
+  std::printf("%s, share of time:", work.c_str());
   for (const auto& [operation, share] : shares) {
     if (share >= 0.005) std::printf("  %s %.1f %%", operation.c_str(), 100 * share);
   }
@@ -49,17 +49,43 @@ void Print(const std::string& figure, const Shares& shares) {
 
 }  // namespace
 
-absl::Status Report(const CommandLine& line, const std::string& machine, const Figures& figures) {
+std::string WeightsName(DType weights) { return weights == DType::kBF16 ? "bf16" : "f32"; }
+
+BenchResult Rate(const TimedWork& work, const Cost& cost, DType weights, const Ceilings& ceilings) {
+  const double least = LeastSeconds(cost, weights, ceilings);
+  return {.name = work.name,
+          .length = work.length,
+          .batch = work.batch,
+          .weights = WeightsName(weights),
+          .value = work.tokens / work.seconds,
+          .unit = "tokens/s",
+          .limit = work.tokens / least,
+          .fraction = least / work.seconds};
+}
+
+Shares SharesOf(const TimingBackend& timing, double seconds) {
+  Shares shares = timing.seconds();
+  double rest = seconds;
+  for (auto& [operation, share] : shares) {
+    rest -= share;
+    share /= seconds;
+  }
+  shares["other"] = std::max(0.0, rest / seconds);
+  return shares;
+}
+
+absl::Status WriteReport(const CommandLine& line, const std::string& machine,
+                         const BenchReport& report) {
   std::printf("%s\n", machine.c_str());
-  Print(figures.ceilings);
-  for (const BenchResult& result : figures.results) Print(result);
-  for (const auto& [figure, shares] : figures.shares) Print(figure, shares);
+  Print(report.ceilings);
+  for (const BenchResult& result : report.results) Print(result);
+  for (const auto& [work, shares] : report.shares) Print(work, shares);
   if (!line.Has("json")) return absl::OkStatus();
   nlohmann::json rows = nlohmann::json::array();
-  for (const BenchResult& result : figures.results) rows.push_back(ToJson(result));
+  for (const BenchResult& result : report.results) rows.push_back(ToJson(result));
   const nlohmann::json json = {{"machine", machine},
                                {"command", "hippodrome " + line.text()},
-                               {"ceilings", ToJson(figures.ceilings)},
+                               {"ceilings", ToJson(report.ceilings)},
                                {"results", rows}};
   return WriteTextFile(line.Text("json", ""), json.dump(2) + "\n");
 }

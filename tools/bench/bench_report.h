@@ -1,17 +1,62 @@
-// Says what a benchmark measured.
+// What a benchmark measured, beside what the machine allows, and how it is said.
 #ifndef HIPPODROME_TOOLS_BENCH_BENCH_REPORT_H_
 #define HIPPODROME_TOOLS_BENCH_BENCH_REPORT_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "tools/bench/figures.h"
+#include "kernels/dtype.h"
+#include "tools/bench/timing_backend.h"
 #include "tools/command_line/command_line.h"
+#include "tools/limits/machine.h"
+#include "tools/limits/model_cost.h"
 
 namespace hippodrome {
 
-// Prints the figures; with --json FILE also writes all but the shares there. Errors: of writing.
-absl::Status Report(const CommandLine& line, const std::string& machine, const Figures& figures);
+struct BenchResult {
+  std::string name;    // "prefill", "decode", "fft_conv", ...
+  int64_t length = 0;  // tokens or points
+  int64_t batch = 1;
+  std::string weights;  // "f32", "bf16"; empty where there are none
+  double value = 0;
+  std::string unit;     // "tokens/s", "ns/point", ...
+  double limit = 0;     // the best `value` that the ceilings of the same run allow; 0: none known
+  double fraction = 0;  // of the limit that was reached; 0: no limit known
+};
+
+// By operation: parts of a piece of work's time.
+using Shares = std::map<std::string, double>;
+
+struct BenchReport {
+  Ceilings ceilings;
+  std::vector<BenchResult> results;
+  std::map<std::string, Shares> shares;  // by piece of work ("prefill", "decode batch 32")
+};
+
+// "bf16" or "f32".
+std::string WeightsName(DType weights);
+
+// What was run: so many tokens in so many seconds.
+struct TimedWork {
+  std::string name;  // "prefill"
+  int64_t length = 0;
+  int64_t batch = 1;
+  double tokens = 0;
+  double seconds = 0;
+};
+
+// Tokens per second, measured and possible.
+BenchResult Rate(const TimedWork& work, const Cost& cost, DType weights, const Ceilings& ceilings);
+
+// Where the time of a piece of work went that took `seconds` and was timed from the last Clear().
+Shares SharesOf(const TimingBackend& timing, double seconds);
+
+// Prints the report; with --json FILE also writes all but the shares there. Errors: of writing.
+absl::Status WriteReport(const CommandLine& line, const std::string& machine,
+                         const BenchReport& report);
 
 }  // namespace hippodrome
 

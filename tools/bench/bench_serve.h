@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/bench/bench_result.h"
+#include "tools/bench/bench_report.h"
 
 namespace hippodrome {
 

@@ -51,15 +51,15 @@ double LeastSeconds(const Table7Benchmark& benchmark, int64_t prompt, const Stor
 
 }  // namespace
 
-absl::StatusOr<Figures> BenchTable7(Machine& machine, const Table7Benchmark& benchmark) {
+absl::StatusOr<BenchReport> BenchTable7(Machine& machine, const Table7Benchmark& benchmark) {
   Backend& backend = *machine.backend;
   RandomWeights source;
   HIPPODROME_ASSIGN_OR_RETURN(const auto model,
                               HybridH3::Load(backend, benchmark.config, source, benchmark.weights));
   const StoredTypes types = {benchmark.weights,
                              backend.NewActivations(1, 1, benchmark.weights).view.dtype};
-  Figures figures;
-  figures.ceilings = machine.measure_ceilings();
+  BenchReport report;
+  report.ceilings = machine.measure_ceilings();
   for (const int64_t prompt : benchmark.prompts) {
     const int64_t rows = benchmark.batch * (prompt + benchmark.new_tokens + 64);
     const GeneratorOptions options{.max_sequences = benchmark.batch,
@@ -73,17 +73,17 @@ absl::StatusOr<Figures> BenchTable7(Machine& machine, const Table7Benchmark& ben
     }
     const auto tokens = static_cast<double>(benchmark.batch * benchmark.new_tokens);
     const int64_t state_bytes = RecurrentBytes(*generator);
-    const double least = LeastSeconds(benchmark, prompt, types, state_bytes, figures.ceilings);
-    figures.results.push_back({.name = "table7",
-                               .length = prompt,
-                               .batch = benchmark.batch,
-                               .weights = WeightsName(benchmark.weights),
-                               .value = tokens / seconds,
-                               .unit = "tokens/s",
-                               .limit = tokens / least,
-                               .fraction = least / seconds});
+    const double least = LeastSeconds(benchmark, prompt, types, state_bytes, report.ceilings);
+    report.results.push_back({.name = "table7",
+                              .length = prompt,
+                              .batch = benchmark.batch,
+                              .weights = WeightsName(benchmark.weights),
+                              .value = tokens / seconds,
+                              .unit = "tokens/s",
+                              .limit = tokens / least,
+                              .fraction = least / seconds});
   }
-  return figures;
+  return report;
 }
 
 }  // namespace hippodrome

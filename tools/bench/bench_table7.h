@@ -20,7 +20,7 @@ struct Table7Benchmark {
 };
 
 // "table7" for each prompt length: new tokens per second, the time of the prompts included.
-absl::StatusOr<Figures> BenchTable7(Machine& machine, const Table7Benchmark& benchmark);
+absl::StatusOr<BenchReport> BenchTable7(Machine& machine, const Table7Benchmark& benchmark);
 
 }  // namespace hippodrome
 

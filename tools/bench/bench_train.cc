@@ -81,7 +81,7 @@ class Learner {
 
 }  // namespace
 
-absl::StatusOr<Figures> BenchTrain(Machine& machine, const TrainBenchmark& benchmark) {
+absl::StatusOr<BenchReport> BenchTrain(Machine& machine, const TrainBenchmark& benchmark) {
   auto* backend = dynamic_cast<TrainingBackend*>(machine.backend.get());
   if (backend == nullptr) return Unavailable(machine.backend->name() + " does not train");
   std::vector<std::unique_ptr<Learner>> learners;
@@ -90,10 +90,10 @@ absl::StatusOr<Figures> BenchTrain(Machine& machine, const TrainBenchmark& bench
     learner->Step();  // what is made at the first use
     learners.push_back(std::move(learner));
   }
-  Figures figures;
+  BenchReport report;
   std::vector<BestTime> best(learners.size());
   for (int round = 0; round < benchmark.repeats; ++round) {
-    figures.ceilings = BetterOf(figures.ceilings, machine.measure_ceilings());
+    report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
     for (size_t i = 0; i < learners.size(); ++i) best[i].Run([&] { learners[i]->Step(); });
   }
   const int64_t tokens = benchmark.batch * benchmark.length;
@@ -102,14 +102,14 @@ absl::StatusOr<Figures> BenchTrain(Machine& machine, const TrainBenchmark& bench
                                                           .length = benchmark.length,
                                                           .answers = tokens,
                                                           .parameters = learners[i]->parameters()});
-    figures.results.push_back(Rate({.name = "train",
-                                    .length = benchmark.length,
-                                    .batch = benchmark.batch,
-                                    .tokens = static_cast<double>(tokens),
-                                    .seconds = best[i].seconds()},
-                                   cost, learners[i]->weights(), figures.ceilings));
+    report.results.push_back(Rate({.name = "train",
+                                   .length = benchmark.length,
+                                   .batch = benchmark.batch,
+                                   .tokens = static_cast<double>(tokens),
+                                   .seconds = best[i].seconds()},
+                                  cost, learners[i]->weights(), report.ceilings));
   }
-  return figures;
+  return report;
 }
 
 }  // namespace hippodrome

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "engine/config/config.h"
 #include "kernels/dtype.h"
-#include "tools/bench/figures.h"
+#include "tools/bench/bench_report.h"
 #include "tools/limits/device_ceilings.h"
 
 namespace hippodrome {
@@ -24,7 +24,7 @@ struct TrainBenchmark {
 
 // "train": forward, backward and AdamW of a batch, in tokens per second. Errors: of making the
 // model; kUnavailable for a backend that does not train.
-absl::StatusOr<Figures> BenchTrain(Machine& machine, const TrainBenchmark& benchmark);
+absl::StatusOr<BenchReport> BenchTrain(Machine& machine, const TrainBenchmark& benchmark);
 
 }  // namespace hippodrome
 

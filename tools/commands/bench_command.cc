@@ -92,7 +92,7 @@ absl::StatusOr<std::vector<int64_t>> ReadSizes(const CommandLine& line, const st
 constexpr int64_t kMostPrompt = 1 << 20;
 constexpr int64_t kMostBatch = 4096;
 
-absl::StatusOr<Figures> RunTable7(const CommandLine& line, Machine& machine) {
+absl::StatusOr<BenchReport> RunTable7(const CommandLine& line, Machine& machine) {
   Table7Benchmark benchmark;
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, line.Has("preset") || line.Has("config")
                                                     ? ReadConfig(line)
@@ -110,7 +110,7 @@ absl::StatusOr<Figures> RunTable7(const CommandLine& line, Machine& machine) {
   return BenchTable7(machine, benchmark);
 }
 
-absl::StatusOr<Figures> RunGenerate(const CommandLine& line, Machine& machine) {
+absl::StatusOr<BenchReport> RunGenerate(const CommandLine& line, Machine& machine) {
   GenerateBenchmark benchmark;
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
@@ -125,10 +125,10 @@ absl::StatusOr<Figures> RunGenerate(const CommandLine& line, Machine& machine) {
 
 absl::Status Generate(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
-  HIPPODROME_ASSIGN_OR_RETURN(const Figures figures, line.Has("table7")
-                                                         ? RunTable7(line, machine)
-                                                         : RunGenerate(line, machine));
-  return Report(line, machine.name, figures);
+  HIPPODROME_ASSIGN_OR_RETURN(const BenchReport report, line.Has("table7")
+                                                            ? RunTable7(line, machine)
+                                                            : RunGenerate(line, machine));
+  return WriteReport(line, machine.name, report);
 }
 
 absl::Status Encode(const CommandLine& line) {
@@ -143,8 +143,8 @@ absl::Status Encode(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 3, 1, 1000));
   benchmark.repeats = static_cast<int>(repeats);
   HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
-  HIPPODROME_ASSIGN_OR_RETURN(const Figures figures, BenchEncode(machine, benchmark));
-  return Report(line, machine.name, figures);
+  HIPPODROME_ASSIGN_OR_RETURN(const BenchReport report, BenchEncode(machine, benchmark));
+  return WriteReport(line, machine.name, report);
 }
 
 absl::Status Train(const CommandLine& line) {
@@ -162,8 +162,8 @@ absl::Status Train(const CommandLine& line) {
       machine.backend->name() == "cuda" ? benchmark.batch : std::min<int64_t>(4, benchmark.batch);
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.micro_batch,
                               line.Integer("micro-batch", at_a_time, 1, benchmark.batch));
-  HIPPODROME_ASSIGN_OR_RETURN(const Figures figures, BenchTrain(machine, benchmark));
-  return Report(line, machine.name, figures);
+  HIPPODROME_ASSIGN_OR_RETURN(const BenchReport report, BenchTrain(machine, benchmark));
+  return WriteReport(line, machine.name, report);
 }
 
 absl::Status Kernels(const CommandLine& line) {
@@ -177,7 +177,7 @@ absl::Status Kernels(const CommandLine& line) {
   const std::vector<BenchResult> operations = BenchOperations(
       *machine.backend, yardsticks == nullptr ? kCpuSizes : OperationSizes{}, ceilings);
   results.insert(results.end(), operations.begin(), operations.end());
-  return Report(line, machine.name, {.ceilings = ceilings, .results = results});
+  return WriteReport(line, machine.name, {.ceilings = ceilings, .results = results});
 }
 
 absl::Status Serve(const CommandLine& line) {
@@ -188,7 +188,7 @@ absl::Status Serve(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 512, 1, 1 << 20));
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.max_tokens, line.Integer("tokens", 256, 2, 1 << 20));
   HIPPODROME_ASSIGN_OR_RETURN(const BenchResult result, BenchServe(benchmark));
-  return Report(line, MachineName(), {.ceilings = MeasureCeilings(0), .results = {result}});
+  return WriteReport(line, MachineName(), {.ceilings = MeasureCeilings(0), .results = {result}});
 }
 
 absl::Status Bench(const CommandLine& line) {

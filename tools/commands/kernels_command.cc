@@ -14,10 +14,10 @@
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/text_file.h"
 #include "tools/commands/commands.h"
-#include "tools/plots/encoder_kernel_plot.h"
+#include "tools/plots/bigs_figures.h"
 #include "tools/plots/encoder_kernels.h"
-#include "tools/plots/kernel_plot.h"
-#include "tools/plots/layer_kernels.h"
+#include "tools/plots/h3_kernel_plot.h"
+#include "tools/plots/h3_kernels.h"
 
 namespace hippodrome {
 namespace {
@@ -31,16 +31,16 @@ const CommandSpec kKernelsSpec = {
         "without D; in svg, all layers near the token and over all relative positions.",
     .values = {"model", "length", "output"}};
 
-absl::Status WriteSafetensors(const std::vector<LayerKernels>& layers, int64_t length,
+absl::Status WriteSafetensors(const std::vector<H3LayerKernels>& layers, int64_t length,
                               const std::string& path) {
   std::vector<TensorSpec> specs;
-  for (const LayerKernels& layer : layers) {
+  for (const H3LayerKernels& layer : layers) {
     const std::string prefix = "layer" + std::to_string(layer.layer);
     specs.push_back({prefix + ".diag", DType::kF32, {layer.heads, length}});
     specs.push_back({prefix + ".shift", DType::kF32, {layer.d_model, length}});
   }
   HIPPODROME_ASSIGN_OR_RETURN(const auto writer, SafetensorsWriter::Create(path, specs));
-  for (const LayerKernels& layer : layers) {
+  for (const H3LayerKernels& layer : layers) {
     HIPPODROME_RETURN_IF_ERROR(writer->Append(std::as_bytes(std::span(layer.diagonal))));
     HIPPODROME_RETURN_IF_ERROR(writer->Append(std::as_bytes(std::span(layer.shift))));
   }
@@ -77,9 +77,9 @@ class CsvLines {
   std::string text_;
 };
 
-std::string Csv(const std::vector<LayerKernels>& layers, int64_t length) {
+std::string Csv(const std::vector<H3LayerKernels>& layers, int64_t length) {
   CsvLines lines(length);
-  for (const LayerKernels& layer : layers) {
+  for (const H3LayerKernels& layer : layers) {
     lines.Append(layer.layer, "diag", layer.diagonal);
     lines.Append(layer.layer, "shift", layer.shift);
   }
@@ -111,11 +111,11 @@ absl::Status UnknownFormat(const std::string& output) {
 
 absl::Status WriteLanguageModel(const std::string& directory, int64_t length,
                                 const std::string& output) {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<LayerKernels> layers,
-                              ReadLayerKernels(directory, length));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<H3LayerKernels> layers,
+                              ReadH3Kernels(directory, length));
   if (output.ends_with(".safetensors")) return WriteSafetensors(layers, length, output);
   if (output.ends_with(".csv")) return WriteTextFile(output, Csv(layers, length));
-  if (output.ends_with(".svg")) return WriteTextFile(output, PlotKernels(layers, length));
+  if (output.ends_with(".svg")) return WriteTextFile(output, PlotH3Kernels(layers, length));
   return UnknownFormat(output);
 }
 
@@ -123,7 +123,7 @@ absl::Status WriteEncoder(const std::string& directory, int64_t length, const st
   HIPPODROME_ASSIGN_OR_RETURN(const EncoderKernels kernels, ReadEncoderKernels(directory, length));
   if (output.ends_with(".safetensors")) return WriteSafetensors(kernels, output);
   if (output.ends_with(".csv")) return WriteTextFile(output, Csv(kernels));
-  if (output.ends_with(".svg")) return WriteTextFile(output, PlotEncoderKernels(kernels));
+  if (output.ends_with(".svg")) return WriteTextFile(output, PlotBigsFigures(kernels));
   return UnknownFormat(output);
 }
 

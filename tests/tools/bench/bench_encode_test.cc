@@ -38,29 +38,29 @@ TEST(BenchEncodeTest, EveryHeadGivesARateAndItsShares) {
                               .repeats = 1};
     benchmark.config.head = head;
     Machine machine = TestMachine();
-    const auto figures = BenchEncode(machine, benchmark);
-    ASSERT_TRUE(figures.ok()) << figures.status();
-    ASSERT_EQ(figures->results.size(), 4u);
-    const BenchResult& last = figures->results.back();
+    const auto report = BenchEncode(machine, benchmark);
+    ASSERT_TRUE(report.ok()) << report.status();
+    ASSERT_EQ(report->results.size(), 4u);
+    const BenchResult& last = report->results.back();
     EXPECT_EQ(last.name, "encode");
     EXPECT_EQ(last.length, 20);
     EXPECT_EQ(last.batch, 3);
     EXPECT_GT(last.value, 0);
     EXPECT_LT(last.fraction, 1);
     EXPECT_NEAR(last.value / last.limit, last.fraction, 1e-9);
-    ASSERT_EQ(figures->shares.size(), 4u);
+    ASSERT_EQ(report->shares.size(), 4u);
     double whole = 0;
-    for (const auto& [operation, share] : figures->shares.at("encode 3 x 20")) whole += share;
+    for (const auto& [operation, share] : report->shares.at("encode 3 x 20")) whole += share;
     EXPECT_NEAR(whole, 1, 1e-6);
-    EXPECT_TRUE(figures->shares.at("encode 3 x 20").contains("long_conv"));
+    EXPECT_TRUE(report->shares.at("encode 3 x 20").contains("long_conv"));
   }
 }
 
 TEST(BenchEncodeTest, InputsThatTheModelDoesNotTakeAreRefused) {
   Machine machine = TestMachine();
-  const auto figures =
+  const auto report =
       BenchEncode(machine, {.config = TinyBigsConfig(), .lengths = {301}, .batches = {1}});
-  EXPECT_EQ(figures.status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(report.status().code(), absl::StatusCode::kOutOfRange);
 }
 
 }  // namespace

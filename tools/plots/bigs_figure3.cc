@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "tools/plots/encoder_kernel_plot.h"
+#include "tools/plots/bigs_figures.h"
 
 namespace hippodrome {
 namespace {
@@ -88,7 +88,7 @@ std::string Axes(const EncoderKernels& kernels, int64_t rows, int64_t lags, int 
 
 }  // namespace
 
-Drawing DrawNearKernels(const EncoderKernels& kernels) {
+Drawing DrawBigsFigure3(const EncoderKernels& kernels) {
   const int64_t lags = std::min(kMostLags, kernels.length - 1);
   std::vector<std::vector<float>> rows;
   for (int64_t row = 0; row < kernels.layers * kernels.heads; ++row) {

@@ -1,4 +1,4 @@
-#include "tools/plots/encoder_kernel_plot.h"
+#include "tools/plots/bigs_figures.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,10 +18,10 @@ std::vector<float> ByPosition(const EncoderKernels& kernels, int64_t layer, int6
   return values;
 }
 
-std::string PlotEncoderKernels(const EncoderKernels& kernels) {
+std::string PlotBigsFigures(const EncoderKernels& kernels) {
   constexpr int kMargin = 20;
-  const Drawing near = DrawNearKernels(kernels);
-  const Drawing curves = DrawKernelCurves(kernels);
+  const Drawing near = DrawBigsFigure3(kernels);
+  const Drawing curves = DrawBigsFigure4(kernels);
   Drawing both{.width = std::max(near.width, curves.width) + 2 * kMargin,
                .height = near.height + curves.height + 3 * kMargin};
   both.svg = SvgAt(kMargin, kMargin, near) + SvgAt(kMargin, near.height + 2 * kMargin, curves);

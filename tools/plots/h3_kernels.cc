@@ -1,4 +1,4 @@
-#include "tools/plots/layer_kernels.h"
+#include "tools/plots/h3_kernels.h"
 
 #include <algorithm>
 
@@ -12,8 +12,8 @@
 namespace hippodrome {
 namespace {
 
-LayerKernels Compute(int64_t layer, const H3Parameters& p, int64_t length) {
-  LayerKernels kernels{.layer = layer, .heads = p.d_model / p.head_dim, .d_model = p.d_model};
+H3LayerKernels Compute(int64_t layer, const H3Parameters& p, int64_t length) {
+  H3LayerKernels kernels{.layer = layer, .heads = p.d_model / p.head_dim, .d_model = p.d_model};
   const std::vector<double> diagonal = DiagonalKernel(p, length);
   kernels.diagonal.assign(diagonal.begin(), diagonal.end());
   const std::vector<double> taps = ShiftTaps(p);
@@ -27,8 +27,8 @@ LayerKernels Compute(int64_t layer, const H3Parameters& p, int64_t length) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<LayerKernels>> ReadLayerKernels(const std::string& directory,
-                                                           int64_t length) {
+absl::StatusOr<std::vector<H3LayerKernels>> ReadH3Kernels(const std::string& directory,
+                                                          int64_t length) {
   HIPPODROME_ASSIGN_OR_RETURN(const H3Config config, ReadH3Config(directory));
   if (config.TakesWholeSequences()) {
     return FailedPrecondition(directory + ": kernels of mixer \"" + Name(config.mixer) +
@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<LayerKernels>> ReadLayerKernels(const std::string& di
   HIPPODROME_ASSIGN_OR_RETURN(const auto file,
                               SafetensorsFile::Open(directory + "/model.safetensors"));
   FileWeights source(*file);
-  std::vector<LayerKernels> layers;
+  std::vector<H3LayerKernels> layers;
   for (int64_t layer = 0; layer < config.n_layer; ++layer) {
     if (config.IsAttention(layer)) continue;
     HIPPODROME_ASSIGN_OR_RETURN(

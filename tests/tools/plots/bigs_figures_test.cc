@@ -1,11 +1,11 @@
-#include "tools/plots/encoder_kernel_plot.h"
+#include "tools/plots/bigs_figures.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
-namespace hippodrome::encoder_kernel_plot_test {
+namespace hippodrome::bigs_figures_test {
 namespace {
 
 using testing::ElementsAre;
@@ -52,20 +52,20 @@ EncoderKernels Ones(int64_t layers, int64_t heads, int64_t length) {
           .values = std::vector<float>(2 * layers * heads * length, 1)};
 }
 
-TEST(EncoderKernelPlotTest, ForwardIsBeforeAndBackwardAfter) {
+TEST(BigsFiguresTest, ForwardIsBeforeAndBackwardAfter) {
   EXPECT_THAT(ByPosition(Small(), 0, 0, 2), ElementsAre(3, 2, 4, 5, 6));
   EXPECT_THAT(ByPosition(Small(), 1, 0, 1), ElementsAre(0, 0.5f, 0));
 }
 
-TEST(EncoderKernelPlotTest, HeadsHaveTheirOwnKernels) {
+TEST(BigsFiguresTest, HeadsHaveTheirOwnKernels) {
   EncoderKernels kernels{.layers = 1, .heads = 2, .length = 2};
   kernels.values = {1, 2, 3, 4, 5, 6, 7, 8};  // forward of heads 0 and 1, then backward
   EXPECT_THAT(ByPosition(kernels, 0, 0, 1), ElementsAre(2, 5, 6));
   EXPECT_THAT(ByPosition(kernels, 0, 1, 1), ElementsAre(4, 7, 8));
 }
 
-TEST(EncoderKernelPlotTest, NearKernelsHaveACellForEachLayerAndPosition) {
-  const std::string svg = DrawNearKernels(Ones(23, 1, 128)).svg;
+TEST(BigsFiguresTest, NearKernelsHaveACellForEachLayerAndPosition) {
+  const std::string svg = DrawBigsFigure3(Ones(23, 1, 128)).svg;
   EXPECT_EQ(Count(svg, "<rect"), 23 * 21 + 3);  // a frame, the key and its frame
   EXPECT_EQ(Count(svg, ">relative position<"), 1);
   EXPECT_EQ(Count(svg, ">layer<"), 1);
@@ -73,45 +73,45 @@ TEST(EncoderKernelPlotTest, NearKernelsHaveACellForEachLayerAndPosition) {
   EXPECT_EQ(Count(svg, ">-10<"), 1);
 }
 
-TEST(EncoderKernelPlotTest, ShadesRunFromTheLeastToTheLargestValue) {
-  const std::string svg = DrawNearKernels(Small()).svg;
+TEST(BigsFiguresTest, ShadesRunFromTheLeastToTheLargestValue) {
+  const std::string svg = DrawBigsFigure3(Small()).svg;
   EXPECT_EQ(Count(svg, "<rect"), 2 * 5 + 3);
   EXPECT_EQ(Count(svg, "fill=\"#08306b\""), 1);  // 8
   EXPECT_EQ(Count(svg, "fill=\"#f7fbff\""), 3);  // the zeros of layer 1
   EXPECT_EQ(Count(svg, ">8<"), 1);               // of the key
 }
 
-TEST(EncoderKernelPlotTest, RowsOfHeadsAreNamedByBoth) {
-  const std::string svg = DrawNearKernels(Ones(2, 3, 4)).svg;
+TEST(BigsFiguresTest, RowsOfHeadsAreNamedByBoth) {
+  const std::string svg = DrawBigsFigure3(Ones(2, 3, 4)).svg;
   EXPECT_EQ(Count(svg, "<rect"), 2 * 3 * 7 + 3);
   EXPECT_EQ(Count(svg, ">1.2<"), 1);
   EXPECT_EQ(Count(svg, ">layer.head<"), 1);
 }
 
-TEST(EncoderKernelPlotTest, EachLayerHasACurveForEachDirectionAndHead) {
-  const std::string svg = DrawKernelCurves(Ones(5, 2, 100)).svg;
+TEST(BigsFiguresTest, EachLayerHasACurveForEachDirectionAndHead) {
+  const std::string svg = DrawBigsFigure4(Ones(5, 2, 100)).svg;
   EXPECT_EQ(Count(svg, "<path"), 5 * 2 * 2);
   EXPECT_EQ(Count(svg, ">layer 4<"), 1);
   EXPECT_EQ(Count(svg, ">-99<"), 5);
 }
 
-TEST(EncoderKernelPlotTest, CurvesStartAtTheMiddleAndReachTheEdges) {
-  const std::string svg = DrawKernelCurves(Small()).svg;
+TEST(BigsFiguresTest, CurvesStartAtTheMiddleAndReachTheEdges) {
+  const std::string svg = DrawBigsFigure4(Small()).svg;
   // Layer 0 is scaled to 6, layer 1 to 8: the panel is 80 high, and its frame 180 wide.
   EXPECT_EQ(Count(svg, "d=\"M146.00 88.67L101.00 75.33L56.00 62.00\""), 1) << svg;
   EXPECT_EQ(Count(svg, "d=\"M146.00 48.67L191.00 35.33L236.00 22.00\""), 1) << svg;
   EXPECT_EQ(Count(svg, ">8<"), 1);
 }
 
-TEST(EncoderKernelPlotTest, LongCurvesKeepThePeaks) {
+TEST(BigsFiguresTest, LongCurvesKeepThePeaks) {
   EncoderKernels kernels = Ones(1, 1, 100000);
   kernels.values[77777] = -4;
-  const std::string svg = DrawKernelCurves(kernels).svg;
+  const std::string svg = DrawBigsFigure4(kernels).svg;
   EXPECT_EQ(Count(svg, " 22.00"), 1);  // the peak alone reaches the top
   EXPECT_LT(svg.size(), 40000u);
 }
 
-TEST(EncoderKernelPlotTest, FilesAreWellFormedWhateverTheValues) {
+TEST(BigsFiguresTest, FilesAreWellFormedWhateverTheValues) {
   EXPECT_FALSE(IsWellFormed("<a><b></a>"));
   const float infinity = std::numeric_limits<float>::infinity();
   EncoderKernels strange = Small();
@@ -119,11 +119,11 @@ TEST(EncoderKernelPlotTest, FilesAreWellFormedWhateverTheValues) {
   EncoderKernels zero = Ones(3, 1, 1);
   zero.values.assign(zero.values.size(), 0);
   for (const EncoderKernels& kernels : {Small(), Ones(23, 2, 30), strange, zero}) {
-    const std::string svg = PlotEncoderKernels(kernels);
+    const std::string svg = PlotBigsFigures(kernels);
     EXPECT_TRUE(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" ")) << svg;
     EXPECT_TRUE(IsWellFormed(svg)) << svg;
   }
 }
 
 }  // namespace
-}  // namespace hippodrome::encoder_kernel_plot_test
+}  // namespace hippodrome::bigs_figures_test

@@ -1,8 +1,8 @@
-#include "tools/plots/kernel_plot.h"
+#include "tools/plots/h3_kernel_plot.h"
 
 #include <gtest/gtest.h>
 
-namespace hippodrome::kernel_plot_test {
+namespace hippodrome::h3_kernel_plot_test {
 namespace {
 
 int Count(const std::string& text, const std::string& part) {
@@ -12,9 +12,9 @@ int Count(const std::string& text, const std::string& part) {
 }
 
 TEST(KernelPlotTest, DrawsOnePanelPerKernelWithItsExtremes) {
-  const LayerKernels layer{
+  const H3LayerKernels layer{
       .layer = 4, .heads = 2, .d_model = 1, .diagonal = {2, 0, 0, 0, -2, 1}, .shift = {1, 1, 0}};
-  const std::string svg = PlotKernels({layer}, 3);
+  const std::string svg = PlotH3Kernels({layer}, 3);
   EXPECT_EQ(Count(svg, "<g "), 2);
   EXPECT_EQ(Count(svg, "layer 4: diagonal SSM, lags 0 to 2"), 1);
   EXPECT_EQ(Count(svg, "#ff0000"), 2);   // the largest of each panel
@@ -24,14 +24,14 @@ TEST(KernelPlotTest, DrawsOnePanelPerKernelWithItsExtremes) {
 }
 
 TEST(KernelPlotTest, ReducesLargeKernelsToTheCellsLargestMagnitude) {
-  LayerKernels layer{.layer = 0, .heads = 1000, .d_model = 1};
+  H3LayerKernels layer{.layer = 0, .heads = 1000, .d_model = 1};
   layer.diagonal.resize(1000 * 5000);
   layer.diagonal[777 * 5000 + 4321] = -3;
   layer.shift.resize(5000);
-  const std::string svg = PlotKernels({layer}, 5000);
+  const std::string svg = PlotH3Kernels({layer}, 5000);
   EXPECT_EQ(Count(svg, "#0000ff"), 1);
   EXPECT_LT(svg.size(), 3000u);
 }
 
 }  // namespace
-}  // namespace hippodrome::kernel_plot_test
+}  // namespace hippodrome::h3_kernel_plot_test

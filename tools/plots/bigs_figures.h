@@ -1,6 +1,6 @@
 // Pictures of an encoder's kernels, as in Figures 3 and 4 of BiGS.
-#ifndef HIPPODROME_TOOLS_PLOTS_ENCODER_KERNEL_PLOT_H_
-#define HIPPODROME_TOOLS_PLOTS_ENCODER_KERNEL_PLOT_H_
+#ifndef HIPPODROME_TOOLS_PLOTS_BIGS_FIGURES_H_
+#define HIPPODROME_TOOLS_PLOTS_BIGS_FIGURES_H_
 
 #include <string>
 #include <vector>
@@ -17,16 +17,16 @@ std::vector<float> ByPosition(const EncoderKernels& kernels, int64_t layer, int6
 
 // Figure 3: a row of cells for each layer and head, a column for each position -10 .. 10, shades
 // from the smallest to the largest value of the picture.
-Drawing DrawNearKernels(const EncoderKernels& kernels);
+Drawing DrawBigsFigure3(const EncoderKernels& kernels);
 
 // Figure 4: for each layer and head two curves, forward to the left and backward to the right of 0,
 // over all positions. Each layer is scaled to its largest value. A curve has at most 512 points,
 // each the largest of its positions.
-Drawing DrawKernelCurves(const EncoderKernels& kernels);
+Drawing DrawBigsFigure4(const EncoderKernels& kernels);
 
 // The file with both.
-std::string PlotEncoderKernels(const EncoderKernels& kernels);
+std::string PlotBigsFigures(const EncoderKernels& kernels);
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_PLOTS_ENCODER_KERNEL_PLOT_H_
+#endif  // HIPPODROME_TOOLS_PLOTS_BIGS_FIGURES_H_

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <span>
 
-#include "tools/plots/encoder_kernel_plot.h"
+#include "tools/plots/bigs_figures.h"
 
 namespace hippodrome {
 namespace {
@@ -82,7 +82,7 @@ std::string Key() {
 
 }  // namespace
 
-Drawing DrawKernelCurves(const EncoderKernels& kernels) {
+Drawing DrawBigsFigure4(const EncoderKernels& kernels) {
   const auto layers = static_cast<int>(kernels.layers);
   const int rows = (layers + kPanelsPerRow - 1) / kPanelsPerRow;
   std::string svg = SvgText(0, 14, "Kernels of each layer: |K| over all relative positions");

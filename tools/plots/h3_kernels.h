@@ -1,6 +1,6 @@
 // The convolution kernels of a model on disk.
-#ifndef HIPPODROME_TOOLS_PLOTS_LAYER_KERNELS_H_
-#define HIPPODROME_TOOLS_PLOTS_LAYER_KERNELS_H_
+#ifndef HIPPODROME_TOOLS_PLOTS_H3_KERNELS_H_
+#define HIPPODROME_TOOLS_PLOTS_H3_KERNELS_H_
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace hippodrome {
 
-struct LayerKernels {
+struct H3LayerKernels {
   int64_t layer = 0;
   int64_t heads = 0;
   int64_t d_model = 0;
@@ -19,9 +19,9 @@ struct LayerKernels {
 };
 
 // The kernels of every H3 layer, `length` points each. Errors as of reading a model.
-absl::StatusOr<std::vector<LayerKernels>> ReadLayerKernels(const std::string& directory,
-                                                           int64_t length);
+absl::StatusOr<std::vector<H3LayerKernels>> ReadH3Kernels(const std::string& directory,
+                                                          int64_t length);
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_PLOTS_LAYER_KERNELS_H_
+#endif  // HIPPODROME_TOOLS_PLOTS_H3_KERNELS_H_

@@ -1,4 +1,4 @@
-#include "tools/plots/kernel_plot.h"
+#include "tools/plots/h3_kernel_plot.h"
 
 #include <algorithm>
 #include <cmath>
@@ -95,7 +95,7 @@ std::string ImagePanel(const std::string& title, const Grid& grid, int x, int y)
 
 }  // namespace
 
-std::string PlotKernels(const std::vector<LayerKernels>& layers, int64_t length) {
+std::string PlotH3Kernels(const std::vector<H3LayerKernels>& layers, int64_t length) {
   const int width = 2 * kImageWidth + 3 * kMargin;
   const int height = static_cast<int>(layers.size()) * (kImageHeight + kMargin) + kMargin;
   char text[256];
@@ -106,7 +106,7 @@ std::string PlotKernels(const std::vector<LayerKernels>& layers, int64_t length)
                 width, height);
   std::string svg = text;
   int y = kMargin;
-  for (const LayerKernels& layer : layers) {
+  for (const H3LayerKernels& layer : layers) {
     const std::string name = "layer " + std::to_string(layer.layer);
     const std::string lags = ", lags 0 to " + std::to_string(length - 1);
     svg += ImagePanel(name + ": diagonal SSM" + lags, Reduce(layer.diagonal, layer.heads, length),
