@@ -6,16 +6,16 @@
 
 namespace hippodrome {
 
-absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(DeviceChoice device, int threads,
+absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(DeviceChoice device, const CpuOptions& cpu,
                                                      std::string* obstacle) {
-  HIPPODROME_ASSIGN_OR_RETURN(auto backend, OpenTrainingBackend(device, threads, obstacle));
+  HIPPODROME_ASSIGN_OR_RETURN(auto backend, OpenTrainingBackend(device, cpu, obstacle));
   return std::unique_ptr<Backend>(std::move(backend));
 }
 
 absl::StatusOr<std::unique_ptr<TrainingBackend>> OpenTrainingBackend(DeviceChoice device,
-                                                                     int threads,
+                                                                     const CpuOptions& cpu,
                                                                      std::string* obstacle) {
-  ChosenBackend chosen = MakeBackend(device, {.threads = threads});
+  ChosenBackend chosen = MakeBackend(device, cpu);
   if (obstacle != nullptr) *obstacle = chosen.obstacle;
   if (chosen.backend == nullptr) {
     return Unavailable(chosen.obstacle + "; use --device cpu or auto");

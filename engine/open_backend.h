@@ -10,15 +10,15 @@
 
 namespace hippodrome {
 
-// `threads` do the arithmetic of the CPU, 0: one per available core. kUnavailable with the obstacle
-// when `device` cannot be had; kAuto always can. `obstacle` receives why CUDA is not used
+// `cpu`: what does the arithmetic where the CPU is chosen. kUnavailable with the obstacle when
+// `device` cannot be had; kAuto always can. `obstacle` receives why CUDA is not used
 // (ChosenBackend::obstacle), where it is not null.
-absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(DeviceChoice device, int threads,
+absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(DeviceChoice device, const CpuOptions& cpu,
                                                      std::string* obstacle = nullptr);
 
 // The same for training.
 absl::StatusOr<std::unique_ptr<TrainingBackend>> OpenTrainingBackend(
-    DeviceChoice device, int threads, std::string* obstacle = nullptr);
+    DeviceChoice device, const CpuOptions& cpu, std::string* obstacle = nullptr);
 
 }  // namespace hippodrome
 

@@ -53,8 +53,13 @@ Function* FindFunction(const char* name, std::string& obstacle) {
 
 }  // namespace
 
+std::shared_ptr<ThreadPool> MakeThreadPool(int threads) {
+  return std::make_shared<ThreadPool>(threads);
+}
+
 std::unique_ptr<TrainingBackend> MakeCpuBackend(const CpuOptions& options) {
-  return std::make_unique<CpuBackend>(options.threads);
+  return std::make_unique<CpuBackend>(options.pool != nullptr ? options.pool
+                                                              : MakeThreadPool(options.threads));
 }
 
 ChosenBackend MakeBackend(DeviceChoice device, const CpuOptions& cpu) {

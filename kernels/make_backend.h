@@ -14,9 +14,16 @@
 
 namespace hippodrome {
 
+// Threads that do arithmetic on the CPU. Backends may share them: an operation takes the pool
+// whole, and backends that are busy at the same time take turns, fairly. Idle threads sleep.
+class ThreadPool;
+
+// `threads` counts the one that calls an operation. 0: one per available core.
+std::shared_ptr<ThreadPool> MakeThreadPool(int threads = 0);
+
 struct CpuOptions {
-  // Threads that do arithmetic, the calling one included. 0: one per available core.
-  int threads = 0;
+  int threads = 0;                   // as MakeThreadPool()'s, of a pool of the backend's own
+  std::shared_ptr<ThreadPool> pool;  // used instead, where it is not null
 };
 
 // Never fails. The caller owns the backend, which must outlive everything made by it.

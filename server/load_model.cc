@@ -89,7 +89,7 @@ absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string&
                                      const LoadOptions& options, const LoadProgress& progress) {
   std::string obstacle;
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                              OpenBackend(options.device, options.threads, &obstacle));
+                              OpenBackend(options.device, options.cpu, &obstacle));
   HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(directory));
   const Source source{name, directory, options, progress};
   HIPPODROME_ASSIGN_OR_RETURN(ModelParts parts, family == ModelFamily::kBigs

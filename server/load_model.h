@@ -19,7 +19,7 @@ namespace hippodrome {
 struct LoadOptions {
   std::optional<DType> weights;  // kF32 or kBF16; by default as stored
   DeviceChoice device = DeviceChoice::kAuto;
-  int threads = 0;             // that do arithmetic on the CPU; 0: one per available core
+  CpuOptions cpu;              // a pool makes all models loaded with it share its threads
   GeneratorOptions generator;  // of decoders
   EncoderOptions encoder;
   bool pad_to_max = false;  // encoder.pad_to is each model's max_position_embeddings

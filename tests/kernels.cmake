@@ -14,6 +14,7 @@ hippodrome_test_files(kernels_cpu_tests
     kernels/cpu/base/parallel_rows_test.cc
     kernels/cpu/base/scratch_test.cc
     kernels/cpu/base/tensor_memory_test.cc
+    kernels/cpu/base/round_robin_lock_test.cc
     kernels/cpu/base/thread_pool_test.cc
     kernels/cpu/conv/fft_conv_test.cc
     kernels/cpu/conv/long_conv_backward_test.cc

@@ -76,15 +76,19 @@ void CpuBackend::UploadIndices(std::span<const int32_t> values, Tensor dst) {
   cpu::CopyIn(values, dst);
 }
 
-void CpuBackend::Download(Tensor src, std::span<float> values) { cpu::CopyOut(src, values); }
+void CpuBackend::Download(Tensor src, std::span<float> values) {
+  client_.Yield();
+  cpu::CopyOut(src, values);
+}
 
 void CpuBackend::DownloadIndices(Tensor src, std::span<int32_t> values) {
+  client_.Yield();
   cpu::CopyOut(src, values);
 }
 
 std::unique_ptr<LinearWeights> CpuBackend::PackLinear(std::span<const HostMatrix> parts,
                                                       DType dtype) {
-  return cpu::PackLinear(pool_, parts, dtype);
+  return cpu::PackLinear(Turn(), parts, dtype);
 }
 
 std::unique_ptr<KeyValuePages> CpuBackend::NewKeyValuePages(const AttentionShape& shape,
@@ -95,19 +99,19 @@ std::unique_ptr<KeyValuePages> CpuBackend::NewKeyValuePages(const AttentionShape
 
 void CpuBackend::Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
                            const AddedRows& positions, Tensor y) {
-  cpu::Embedding(pool_, Packed(table), ids, types, positions, y);
+  cpu::Embedding(Turn(), Packed(table), ids, types, positions, y);
 }
 
 void CpuBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) {
-  cpu::LayerNorm(pool_, x, gamma, beta, epsilon, y);
+  cpu::LayerNorm(Turn(), x, gamma, beta, epsilon, y);
 }
 
 void CpuBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
-  cpu::Linear(pool_, x, Packed(w), epilogue, y);
+  cpu::Linear(Turn(), x, Packed(w), epilogue, y);
 }
 
 void CpuBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
-  cpu::Activate(pool_, x, epilogue, y);
+  cpu::Activate(Turn(), x, epilogue, y);
 }
 
 void CpuBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
@@ -116,7 +120,7 @@ void CpuBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tens
   const int64_t tokens = qkv.rows / page_tables.rows;
   for (int64_t b = 0; b < page_tables.rows; ++b) {
     if (cpu::I32Row(page_tables, b)[0] < 0) continue;
-    cpu::AttentionSequence(pool_, shape, qkv.Rows(b * tokens, tokens), inv_freq, Paged(pages),
+    cpu::AttentionSequence(Turn(), shape, qkv.Rows(b * tokens, tokens), inv_freq, Paged(pages),
                            page_tables.Rows(b, 1), start, o.Rows(b * tokens, tokens));
   }
 }
@@ -124,18 +128,18 @@ void CpuBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tens
 void CpuBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                                KeyValuePages& pages, Tensor page_tables, Tensor positions,
                                Tensor o) {
-  cpu::AttentionStep(pool_, shape, qkv, inv_freq, Paged(pages), page_tables, positions, o);
+  cpu::AttentionStep(Turn(), shape, qkv, inv_freq, Paged(pages), page_tables, positions, o);
 }
 
 void CpuBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {
   assert(rows.rows == logits.rows && rows.cols == kSamplingColumns && rows.stride == rows.cols);
   const auto* first = reinterpret_cast<const SamplingRow*>(cpu::I32Row(rows, 0));
-  cpu::Sample(pool_, logits, vocab, {first, static_cast<size_t>(rows.rows)}, tokens);
+  cpu::Sample(Turn(), logits, vocab, {first, static_cast<size_t>(rows.rows)}, tokens);
 }
 
 std::unique_ptr<H3Weights> CpuBackend::PrepareH3(const H3Parameters& parameters,
                                                  DType /*weights*/) {
-  return std::make_unique<cpu::H3Constants>(pool_, parameters);
+  return std::make_unique<cpu::H3Constants>(Turn(), parameters);
 }
 
 std::unique_ptr<H3State> CpuBackend::NewH3State(const H3Weights& weights, int64_t slots) {
@@ -158,60 +162,62 @@ void CpuBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state
   for (int64_t b = 0; b < slots.cols; ++b) {
     const int32_t slot = cpu::I32Row(slots, 0)[b];
     if (slot < 0) continue;
-    cpu::H3Sequence(pool_, Recurrent(weights), qkv.Rows(b * tokens, tokens), Slots(state), slot,
+    cpu::H3Sequence(Turn(), Recurrent(weights), qkv.Rows(b * tokens, tokens), Slots(state), slot,
                     start, o.Rows(b * tokens, tokens));
   }
 }
 
 void CpuBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
                         Tensor positions, Tensor o) {
-  cpu::H3Step(pool_, Recurrent(weights), qkv, Slots(state), slots, positions, o);
+  cpu::H3Step(Turn(), Recurrent(weights), qkv, Slots(state), slots, positions, o);
 }
 
 std::unique_ptr<LongConvWeights> CpuBackend::PrepareLongConv(const LongConvParameters& parameters,
                                                              int64_t longest, DType /*weights*/) {
-  return std::make_unique<cpu::SharedKernels>(parameters, longest, pool_.Loop());
+  return std::make_unique<cpu::SharedKernels>(parameters, longest, Turn().pool().Loop());
 }
 
 void CpuBackend::LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences,
                           Direction direction, Tensor y) {
-  cpu::ConvolveSequences(pool_, plans_, Kernels(weights), u, sequences, direction, y);
+  cpu::ConvolveSequences(Turn(), plans_, Kernels(weights), u, sequences, direction, y);
 }
 
 void CpuBackend::BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
                                         Tensor o) {
-  cpu::BidirectionalAttention(pool_, shape, qkv, mask, o);
+  cpu::BidirectionalAttention(Turn(), shape, qkv, mask, o);
 }
 
-void CpuBackend::MeanPool(Tensor x, Tensor mask, Tensor y) { cpu::MeanPool(pool_, x, mask, y); }
+void CpuBackend::MeanPool(Tensor x, Tensor mask, Tensor y) { cpu::MeanPool(Turn(), x, mask, y); }
 
-void CpuBackend::GatherRows(Tensor x, Tensor rows, Tensor y) { cpu::GatherRows(pool_, x, rows, y); }
+void CpuBackend::GatherRows(Tensor x, Tensor rows, Tensor y) {
+  cpu::GatherRows(Turn(), x, rows, y);
+}
 
 std::unique_ptr<LinearWeights> CpuBackend::NewTrainedLinear(int64_t out, int64_t in, DType dtype) {
   return std::make_unique<cpu::TrainedWeights>(out, in, dtype);
 }
 
 void CpuBackend::PackTrainedLinear(std::span<const Tensor> parts, LinearWeights& w) {
-  cpu::PackTrainedLinear(pool_, parts, Trained(w));
+  cpu::PackTrainedLinear(Turn(), parts, Trained(w));
 }
 
 void CpuBackend::LinearBackward(Tensor x, const LinearWeights& w, const Epilogue& epilogue,
                                 Tensor dy, const LinearGradients& gradients) {
-  cpu::LinearBackward(pool_, x, Trained(w), epilogue, dy, gradients);
+  cpu::LinearBackward(Turn(), x, Trained(w), epilogue, dy, gradients);
 }
 
 void CpuBackend::LinearCrossEntropy(Tensor x, const LinearWeights& w, Tensor bias, Tensor labels,
                                     double scale, Tensor losses, const LinearGradients* gradients) {
-  cpu::LinearCrossEntropy(pool_, x, Trained(w), bias, labels, scale, losses, gradients);
+  cpu::LinearCrossEntropy(Turn(), x, Trained(w), bias, labels, scale, losses, gradients);
 }
 
 std::unique_ptr<H3Weights> CpuBackend::PrepareH3Convolution(const H3Parameters& parameters,
                                                             int64_t longest, DType /*weights*/) {
-  return std::make_unique<cpu::H3ConvolutionWeights>(pool_, parameters, longest);
+  return std::make_unique<cpu::H3ConvolutionWeights>(Turn(), parameters, longest);
 }
 
 void CpuBackend::H3Convolution(const H3Weights& weights, Tensor qkv, int64_t sequences, Tensor o) {
-  cpu::H3Convolution(pool_, plans_, Convolved(weights), qkv, sequences, o);
+  cpu::H3Convolution(Turn(), plans_, Convolved(weights), qkv, sequences, o);
 }
 
 std::unique_ptr<KernelGradients> CpuBackend::NewH3Gradients(const H3Weights& weights) {
@@ -220,14 +226,15 @@ std::unique_ptr<KernelGradients> CpuBackend::NewH3Gradients(const H3Weights& wei
 
 void CpuBackend::H3ConvolutionBackward(const H3Weights& weights, Tensor qkv, int64_t sequences,
                                        Tensor d_o, Gradient dqkv, KernelGradients& sums) {
-  cpu::H3ConvolutionBackward(pool_, plans_, Convolved(weights), qkv, sequences, d_o, dqkv,
+  cpu::H3ConvolutionBackward(Turn(), plans_, Convolved(weights), qkv, sequences, d_o, dqkv,
                              static_cast<cpu::H3Sums&>(sums));
 }
 
 void CpuBackend::TakeH3Gradients(const H3Weights& weights, const H3Parameters& parameters,
                                  KernelGradients& sums, const H3ParameterGradients& gradients) {
   auto& taken = static_cast<cpu::H3Sums&>(sums);
-  const HeadLoop loop = pool_.Loop();
+  const ThreadPool::Turn turn(client_);
+  const HeadLoop loop = turn.pool().Loop();
   H3TapGradients(parameters, taken.Taps(), gradients, loop);
   H3KernelGradients(parameters, taken.Kernels(), Convolved(weights).layout().longest, gradients,
                     loop);
@@ -241,7 +248,7 @@ std::unique_ptr<KernelGradients> CpuBackend::NewLongConvGradients(const LongConv
 void CpuBackend::LongConvBackward(const LongConvWeights& weights, Tensor u, int64_t sequences,
                                   Direction direction, Tensor dy, Gradient du,
                                   KernelGradients& sums) {
-  cpu::ConvolveSequencesBackward(pool_, plans_, Kernels(weights), u, sequences, direction, dy, du,
+  cpu::ConvolveSequencesBackward(Turn(), plans_, Kernels(weights), u, sequences, direction, dy, du,
                                  static_cast<cpu::LongConvSums&>(sums));
 }
 
@@ -249,60 +256,60 @@ void CpuBackend::TakeLongConvGradients(const LongConvWeights& weights,
                                        const LongConvParameters& parameters, KernelGradients& sums,
                                        const LongConvParameterGradients& gradients) {
   auto& taken = static_cast<cpu::LongConvSums&>(sums);
-  LongConvGradient(parameters, taken.OfHeads(), weights.longest(), gradients, pool_.Loop());
+  LongConvGradient(parameters, taken.OfHeads(), weights.longest(), gradients, Turn().pool().Loop());
   taken.Zero();
 }
 
 void CpuBackend::CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                                  int64_t sequences, const AttentionDropout& dropout, Tensor o) {
-  cpu::CausalAttention(pool_, shape, qkv, inv_freq, sequences, dropout, o);
+  cpu::CausalAttention(Turn(), shape, qkv, inv_freq, sequences, dropout, o);
 }
 
 void CpuBackend::CausalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                                          int64_t sequences, const AttentionDropout& dropout,
                                          Tensor d_o, Gradient dqkv) {
-  cpu::CausalAttentionBackward(pool_, shape, qkv, inv_freq, sequences, dropout, d_o, dqkv);
+  cpu::CausalAttentionBackward(Turn(), shape, qkv, inv_freq, sequences, dropout, d_o, dqkv);
 }
 
 void CpuBackend::BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv,
                                                 Tensor mask, Tensor d_o, Gradient dqkv) {
-  cpu::BidirectionalAttentionBackward(pool_, shape, qkv, mask, d_o, dqkv);
+  cpu::BidirectionalAttentionBackward(Turn(), shape, qkv, mask, d_o, dqkv);
 }
 
 void CpuBackend::LayerNormBackward(Tensor x, Tensor gamma, double epsilon, Tensor dy, Gradient dx,
                                    Tensor dgamma, Tensor dbeta) {
-  cpu::LayerNormBackward(pool_, x, gamma, epsilon, dy, dx, dgamma, dbeta);
+  cpu::LayerNormBackward(Turn(), x, gamma, epsilon, dy, dx, dgamma, dbeta);
 }
 
 void CpuBackend::ActivateBackward(Tensor x, const Epilogue& epilogue, Tensor dy, Gradient dx,
                                   Gradient dgate) {
-  cpu::ActivateBackward(pool_, x, epilogue, dy, dx, dgate);
+  cpu::ActivateBackward(Turn(), x, epilogue, dy, dx, dgate);
 }
 
 void CpuBackend::ScatterRows(Tensor dy, Tensor indices, Tensor dtable) {
-  cpu::ScatterRows(pool_, dy, indices, dtable);
+  cpu::ScatterRows(Turn(), dy, indices, dtable);
 }
 
 void CpuBackend::MeanPoolBackward(Tensor mask, Tensor dy, Gradient dx) {
-  cpu::MeanPoolBackward(pool_, mask, dy, dx);
+  cpu::MeanPoolBackward(Turn(), mask, dy, dx);
 }
 
-void CpuBackend::Drop(double p, uint64_t seed, Tensor x) { cpu::Drop(pool_, p, seed, x); }
+void CpuBackend::Drop(double p, uint64_t seed, Tensor x) { cpu::Drop(Turn(), p, seed, x); }
 
-void CpuBackend::Fill(float value, Tensor x) { cpu::Fill(pool_, value, x); }
+void CpuBackend::Fill(float value, Tensor x) { cpu::Fill(Turn(), value, x); }
 
-void CpuBackend::Copy(Tensor x, Tensor y) { cpu::Copy(pool_, x, y); }
+void CpuBackend::Copy(Tensor x, Tensor y) { cpu::Copy(Turn(), x, y); }
 
-void CpuBackend::Add(Tensor x, Tensor y) { cpu::Add(pool_, x, y); }
+void CpuBackend::Add(Tensor x, Tensor y) { cpu::Add(Turn(), x, y); }
 
-double CpuBackend::SumOfSquares(Tensor x) { return cpu::SumOfSquares(pool_, x); }
+double CpuBackend::SumOfSquares(Tensor x) { return cpu::SumOfSquares(Turn(), x); }
 
 void CpuBackend::AdamW(const AdamWStep& step, Tensor gradient, Tensor m, Tensor v, Tensor w) {
-  cpu::AdamW(pool_, step, gradient, m, v, w);
+  cpu::AdamW(Turn(), step, gradient, m, v, w);
 }
 
 void CpuBackend::MovingAverage(Tensor x, double decay, Tensor average) {
-  cpu::MovingAverage(pool_, x, decay, average);
+  cpu::MovingAverage(Turn(), x, decay, average);
 }
 
 }  // namespace hippodrome

@@ -3,19 +3,21 @@
 #ifndef HIPPODROME_KERNELS_CPU_CPU_BACKEND_H_
 #define HIPPODROME_KERNELS_CPU_CPU_BACKEND_H_
 
+#include <memory>
+
 #include "kernels/cpu/base/thread_pool.h"
 #include "kernels/cpu/conv/fft_plans.h"
 #include "kernels/training_backend.h"
 
 namespace hippodrome {
 
-// Activations are f32. Memory comes in huge pages where the kernel grants them.
+// Activations are f32. Memory comes in huge pages where the kernel grants them. An operation takes
+// the pool whole; backends that share it take turns. Download() and Wait() let the others in.
 class CpuBackend final : public TrainingBackend {
  public:
-  explicit CpuBackend(int threads) : pool_(threads) {}
+  explicit CpuBackend(std::shared_ptr<ThreadPool> pool) : pool_(std::move(pool)), client_(*pool_) {}
 
   std::string name() const override { return "cpu"; }
-  ThreadPool& pool() { return pool_; }
 
   OwnedTensor NewTensor(int64_t rows, int64_t cols) override;
   OwnedTensor NewActivations(int64_t rows, int64_t cols, DType weights) override;
@@ -24,6 +26,7 @@ class CpuBackend final : public TrainingBackend {
   void UploadIndices(std::span<const int32_t> values, Tensor dst) override;
   void Download(Tensor src, std::span<float> values) override;
   void DownloadIndices(Tensor src, std::span<int32_t> values) override;
+  void Wait() override { client_.Yield(); }
 
   std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
                                             DType dtype) override;
@@ -109,7 +112,11 @@ class CpuBackend final : public TrainingBackend {
   void MovingAverage(Tensor x, double decay, Tensor average) override;
 
  private:
-  ThreadPool pool_;
+  // The pool, until the end of the full expression.
+  ThreadPool::Turn Turn() { return ThreadPool::Turn(client_); }
+
+  std::shared_ptr<ThreadPool> pool_;
+  ThreadPool::Client client_;
   cpu::FftPlans plans_;
 };
 

@@ -25,7 +25,7 @@ const std::string kEncoder = std::string(HIPPODROME_TESTDATA) + "/bigs_golden/cl
 LoadOptions OneThread() {
   LoadOptions options;
   options.device = DeviceChoice::kCpu;
-  options.threads = 1;
+  options.cpu.threads = 1;
   return options;
 }
 

@@ -88,7 +88,7 @@ absl::Status Compare(const CommandLine& line) {
   if (line.Has("device")) {
     HIPPODROME_ASSIGN_OR_RETURN(device, line.Device());
   }
-  HIPPODROME_ASSIGN_OR_RETURN(const auto actual, OpenBackend(device, threads));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto actual, OpenBackend(device, {.threads = threads}));
   const auto expected = MakeCpuBackend({.threads = threads});
   CheckingBackend backend(*expected, *actual);
   const auto run = family == ModelFamily::kBigs ? RunEncoder : RunLanguageModel;

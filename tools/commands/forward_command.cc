@@ -99,7 +99,7 @@ struct ForwardFiles {
 absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  return OpenBackend(device, threads);
+  return OpenBackend(device, {.threads = threads});
 }
 
 absl::Status ForwardLanguageModel(const CommandLine& line, const ForwardFiles& files) {

@@ -126,7 +126,7 @@ absl::Status Generate(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(request.sampling, ReadSampling(line));
   request.ignore_eos = line.Has("ignore-eos");
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, threads));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, {.threads = threads}));
   HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
                               LoadDecoderDirectory(*backend, directory, weights));
   HIPPODROME_ASSIGN_OR_RETURN(request.prompt, ReadPrompt(line, loaded));

@@ -92,7 +92,7 @@ absl::Status RunGradients(const CommandLine& line) {
   request.weights = weights.value_or(DType::kF32);
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(request.backend, OpenTrainingBackend(device, threads));
+  HIPPODROME_ASSIGN_OR_RETURN(request.backend, OpenTrainingBackend(device, {.threads = threads}));
   HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(request.directory));
   if (family == ModelFamily::kBigs) {
     HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadBigsConfig(request.directory));

@@ -55,15 +55,17 @@ class Signals {
 };
 
 absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options) {
+  LoadOptions load = options.load;
+  load.cpu.pool = MakeThreadPool(load.cpu.threads);
   std::vector<ModelParts> models;
   for (const ModelSource& source : options.models) {
     std::printf("loading %s from %s\n", source.name.c_str(), source.directory.c_str());
     std::fflush(stdout);
     Progress progress("loading " + source.name);
-    HIPPODROME_ASSIGN_OR_RETURN(
-        ModelParts parts,
-        LoadModel(source.name, source.directory, options.load,
-                  [&](int64_t done, int64_t total) { progress.Update(done, total); }));
+    HIPPODROME_ASSIGN_OR_RETURN(ModelParts parts, LoadModel(source.name, source.directory, load,
+                                                            [&](int64_t done, int64_t total) {
+                                                              progress.Update(done, total);
+                                                            }));
     const std::string why = parts.device_obstacle.empty() ? "" : " (" + parts.device_obstacle + ")";
     std::printf("%s runs on %s%s\n", source.name.c_str(), parts.device.c_str(), why.c_str());
     models.push_back(std::move(parts));

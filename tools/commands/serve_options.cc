@@ -100,7 +100,7 @@ absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
   LoadOptions load;
   HIPPODROME_ASSIGN_OR_RETURN(load.weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(load.device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(load.threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(load.cpu.threads, line.Threads());
   GeneratorOptions& generator = load.generator;
   HIPPODROME_ASSIGN_OR_RETURN(generator.max_sequences,
                               line.Integer("max-sequences", generator.max_sequences, 1, 1 << 16));

@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<EncoderSession>> EncoderSession::Open(const Comma
   HIPPODROME_ASSIGN_OR_RETURN(const EncoderOptions options, ReadOptions(line));
   HIPPODROME_RETURN_IF_ERROR(CheckModel(directory, head));
   std::unique_ptr<EncoderSession> session(new EncoderSession);
-  HIPPODROME_ASSIGN_OR_RETURN(session->backend_, OpenBackend(device, threads));
+  HIPPODROME_ASSIGN_OR_RETURN(session->backend_, OpenBackend(device, {.threads = threads}));
   HIPPODROME_ASSIGN_OR_RETURN(LoadedEncoder loaded,
                               LoadEncoderDirectory(*session->backend_, directory, weights));
   if (loaded.tokenizer == nullptr) {

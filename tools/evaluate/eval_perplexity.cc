@@ -35,7 +35,7 @@ absl::Status EvaluateText(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(data));
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, threads));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, {.threads = threads}));
   HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
                               LoadDecoderDirectory(*backend, directory, weights));
   if (loaded.tokenizer == nullptr) {

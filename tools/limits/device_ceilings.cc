@@ -54,7 +54,7 @@ Ceilings MeasureDeviceCeilings(Backend& backend, DeviceYardsticks& yardsticks) {
 
 absl::StatusOr<Machine> OpenMachine(DeviceChoice device, int threads) {
   Machine machine;
-  HIPPODROME_ASSIGN_OR_RETURN(machine.backend, OpenBackend(device, threads));
+  HIPPODROME_ASSIGN_OR_RETURN(machine.backend, OpenBackend(device, {.threads = threads}));
   if (machine.backend->name() != "cuda") {
     machine.name = MachineName();
     machine.measure_ceilings = [threads] { return MeasureCeilings(threads); };

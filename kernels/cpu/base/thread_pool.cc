@@ -2,8 +2,14 @@
 
 #include <sched.h>
 
+#include <chrono>
+#include <utility>
+
 namespace hippodrome {
 namespace {
+
+// Handing the pool over takes some ten microseconds, in which nothing is computed.
+constexpr std::chrono::milliseconds kSlice{2};
 
 // Long enough to bridge the gap between two operations of a step, short enough not to burn a core
 // that a server thread could use.
@@ -23,7 +29,7 @@ void Pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : turns_(kSlice) {
   if (threads <= 0) threads = AvailableCores();
   for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });
 }
@@ -48,11 +54,18 @@ void ThreadPool::Run(int64_t count, const std::function<void(int64_t, int)>& tas
   loops_.store(static_cast<uint32_t>(loop), std::memory_order_release);
   loops_.notify_all();
   Drain(0);
-  for (int spins = 0; done_.load(std::memory_order_acquire) != count;) {
+  AwaitTasks();
+  if (failed_.exchange(false)) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void ThreadPool::AwaitTasks() {
+  const auto count = static_cast<uint32_t>(count_);
+  int spins = 0;
+  for (uint32_t done = 0; (done = done_.load(std::memory_order_acquire)) != count;) {
     if (++spins < kSpins) {
       Pause();
     } else {
-      std::this_thread::yield();
+      done_.wait(done, std::memory_order_acquire);
     }
   }
 }
@@ -71,9 +84,19 @@ void ThreadPool::Drain(int thread) {
       continue;
     }
     // The loop cannot end before this task is done: what describes it stays.
-    (*task_)(count_ - static_cast<int64_t>(seen & 0xffffffffu), thread);
-    done_.fetch_add(1, std::memory_order_release);
+    const auto count = static_cast<uint32_t>(count_);
+    RunTask(count_ - static_cast<int64_t>(seen & 0xffffffffu), thread);
+    if (done_.fetch_add(1) + 1 == count && thread != 0) done_.notify_one();
     seen = unclaimed_.load(std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::RunTask(int64_t index, int thread) {
+  if (failed_.load(std::memory_order_relaxed)) return;
+  try {
+    (*task_)(index, thread);
+  } catch (...) {
+    if (!failed_.exchange(true)) failure_ = std::current_exception();
   }
 }
 

@@ -1,20 +1,23 @@
-// The threads that do the arithmetic of one CPU backend.
+// The threads that do the arithmetic of all CPU backends that share them.
 #ifndef HIPPODROME_KERNELS_CPU_BASE_THREAD_POOL_H_
 #define HIPPODROME_KERNELS_CPU_BASE_THREAD_POOL_H_
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <thread>
 #include <vector>
 
+#include "kernels/cpu/base/round_robin_lock.h"
 #include "kernels/ssm/head_loop.h"
 
 namespace hippodrome {
 
 // Runs loops over tasks on a fixed set of threads, the caller being one of them. Run() must be
-// called from one thread at a time. Idle workers spin briefly, then sleep. Nobody waits for a
-// worker that has not begun: on a busy machine a late worker finds its share done by the others.
+// called from one thread at a time: those that share a pool call it within a Turn. Idle workers
+// spin briefly, then sleep. Nobody waits for a worker that has not begun: on a busy machine a late
+// worker finds its share done by the others.
 class ThreadPool {
  public:
   // `threads` counts the caller; 0 means one per available core.
@@ -27,16 +30,47 @@ class ThreadPool {
 
   // Calls task(index, thread) once for each index in [0, count) and returns when all are done.
   // Threads take indices one after another, so that a slow core takes fewer; results must not
-  // depend on which thread ran a task. thread is in [0, threads()).
+  // depend on which thread ran a task. thread is in [0, threads()). Throws what a task threw, the
+  // first of several, when all that began are done; the rest is then left out.
   void Run(int64_t count, const std::function<void(int64_t index, int thread)>& task);
   // Run() for what does not ask which thread runs it. Must not outlive the pool.
   HeadLoop Loop();
+
+  // A client takes the pool whole for an operation, one loop or several.
+  class Client {
+   public:
+    explicit Client(ThreadPool& pool) : pool_(pool), turns_(pool.turns_) {}
+    // Lets others in before the client's next operation.
+    void Yield() { turns_.Yield(); }
+
+   private:
+    friend class ThreadPool;
+    ThreadPool& pool_;
+    RoundRobinLock::Client turns_;
+  };
+  class Turn {
+   public:
+    explicit Turn(Client& client) : client_(client) { client_.turns_.Lock(); }
+    ~Turn() { client_.turns_.Unlock(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ThreadPool& pool() const { return client_.pool_; }
+    operator ThreadPool&() const { return client_.pool_; }
+
+   private:
+    Client& client_;
+  };
 
  private:
   void Work(int thread);
   // Runs tasks of the open loop until none is left to claim.
   void Drain(int thread);
+  // Returns when all tasks of the open loop are done.
+  void AwaitTasks();
+  // Runs one claimed task; the first that throws is kept, and the tasks after it do nothing.
+  void RunTask(int64_t index, int thread);
 
+  RoundRobinLock turns_;
   std::vector<std::thread> workers_;
   // The loop that is open, read after claiming one of its indices.
   const std::function<void(int64_t, int)>* task_ = nullptr;
@@ -44,8 +78,10 @@ class ThreadPool {
   // Number of the loop in the upper half, unclaimed indices in the lower one: an index is claimed
   // by counting down, which fails if the loop is not the one that was looked at.
   std::atomic<uint64_t> unclaimed_{0};
-  std::atomic<int64_t> done_{0};
+  std::atomic<uint32_t> done_{0};
   std::atomic<uint32_t> loops_{0};  // the same number, for sleepers
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_;  // written by who set failed_, read when all tasks are done
   std::atomic<bool> stop_{false};
 };
 

@@ -65,7 +65,7 @@ TEST(ServeOptionsTest, EveryOption) {
   EXPECT_EQ(options->models[1].name, "b");
   EXPECT_EQ(options->models[1].directory, "y/z");
   EXPECT_EQ(options->load.weights, DType::kBF16);
-  EXPECT_EQ(options->load.threads, 3);
+  EXPECT_EQ(options->load.cpu.threads, 3);
   EXPECT_EQ(options->load.generator.max_sequences, 5);
   EXPECT_EQ(options->load.generator.key_value_bytes, 1000);
   EXPECT_EQ(options->server.batcher.max_queue, 7);

@@ -35,7 +35,8 @@ absl::Status AddDevices(int64_t count, RunDevices& devices) {
 
 absl::StatusOr<RunDevices> OpenRunDevices(const TrainingRun& run) {
   RunDevices devices;
-  HIPPODROME_ASSIGN_OR_RETURN(auto first, OpenTrainingBackend(run.device, run.threads));
+  HIPPODROME_ASSIGN_OR_RETURN(auto first,
+                              OpenTrainingBackend(run.device, {.threads = run.threads}));
   const bool cpu = first->name() == "cpu";
   devices.backends.push_back(std::move(first));
   if (cpu) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <new>
+#include <thread>
 #include <vector>
 
 namespace hippodrome::thread_pool_test {
@@ -44,6 +47,47 @@ TEST(ThreadPoolTest, WakesSleepingWorkers) {
     pool.Run(100, [&](int64_t, int) { ++runs; });
     EXPECT_EQ(runs, 100);
   }
+}
+
+TEST(ThreadPoolTest, ThrowsWhatATaskThrewWhenNoneRunsAnyMore) {
+  for (int threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    for (int round = 0; round < 50; ++round) {
+      std::atomic<int> running{0};
+      const auto task = [&](int64_t index, int) {
+        ++running;
+        if (index % 3 == 2) {
+          --running;
+          throw std::bad_alloc();
+        }
+        std::this_thread::yield();
+        --running;
+      };
+      EXPECT_THROW(pool.Run(40, task), std::bad_alloc);
+      EXPECT_EQ(running, 0);
+    }
+    std::atomic<int> runs{0};
+    pool.Run(40, [&](int64_t, int) { ++runs; });
+    EXPECT_EQ(runs, 40);
+  }
+}
+
+TEST(ThreadPoolTest, AClientHasThePoolWholeForAnOperationOfSeveralLoops) {
+  ThreadPool pool(3);
+  std::vector<int64_t> values(64);  // not atomic: operations must not overlap
+  const auto operate = [&](int64_t times) {
+    ThreadPool::Client client(pool);
+    for (int64_t i = 0; i < times; ++i) {
+      const ThreadPool::Turn turn(client);
+      for (int loop = 0; loop < 2; ++loop) {
+        turn.pool().Run(64, [&](int64_t index, int) { ++values[static_cast<size_t>(63 - index)]; });
+      }
+    }
+  };
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 3; ++i) clients.emplace_back(operate, 300);
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(values, std::vector<int64_t>(64, 1800));
 }
 
 TEST(ThreadPoolTest, TakesTheCoresByDefault) { EXPECT_GE(ThreadPool(0).threads(), 1); }
