@@ -84,10 +84,10 @@ ChosenBackend MakeCudaBackend(int device) {
   return chosen;
 }
 
-ChosenExchange MakeCudaExchange(std::span<TrainingBackend* const> backends) {
-  ChosenExchange chosen;
-  const auto make = FindFunction<MakeCudaExchangeFunction>(kMakeCudaExchange, chosen.obstacle);
-  if (make != nullptr) chosen.exchange.reset(make(backends, chosen.obstacle));
+ChosenAllReduce MakeCudaAllReduce(std::span<TrainingBackend* const> backends) {
+  ChosenAllReduce chosen;
+  const auto make = FindFunction<MakeCudaAllReduceFunction>(kMakeCudaAllReduce, chosen.obstacle);
+  if (make != nullptr) chosen.all_reduce.reset(make(backends, chosen.obstacle));
   return chosen;
 }
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
+#include "kernels/all_reduce.h"
 #include "kernels/backend.h"
 #include "kernels/device_yardsticks.h"
-#include "kernels/gradient_exchange.h"
 #include "kernels/training_backend.h"
 
 namespace hippodrome {
@@ -51,14 +51,14 @@ int CountCudaDevices();
 // (TrainingBackend::BindThread()).
 ChosenBackend MakeCudaBackend(int device);
 
-struct ChosenExchange {
-  std::unique_ptr<GradientExchange> exchange;  // null if it cannot be had
-  std::string obstacle;                        // why, in one line
+struct ChosenAllReduce {
+  std::unique_ptr<AllReduce> all_reduce;  // null if it cannot be had
+  std::string obstacle;                   // why, in one line
 };
 
 // Sums by NCCL, libnccl.so.2, which is loaded only here. backends: of MakeCudaBackend(), each on a
-// device of its own; they must outlive the exchange.
-ChosenExchange MakeCudaExchange(std::span<TrainingBackend* const> backends);
+// device of its own; they must outlive it.
+ChosenAllReduce MakeCudaAllReduce(std::span<TrainingBackend* const> backends);
 
 // Of the device that MakeBackend(kCuda) uses; null where it gives an obstacle.
 std::unique_ptr<DeviceYardsticks> MakeDeviceYardsticks();

@@ -15,7 +15,7 @@
 #include "kernels/cuda/gemm/packed_weights.h"
 #include "kernels/cuda/gemm/trained_weights.h"
 #include "kernels/cuda/h3/h3_convolution.h"
-#include "kernels/cuda/h3/h3_sequence.h"
+#include "kernels/cuda/h3/h3_prefill.h"
 #include "kernels/cuda/h3/h3_state.h"
 #include "kernels/cuda/h3/h3_step.h"
 #include "kernels/cuda/h3/h3_weights.h"

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/bench/yardsticks.h"
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/nccl/nccl_exchange.h"
+#include "kernels/cuda/nccl/nccl_all_reduce.h"
 
 #define HIPPODROME_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -39,13 +39,13 @@ HIPPODROME_EXPORT hippodrome::DeviceYardsticks* hippodrome_make_cuda_yardsticks(
   return hippodrome::Try(obstacle, [] { return hippodrome::cuda::MakeYardsticks().release(); });
 }
 
-HIPPODROME_EXPORT hippodrome::GradientExchange* hippodrome_make_cuda_exchange(
+HIPPODROME_EXPORT hippodrome::AllReduce* hippodrome_make_cuda_all_reduce(
     std::span<hippodrome::TrainingBackend* const> backends, std::string& obstacle) {
   return hippodrome::Try(obstacle, [=] {
     std::vector<hippodrome::cuda::Device*> devices;
     for (hippodrome::TrainingBackend* backend : backends) {
       devices.push_back(&static_cast<hippodrome::CudaBackend*>(backend)->device());
     }
-    return hippodrome::cuda::MakeNcclExchange(devices).release();
+    return hippodrome::cuda::MakeNcclAllReduce(devices).release();
   });
 }

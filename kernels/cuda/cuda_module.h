@@ -9,7 +9,7 @@
 namespace hippodrome {
 
 class DeviceYardsticks;
-class GradientExchange;
+class AllReduce;
 class TrainingBackend;
 
 inline constexpr const char* kCudaModule = "libhippodrome_cuda.so";
@@ -23,9 +23,9 @@ inline constexpr const char* kMakeCudaBackend = "hippodrome_make_cuda_backend";
 using MakeCudaYardsticksFunction = DeviceYardsticks*(std::string& obstacle);
 inline constexpr const char* kMakeCudaYardsticks = "hippodrome_make_cuda_yardsticks";
 // Of backends that kMakeCudaBackend made.
-using MakeCudaExchangeFunction = GradientExchange*(std::span<TrainingBackend* const> backends,
-                                                   std::string& obstacle);
-inline constexpr const char* kMakeCudaExchange = "hippodrome_make_cuda_exchange";
+using MakeCudaAllReduceFunction = AllReduce*(std::span<TrainingBackend* const> backends,
+                                             std::string& obstacle);
+inline constexpr const char* kMakeCudaAllReduce = "hippodrome_make_cuda_all_reduce";
 
 }  // namespace hippodrome
 

@@ -20,33 +20,32 @@ set(HIPPODROME_CUDA_SOURCES
   rows/mean_pool.cu
   rows/sample.cu
   rows/scatter_rows.cu
-  conv/fft_conv.cu
+  conv/gated_conv.cu
   conv/fft_tables.cc
   conv/long_conv.cu
   conv/long_conv_fft.cu
   conv/long_conv_toeplitz.cu
   conv/long_conv_weights.cu
-  conv/series.cu
-  conv/series_direct.cu
-  conv/series_fft.cu
+  conv/convolution.cu
+  conv/direct_conv.cu
+  conv/fft_conv.cu
   h3/h3_convolution.cu
   h3/h3_fft.cu
   h3/h3_lookahead.cu
   h3/h3_recurrence.cu
   h3/h3_scan.cu
-  h3/h3_sequence.cu
+  h3/h3_prefill.cu
   h3/h3_state.cu
   h3/h3_step.cu
   h3/h3_weights.cu
   attention/attention_gradient.cu
-  attention/attention_sequence.cu
+  attention/attention_prefill.cu
   attention/attention_step.cu
   attention/bidirectional_attention.cu
   attention/key_value_pages.cu
   training/adamw.cu
   training/cross_entropy.cu
-  nccl/nccl_exchange.cu
-  nccl/nccl_library.cu
+  nccl/nccl_all_reduce.cu
   bench/yardsticks.cu
 )
 set(HIPPODROME_CUDA_LIBRARY_SOURCES

@@ -32,7 +32,7 @@ enum class ScratchUse : uint8_t {
   kMatmulSums,
   kNormStatistics,
   kSampling,
-  kSeriesSums,
+  kKernelGradients,
   kSquares
 };
 

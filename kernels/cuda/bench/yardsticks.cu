@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/cuda/base/tensor_memory.h"
-#include "kernels/cuda/conv/fft_conv.h"
+#include "kernels/cuda/conv/gated_conv.h"
 
 namespace hippodrome::cuda {
 namespace {

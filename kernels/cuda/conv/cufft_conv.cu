@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/base/device_code.cuh"
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/conv/fft_conv.h"
+#include "kernels/cuda/conv/gated_conv.h"
 
 namespace hippodrome::cuda {
 namespace {

@@ -1,320 +1,340 @@
-// The fused gated convolution: rows of k, v and q are read once, y is written once, and everything
-// between stays in the registers and the shared memory of one block.
-//
-// Of a pair of rows of 4096 bf16 points, a block of 256 threads moves 64 KB to and from device
-// memory, 32 KB from the caches (the spectrum; blocks of one channel are neighbours), 256 KB
-// through shared memory in four exchanges, and does about 110 flops per point: at 1.8 GHz, the
-// shared memory and the arithmetic of a multiprocessor need each about as long as its part of the
-// device memory. Spectra are read again by each block: 64 registers per thread hold the points
-// alone, but leave room for 1024 threads, whose loads and sums overlap.
-#include "kernels/cuda/conv/fft_conv.h"
-
+// Convolutions and their gradients by "right-angle" transforms (right_angle.cuh). With W the
+// weights exp(i pi t / 2L) and F the transform of L points,
+//   y = Re W* F^-1 S F W u,  so  du = Re W* F^-1 S* F W dy  and  dK = Re W* F^-1 (F W u)* (F W dy),
+// S = F W K. A block has all tokens of a few columns, takes the sequences of a chunk one after
+// another, and sums spectra of dK, which are transformed back once.
+#include <algorithm>
 #include <cassert>
 #include <complex>
-#include <numbers>
-#include <vector>
 
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/conv/fft_block.cuh"
+#include "kernels/cuda/conv/convolution_view.cuh"
+#include "kernels/cuda/conv/fft_tables.h"
+#include "kernels/cuda/conv/right_angle.cuh"
 
 namespace hippodrome::cuda {
 namespace {
 
-// A GatedConvCall for a kernel.
+// A thread needs more registers than in the forward kernels: 512 threads have 128 each.
+template <int kPoints>
+struct FftConvBlock {
+  static constexpr int kThreads = 512;
+  static constexpr int kGroup = kPoints / kFftValues;  // threads of a column
+  static constexpr int kColumns = kThreads / kGroup;
+  // Floats of a row: neighbouring columns start in different banks.
+  static constexpr int kRow = kPoints + kWarp / kColumns;
+  // The transforms, in whose memory the rows are before and after.
+  static constexpr int kSharedBytes = kColumns * kFftShared<kPoints> * 8;
+  static_assert(kColumns * kRow * 4 <= kSharedBytes);
+};
+
 template <typename T>
-struct GatedConvRows {
-  const T* k;
-  const T* v;
-  const T* q;
-  T* y;
-  const float4* spectra;
-  const float4* twiddles;
-  int32_t sequences;
-  int32_t channels;
+struct FftConvArguments {
+  ConvolutionSizes sizes;
+  RightAngleTables tables;
+  SequenceRows<const T> u;
+  SequenceRows<const float> dy;  // or none
+  SequenceResult y;              // or none
+  SequenceResult du;             // or none
+  float4* spectra;               // of sums: [chunks, columns of all blocks, L / 2]
+  float* partial;                // [chunks, lags, columns]
 };
 
-// Threads of a block: at least 64, so several transforms if they are short.
+// The columns of one block, whose threads call these functions together, with nobody in the shared
+// memory before and after.
 template <int kPoints>
-constexpr int kConvThreads = kPoints / kFftValues < 64 ? 64 : kPoints / kFftValues;
-// Blocks on a multiprocessor: 1024 threads with 64 registers each, where that is enough.
-template <int kPoints>
-constexpr int kConvBlocks = (kPoints == 16 ? 768 : 1024) / kConvThreads<kPoints>;
-template <int kPoints>
-constexpr int kConvGroups = kConvThreads<kPoints> / (kPoints / kFftValues);
-
-// What one group of threads transforms at once, for the channel blockIdx.y: two sequences as
-// x_1 + i x_2. The kernel is real, so y_1 + i y_2 comes out.
-template <typename T, int kPoints>
-class SequencePair {
+class FftConvColumns {
  public:
-  // Numbers of a channel in the spectra.
-  static constexpr int kSpectrum = kPoints;
+  using Block = FftConvBlock<kPoints>;
+  using Points = float2[kFftValues];
 
-  __device__ SequencePair(const GatedConvRows<T>& rows, int pair, int thread)
-      : rows_(rows), first_sequence_(2 * pair), thread_(thread) {}
+  __device__ FftConvColumns(const ConvolutionSizes& sizes, const RightAngleTables& tables)
+      : sizes_(sizes), tables_(tables), rows_(reinterpret_cast<float*>(SharedMemory())) {}
 
-  __device__ void Load(float2 (&z)[kFftValues]) const {
-    const int64_t first = Start(0);
-    const int64_t second = Start(1);
-    Unroll<kFftValues>([&](auto j) {
-      z[j].x = Active(0) ? Product(first + j * kThreads) : 0.0f;
-      z[j].y = Active(1) ? Product(second + j * kThreads) : 0.0f;
-    });
+  __device__ int own_column() const {
+    return static_cast<int>(blockIdx.x) * Block::kColumns +
+           Forget(static_cast<int>(threadIdx.x)) / Block::kGroup;
+  }
+  __device__ int own_thread() const {
+    return Forget(static_cast<int>(threadIdx.x)) % Block::kGroup;
   }
 
-  __device__ void Filter(float2 (&z)[kFftValues], float2*) const {
-    MultiplySpectrum<kPoints>(z, rows_.spectra + static_cast<int64_t>(blockIdx.y) * (kSpectrum / 2),
-                              thread_);
-  }
-
-  __device__ void Store(const float2 (&z)[kFftValues]) const {
-    const int64_t first = Start(0);
-    const int64_t second = Start(1);
-    Unroll<kFftValues>([&](auto j) {
-      if (Active(0)) Gate(first + j * kThreads, z[j].x);
-      if (Active(1)) Gate(second + j * kThreads, z[j].y);
-    });
-  }
-
- private:
-  static constexpr int kThreads = kPoints / kFftValues;
-
-  __device__ bool Active(int i) const { return first_sequence_ + i < rows_.sequences; }
-  // Of this thread's first point of one of the two sequences.
-  __device__ int64_t Start(int i) const {
-    const int64_t row =
-        static_cast<int64_t>(Forget(first_sequence_) + i) * rows_.channels + blockIdx.y;
-    return row * kPoints + Forget(thread_);
-  }
-  __device__ float Product(int64_t i) const { return Widen(rows_.k[i]) * Widen(rows_.v[i]); }
-  __device__ void Gate(int64_t i, float y) const {
-    rows_.y[i] = FromFloat<T>(y * Widen(rows_.q[i]));
-  }
-
-  const GatedConvRows<T>& rows_;
-  int first_sequence_;
-  int thread_;
-};
-
-// The same for one sequence of 2 N real points, as z_t = x_2t + i x_2t+1: its spectrum is
-// Y_f = A_f Z_f + B_f conj(Z_-f), see HalvedSpectrum() in fft_conv.cu.
-template <typename T, int kPoints>
-class HalvedSequence {
- public:
-  static constexpr int kSpectrum = 2 * kPoints;  // A, then B
-
-  __device__ HalvedSequence(const GatedConvRows<T>& rows, int sequence, int thread)
-      : rows_(rows), sequence_(sequence), thread_(thread) {}
-
-  __device__ void Load(float2 (&z)[kFftValues]) const {
-    const Two* k = Row(rows_.k);
-    const Two* v = Row(rows_.v);
-    Unroll<kFftValues>([&](auto j) {
-      const Two a = k[j * kThreads];
-      const Two b = v[j * kThreads];
-      z[j] = make_float2(Widen(a.x) * Widen(b.x), Widen(a.y) * Widen(b.y));
-    });
-  }
-
-  __device__ void Filter(float2 (&z)[kFftValues], float2* shared) const {
-    float2* own = shared + FftAddress(kFftValues * thread_);
-    Unroll<kFftValues>([&](auto e) { own[e] = z[e]; });
-    __syncthreads();
-    const float4* a = rows_.spectra + static_cast<int64_t>(blockIdx.y) * (kSpectrum / 2) + thread_;
-    const float4* b = a + kPoints / 2;
-    Unroll<kFftValues / 2>([&](auto i) {
-      const float4 s = a[i * kThreads];
-      const float4 m = b[i * kThreads];
-      Mix(z[2 * i], make_float2(s.x, s.y), make_float2(m.x, m.y), Mirrored(shared, 2 * i));
-      Mix(z[2 * i + 1], make_float2(s.z, s.w), make_float2(m.z, m.w), Mirrored(shared, 2 * i + 1));
-    });
-    __syncthreads();
-  }
-
-  __device__ void Store(const float2 (&z)[kFftValues]) const {
-    const Two* q = Row(rows_.q);
-    auto* y = const_cast<Two*>(Row(rows_.y));
-    Unroll<kFftValues>([&](auto j) {
-      const Two gate = q[j * kThreads];
-      y[j * kThreads] = {FromFloat<T>(z[j].x * Widen(gate.x)),
-                         FromFloat<T>(z[j].y * Widen(gate.y))};
-    });
-  }
-
- private:
-  static constexpr int kThreads = kPoints / kFftValues;
-  struct alignas(2 * sizeof(T)) Two {
-    T x, y;
-  };
-
-  __device__ const Two* Row(const T* tensor) const {
-    const int64_t row = static_cast<int64_t>(Forget(sequence_)) * rows_.channels + blockIdx.y;
-    return reinterpret_cast<const Two*>(tensor) + row * kPoints + thread_;
-  }
-  __device__ float2 Mirrored(const float2* shared, int e) const {
-    const int last = FftAddress(FftMirror(kPoints, kFftValues * thread_));
-    const int general = FftAddress(FftMirror(kPoints, kFftValues * thread_ + e));
-    return shared[thread_ < 4 ? general : last - e];
-  }
-  // z <- a z + b conj(mirrored)
-  static __device__ void Mix(float2& z, float2 a, float2 b, float2 mirrored) {
-    z = ComplexMultiplyAdd(a, z, ComplexMultiplyConjugate(b, mirrored));
-  }
-
-  const GatedConvRows<T>& rows_;
-  int sequence_;
-  int thread_;
-};
-
-// Transforms of kPoints points. Sequences: SequencePair or HalvedSequence.
-template <template <typename, int> typename Sequences, typename T, int kPoints>
-__global__ void __launch_bounds__(kConvThreads<kPoints>, kConvBlocks<kPoints>)
-    GatedConvKernel(GatedConvRows<T> rows) {
-  using Fft = BlockFft<kPoints>;
-  const int group = threadIdx.x / Fft::kThreads;
-  const int thread = threadIdx.x % Fft::kThreads;
-  float2* shared = reinterpret_cast<float2*>(SharedMemory()) + group * kFftShared<kPoints>;
-  const Fft fft(thread, shared, rows.twiddles);
-  const Sequences<T, kPoints> sequences(rows, blockIdx.x * kConvGroups<kPoints> + group, thread);
-  float2 z[kFftValues];
-  sequences.Load(z);
-  fft.Forward(z);
-  sequences.Filter(z, shared);
-  fft.Inverse(z);
-  sequences.Store(z);
-}
-
-using Complex = std::complex<double>;
-
-// The spectrum of every `step`-th value of `kernel` from the first on.
-std::vector<Complex> Spectrum(std::span<const double> kernel, size_t first, size_t step) {
-  std::vector<Complex> values;
-  for (size_t t = first; t < kernel.size(); t += step) values.emplace_back(kernel[t]);
-  return DoubleTransform(values);
-}
-
-// Appends `spectrum` / its size in the order in which blocks read it.
-void Append(const std::vector<Complex>& spectrum, std::vector<std::complex<float>>& spectra) {
-  const int points = static_cast<int>(spectrum.size());
-  const size_t begin = spectra.size();
-  spectra.resize(begin + spectrum.size());
-  for (int i = 0; i < points; ++i) {
-    const Complex value = spectrum[static_cast<size_t>(FftFrequency(points, i))];
-    spectra[begin + static_cast<size_t>(FftSpectrumOffset(points, i))] =
-        std::complex<float>(value / double{static_cast<double>(points)});
-  }
-}
-
-// The factors A | B of HalvedSequence for a kernel of 2 N points. With Z = X_e + i X_o made of the
-// even and odd inputs, X_e = (Z + Z') / 2 and X_o = (Z - Z') / 2i, where Z'_f = conj(Z_-f); and
-// Y_e = K_e X_e + w K_o X_o, Y_o = K_o X_e + K_e X_o with a delay of one, w = exp(-2 pi i f / N).
-// So Y_e + i Y_o = (K_e + i K_o (1 - w) / 2) Z + (i K_o (1 + w) / 2) Z'.
-void AppendHalved(std::span<const double> kernel, std::vector<std::complex<float>>& spectra) {
-  std::vector<Complex> a = Spectrum(kernel, 0, 2);
-  std::vector<Complex> b = Spectrum(kernel, 1, 2);
-  for (size_t f = 0; f < a.size(); ++f) {
-    const double turn = static_cast<double>(f) / static_cast<double>(a.size());
-    const Complex delay = std::polar(1.0, -2 * std::numbers::pi * turn);
-    const Complex odd = Complex(0, 0.5) * b[f];
-    a[f] += odd * (1.0 - delay);
-    b[f] = odd * (1.0 + delay);
-  }
-  Append(a, spectra);
-  Append(b, spectra);
-}
-
-std::shared_ptr<void> Upload(Device& device, const std::vector<std::complex<float>>& values) {
-  const size_t bytes = values.size() * sizeof(values[0]);
-  std::shared_ptr<void> memory = AllocateZeroed(device, bytes);
-  CopyToDevice(device, values.data(), memory.get(), bytes);
-  return memory;
-}
-
-class FusedGatedConv final : public GatedConv {
- public:
-  FusedGatedConv(Device& device, std::span<const double> kernels, int64_t channels, int64_t points)
-      : device_(device), channels_(channels), points_(points) {
-    std::vector<std::complex<float>> spectra;
-    for (int64_t c = 0; c < channels; ++c) {
-      const auto kernel =
-          kernels.subspan(static_cast<size_t>(c * points), static_cast<size_t>(points));
-      if (halved()) {
-        AppendHalved(kernel, spectra);
-      } else {
-        Append(Spectrum(kernel, 0, 1), spectra);
-      }
-    }
-    spectra_ = Upload(device, spectra);
-    twiddles_ = Upload(device, FftTwiddles(transform()));
-  }
-
-  void Apply(const GatedConvCall& call) override {
-    assert(call.k.rows == call.sequences * channels_ && call.k.cols == points_);
-    if (call.k.dtype == DType::kBF16) {
-      Start<BF16>(call);
-    } else {
-      Start<float>(call);
-    }
-  }
-
- private:
-  bool halved() const { return points_ > kLongestBlockTransform; }
-  int transform() const { return static_cast<int>(halved() ? points_ / 2 : points_); }
-
+  // z = F W x, of the columns of a matrix.
   template <typename T>
-  void Start(const GatedConvCall& call) {
-    const GatedConvRows<T> rows = {
-        .k = static_cast<const T*>(call.k.data),
-        .v = static_cast<const T*>(call.v.data),
-        .q = static_cast<const T*>(call.q.data),
-        .y = static_cast<T*>(call.y.data),
-        .spectra = static_cast<const float4*>(spectra_.get()),
-        .twiddles = static_cast<const float4*>(twiddles_.get()),
-        .sequences = static_cast<int32_t>(call.sequences),
-        .channels = static_cast<int32_t>(channels_),
-    };
-    if (halved()) {
-      Start<HalvedSequence, T, kLongestBlockTransform>(rows, call.sequences);
-    } else {
-      StartPairs<T, kFftValues>(rows, (call.sequences + 1) / 2);
+  __device__ void Transform(const SequenceRows<const T>& x, int64_t sequence, Points& z) const {
+    ForEachTime([&](float& value, int t, int column) {
+      const bool exists = column < sizes_.columns && t < sizes_.tokens;
+      value = exists ? Widen(*x.At(sizes_, sequence, t, column)) : 0.0f;
+    });
+    __syncthreads();
+    const float* row = Row();
+    const float2 weight = tables_.turns[own_thread()];
+    Unroll<kFftValues>([&](auto j) {
+      const float2 w = ComplexMultiply(weight, ColumnWeight(j));
+      const float value = row[j * Block::kGroup];
+      z[j] = make_float2(value * w.x, value * w.y);
+    });
+    __syncthreads();
+    Fft().Forward(z);
+    __syncthreads();
+  }
+
+  // store(value, t, column) for the column Re W* F^-1 z, times L.
+  template <typename Store>
+  __device__ void Invert(Points& z, const Store& store) const {
+    Fft().Inverse(z);
+    __syncthreads();
+    float* row = Row();
+    const float2 weight = tables_.turns[own_thread()];
+    Unroll<kFftValues>([&](auto j) {
+      const float2 w = ComplexMultiply(weight, ColumnWeight(j));
+      row[j * Block::kGroup] = z[j].x * w.x + z[j].y * w.y;
+    });
+    __syncthreads();
+    ForEachTime([&](float& value, int t, int column) {
+      if (column < sizes_.columns) store(value, t, column);
+    });
+    __syncthreads();
+  }
+
+  // The spectrum S / L of the own column's kernel.
+  __device__ const float4* Spectrum() const {
+    const int head = sizes_.Head(min(own_column(), sizes_.columns - 1));
+    return tables_.spectra + int64_t{head} * (kPoints / 2);
+  }
+
+ private:
+  __device__ float* Row() const {
+    const int thread = Forget(static_cast<int>(threadIdx.x));
+    return rows_ + thread / Block::kGroup * Block::kRow + thread % Block::kGroup;
+  }
+  __device__ BlockFft<kPoints> Fft() const {
+    const int row = Forget(static_cast<int>(threadIdx.x)) / Block::kGroup;
+    return {own_thread(), reinterpret_cast<float2*>(rows_) + row * kFftShared<kPoints>,
+            tables_.twiddles};
+  }
+
+  // body(x, t, column), x in shared memory, for the times that this thread has when neighbouring
+  // threads have neighbouring columns.
+  template <typename Body>
+  __device__ void ForEachTime(const Body& body) const {
+    const int thread = Forget(static_cast<int>(threadIdx.x));
+    const int row = thread % Block::kColumns;
+    const int first = thread / Block::kColumns;
+    const int column = static_cast<int>(blockIdx.x) * Block::kColumns + row;
+    float* x = rows_ + row * Block::kRow + first;
+#pragma unroll 4
+    for (int i = 0; i < kFftValues; ++i) {
+      body(x[i * Block::kGroup], first + i * Block::kGroup, column);
     }
   }
 
-  template <typename T, int kPoints>
-  void StartPairs(const GatedConvRows<T>& rows, int64_t pairs) {
-    if (points_ == kPoints) {
-      Start<SequencePair, T, kPoints>(rows, pairs);
-    } else if constexpr (kPoints < kLongestBlockTransform) {
-      StartPairs<T, 2 * kPoints>(rows, pairs);
-    }
-  }
-
-  template <template <typename, int> typename Sequences, typename T, int kPoints>
-  void Start(const GatedConvRows<T>& rows, int64_t transforms) {
-    constexpr int groups = kConvGroups<kPoints>;
-    const Grid grid = {
-        .blocks = dim3(static_cast<unsigned>((transforms + groups - 1) / groups),
-                       static_cast<unsigned>(channels_)),
-        .threads = dim3(kConvThreads<kPoints>),
-        .shared_bytes = groups * kFftShared<kPoints> * sizeof(float2),
-    };
-    Launch(device_, "fft_conv", GatedConvKernel<Sequences, T, kPoints>, grid, rows);
-  }
-
-  Device& device_;
-  int64_t channels_;
-  int64_t points_;
-  std::shared_ptr<void> spectra_;
-  std::shared_ptr<void> twiddles_;
+  const ConvolutionSizes& sizes_;
+  const RightAngleTables& tables_;
+  float* rows_;
 };
+
+// z conj(the spectrum of one kernel).
+template <int kPoints>
+__device__ inline void MultiplyConjugateSpectrum(float2 (&z)[kFftValues], const float4* spectrum,
+                                                 int thread) {
+  Unroll<kFftValues / 2>([&](auto i) {
+    const float4 pair = spectrum[i * BlockFft<kPoints>::kThreads + thread];
+    z[2 * i] = ComplexMultiplyConjugate(z[2 * i], make_float2(pair.x, pair.y));
+    z[2 * i + 1] = ComplexMultiplyConjugate(z[2 * i + 1], make_float2(pair.z, pair.w));
+  });
+}
+
+// sums (+)= conj(a) b, in the order of a spectrum.
+template <int kPoints>
+__device__ inline void AddSpectra(const float2 (&a)[kFftValues], const float2 (&b)[kFftValues],
+                                  bool first, float4* sums, int thread) {
+  Unroll<kFftValues / 2>([&](auto i) {
+    float4& pair = sums[i * BlockFft<kPoints>::kThreads + thread];
+    const float2 low = ComplexMultiplyConjugate(b[2 * i], a[2 * i]);
+    const float2 high = ComplexMultiplyConjugate(b[2 * i + 1], a[2 * i + 1]);
+    float4 sum = make_float4(low.x, low.y, high.x, high.y);
+    if (!first) {
+      const float4 old = pair;
+      sum = make_float4(old.x + sum.x, old.y + sum.y, old.z + sum.z, old.w + sum.w);
+    }
+    pair = sum;
+  });
+}
+
+template <int kPoints>
+__device__ inline void LoadSpectrum(const float4* spectrum, int thread, float2 (&z)[kFftValues]) {
+  Unroll<kFftValues / 2>([&](auto i) {
+    const float4 pair = spectrum[i * BlockFft<kPoints>::kThreads + thread];
+    z[2 * i] = make_float2(pair.x, pair.y);
+    z[2 * i + 1] = make_float2(pair.z, pair.w);
+  });
+}
+
+// spectra [heads, L / 2]: S / L of the kernels [count, heads], which are the columns of one
+// sequence. Blocks: (columns).
+template <int kPoints>
+__global__ void __launch_bounds__(FftConvBlock<kPoints>::kThreads)
+    KernelSpectraKernel(ConvolutionSizes sizes, RightAngleTables tables, const float* kernels,
+                        float4* spectra) {
+  const FftConvColumns<kPoints> block(sizes, tables);
+  float2 z[kFftValues];
+  block.Transform(SequenceRows<const float>{kernels, sizes.columns}, 0, z);
+  if (block.own_column() >= sizes.columns) return;
+  constexpr float kScale = 1.0f / kPoints;
+  float4* spectrum = spectra + int64_t{block.own_column()} * (kPoints / 2);
+  const int thread = block.own_thread();
+  Unroll<kFftValues / 2>([&](auto i) {
+    spectrum[i * BlockFft<kPoints>::kThreads + thread] = make_float4(
+        z[2 * i].x * kScale, z[2 * i].y * kScale, z[2 * i + 1].x * kScale, z[2 * i + 1].y * kScale);
+  });
+}
+
+// Blocks: (columns, chunks of sequences).
+template <typename T, int kPoints>
+__global__ void __launch_bounds__(FftConvBlock<kPoints>::kThreads)
+    FftConvKernel(FftConvArguments<T> a) {
+  using Block = FftConvBlock<kPoints>;
+  const ConvolutionSizes& sizes = a.sizes;
+  const FftConvColumns<kPoints> block(sizes, a.tables);
+  const int begin = static_cast<int>(blockIdx.y) * kConvolutionChunk;
+  const int end = min(begin + kConvolutionChunk, sizes.sequences);
+  const auto sums = [&] {
+    const int64_t columns = int64_t{gridDim.x} * Block::kColumns;
+    return a.spectra + (blockIdx.y * columns + block.own_column()) * (kPoints / 2);
+  };
+  for (int sequence = begin; sequence < end; ++sequence) {
+    float2 zu[kFftValues];
+    block.Transform(a.u, sequence, zu);
+    if (a.y.rows.data != nullptr) {
+      float2 z[kFftValues];
+      Unroll<kFftValues>([&](auto i) { z[i] = zu[i]; });
+      MultiplySpectrum<kPoints>(z, block.Spectrum(), block.own_thread());
+      block.Invert(z, [&](float y, int t, int column) {
+        if (t < sizes.tokens) a.y.Store(sizes, sequence, t, column, y);
+      });
+    }
+    if (a.dy.data == nullptr) continue;
+    float2 z[kFftValues];
+    block.Transform(a.dy, sequence, z);
+    AddSpectra<kPoints>(zu, z, sequence == begin, sums(), block.own_thread());
+    if (a.du.rows.data == nullptr) continue;
+    MultiplyConjugateSpectrum<kPoints>(z, block.Spectrum(), block.own_thread());
+    block.Invert(z, [&](float du, int t, int column) {
+      if (t < sizes.tokens) a.du.Store(sizes, sequence, t, column, du);
+    });
+  }
+  if (a.dy.data == nullptr) return;
+  float2 z[kFftValues];
+  LoadSpectrum<kPoints>(sums(), block.own_thread(), z);
+  block.Invert(z, [&](float dk, int lag, int column) {
+    if (lag >= sizes.lags) return;
+    constexpr float kScale = 1.0f / kPoints;
+    a.partial[(int64_t{blockIdx.y} * sizes.lags + lag) * sizes.columns + column] = dk * kScale;
+  });
+}
+
+constexpr int kShortestTransform = 512;
+// More points would need more threads than have enough registers.
+constexpr int kLongestTransform = 8192;
+
+// use(std::integral_constant<int, points>()) with the shortest transform that holds the tokens.
+template <typename Use>
+auto WithTransformOf(int64_t tokens, const Use& use) {
+  return WithTransform<kShortestTransform>(tokens, [&](auto points) {
+    return use(std::integral_constant<int, std::min<int>(points, kLongestTransform)>());
+  });
+}
+
+int64_t ColumnBlocks(int64_t columns, int block_columns) {
+  return (columns + block_columns - 1) / block_columns;
+}
+
+// In one piece of memory: [heads, points] spectra, then twiddles, then turns.
+template <int kPoints>
+RightAngleTables View(const ConvolutionKernels& kernels, const void* memory) {
+  const auto* spectra = static_cast<const float2*>(memory);
+  const float2* twiddles = spectra + kernels.heads() * kPoints;
+  return {.spectra = reinterpret_cast<const float4*>(spectra),
+          .twiddles = reinterpret_cast<const float4*>(twiddles),
+          .turns = twiddles + FftTwiddleCount(kPoints)};
+}
+
+template <int kPoints>
+ConvolutionTables MakeTables(Device& device, const ConvolutionKernels& kernels) {
+  using Block = FftConvBlock<kPoints>;
+  std::vector<std::complex<float>> tables = FftTwiddles(kPoints);
+  const std::vector<std::complex<float>> turns = RightAngleTurns(kPoints);
+  tables.insert(tables.end(), turns.begin(), turns.end());
+  const auto values = static_cast<size_t>(kernels.heads() * kPoints);
+  const size_t bytes = (values + tables.size()) * sizeof(float2);
+  std::shared_ptr<void> memory = AllocateZeroed(device, bytes);
+  auto* spectra = static_cast<float2*>(memory.get());
+  CopyToDevice(device, tables.data(), spectra + values, tables.size() * sizeof(float2));
+  const ConvolutionSizes sizes = {
+      .sequences = 1,
+      .tokens = static_cast<int32_t>(std::min<int64_t>(kernels.count(), kPoints)),
+      .columns = static_cast<int32_t>(kernels.heads()),
+      .heads = static_cast<int32_t>(kernels.heads()),
+      .count = static_cast<int32_t>(kernels.count()),
+      .lags = 0,
+      .backward = false};
+  Launch(device, "kernel_spectra", KernelSpectraKernel<kPoints>,
+         {.blocks = dim3(static_cast<unsigned>(ColumnBlocks(kernels.heads(), Block::kColumns))),
+          .threads = dim3(Block::kThreads),
+          .shared_bytes = Block::kSharedBytes},
+         sizes, View<kPoints>(kernels, spectra), kernels.values(),
+         reinterpret_cast<float4*>(spectra));
+  return {std::move(memory), static_cast<int64_t>(bytes)};
+}
+
+template <typename T, int kPoints>
+const float* Start(Device& device, const ConvolutionTask& task) {
+  using Block = FftConvBlock<kPoints>;
+  const ConvolutionKernels& kernels = task.call.kernels;
+  const void* tables =
+      kernels.Tables(kPoints, [&] { return MakeTables<kPoints>(device, kernels); });
+  const int64_t blocks = ColumnBlocks(task.sizes.columns, Block::kColumns);
+  float4* spectra = nullptr;
+  float* partial = nullptr;
+  if (task.dy.data != nullptr) {
+    const int64_t sums = task.chunks() * blocks * Block::kColumns * (kPoints / 2);
+    const size_t bytes = static_cast<size_t>(sums) * sizeof(float4) +
+                         static_cast<size_t>(task.partial_floats()) * sizeof(float);
+    spectra = static_cast<float4*>(device.Scratch(ScratchUse::kKernelGradients, bytes));
+    partial = reinterpret_cast<float*>(spectra + sums);
+  }
+  const FftConvArguments<T> arguments = {.sizes = task.sizes,
+                                         .tables = View<kPoints>(kernels, tables),
+                                         .u = InputRows<T>(task.call.u),
+                                         .dy = InputRows<float>(task.dy),
+                                         .y = Result(task.y),
+                                         .du = Result(task.du),
+                                         .spectra = spectra,
+                                         .partial = partial};
+  Launch(device, "fft_conv", FftConvKernel<T, kPoints>,
+         {.blocks = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(task.chunks())),
+          .threads = dim3(Block::kThreads),
+          .shared_bytes = Block::kSharedBytes},
+         arguments);
+  return partial;
+}
 
 }  // namespace
 
-std::unique_ptr<GatedConv> MakeFusedGatedConv(Device& device, std::span<const double> kernels,
-                                              int64_t channels, int64_t points) {
-  assert(points >= kFftValues && points <= kLongestFusedTransform);
-  assert(channels <= 65535);  // the second dimension of a grid
-  return std::make_unique<FusedGatedConv>(device, kernels, channels, points);
+bool CanConvolveByFft(int64_t tokens, size_t shared_bytes) {
+  return tokens <= kLongestTransform && WithTransformOf(tokens, [&](auto points) {
+           return FftConvBlock<decltype(points)::value>::kSharedBytes <= shared_bytes;
+         });
+}
+
+const float* ConvolveByFft(Device& device, const ConvolutionTask& task) {
+  assert(CanConvolveByFft(task.call.tokens(), device.shared_bytes()));
+  return WithTransformOf(task.call.tokens(), [&](auto points) {
+    constexpr int kPoints = decltype(points)::value;
+    return task.call.u.dtype == DType::kBF16 ? Start<BF16, kPoints>(device, task)
+                                             : Start<float, kPoints>(device, task);
+  });
 }
 
 }  // namespace hippodrome::cuda

@@ -3,8 +3,8 @@
 #ifndef HIPPODROME_KERNELS_CUDA_CONV_LONG_CONV_H_
 #define HIPPODROME_KERNELS_CUDA_CONV_LONG_CONV_H_
 
+#include "kernels/cuda/conv/convolution.h"
 #include "kernels/cuda/conv/long_conv_weights.h"
-#include "kernels/cuda/conv/series.h"
 
 namespace hippodrome::cuda {
 
@@ -42,7 +42,7 @@ struct LongConvSums final : KernelGradients {
   LongConvSums(Device& device, const LongConvConstants& constants)
       : kernels(device, constants.heads(), constants.longest()) {}
 
-  SeriesSums kernels;
+  KernelGradientSums kernels;
 };
 
 struct LongConvBackwardCall {

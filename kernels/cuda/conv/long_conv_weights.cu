@@ -47,12 +47,12 @@ LongConvConstants::LongConvConstants(Device& device, const LongConvParameters& p
   pairs_ = Upload(device, std::as_bytes(std::span(pairs)));
 }
 
-const SeriesKernels& LongConvConstants::Series(Device& device) const {
-  if (series_ == nullptr) {
+const ConvolutionKernels& LongConvConstants::BackwardKernels(Device& device) const {
+  if (backward_kernels_ == nullptr) {
     const std::vector<float> kernels(kernels_.begin(), kernels_.end());
-    series_ = std::make_unique<SeriesKernels>(device, kernels, heads_);
+    backward_kernels_ = std::make_unique<ConvolutionKernels>(device, kernels, heads_);
   }
-  return *series_;
+  return *backward_kernels_;
 }
 
 std::shared_ptr<void> LongConvConstants::Upload(Device& device,

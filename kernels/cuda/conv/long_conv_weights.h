@@ -9,7 +9,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/base/device.h"
-#include "kernels/cuda/conv/series.h"
+#include "kernels/cuda/conv/convolution.h"
 
 namespace hippodrome::cuda {
 
@@ -24,7 +24,9 @@ class LongConvConstants final : public LongConvWeights {
                     DType activations);
 
   int64_t longest() const override { return longest_; }
-  int64_t bytes() const override { return bytes_ + (series_ ? series_->bytes() : 0); }
+  int64_t bytes() const override {
+    return bytes_ + (backward_kernels_ ? backward_kernels_->bytes() : 0);
+  }
 
   int64_t channels() const { return channels_; }
   int64_t heads() const { return heads_; }
@@ -39,7 +41,7 @@ class LongConvConstants final : public LongConvWeights {
   // half and of K[l - 1] in its upper one, zero where there is none.
   const uint32_t* pairs() const { return static_cast<const uint32_t*>(pairs_.get()); }
   // The kernels as gradients need them, made at first use.
-  const SeriesKernels& Series(Device& device) const;
+  const ConvolutionKernels& BackwardKernels(Device& device) const;
 
   // Tables for transforms of `points` points, device memory, made on first use by `make`, a
   // function that returns host memory, and kept.
@@ -64,7 +66,7 @@ class LongConvConstants final : public LongConvWeights {
   mutable int64_t bytes_ = 0;
   std::shared_ptr<void> pairs_;
   mutable std::map<int64_t, std::shared_ptr<void>> tables_;
-  mutable std::unique_ptr<SeriesKernels> series_;
+  mutable std::unique_ptr<ConvolutionKernels> backward_kernels_;
 };
 
 }  // namespace hippodrome::cuda

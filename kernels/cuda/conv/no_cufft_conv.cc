@@ -1,5 +1,5 @@
 // In place of cufft_conv.cu in builds without cuFFT, as under the emulator.
-#include "kernels/cuda/conv/fft_conv.h"
+#include "kernels/cuda/conv/gated_conv.h"
 
 namespace hippodrome::cuda {
 

@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/base/device_code.cuh"
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/conv/series_view.cuh"
+#include "kernels/cuda/conv/convolution_view.cuh"
 #include "kernels/ssm/h3_gradient.h"
 
 namespace hippodrome::cuda {
@@ -195,21 +195,20 @@ class Call {
         scratch_(MakeScratch(device, constants, qkv.rows, backward)) {}
 
   void Forward(const Tensor& o) const {
-    ConvolveSeries(device_, Shift(), {scratch_.ks});
+    Convolve(device_, Shift(), {scratch_.ks});
     Expand({});
-    ConvolveSeries(device_, Diagonal(), {scratch_.y});
+    Convolve(device_, Diagonal(), {scratch_.y});
     Launch(device_, "h3_contract", H3ContractKernel<T>, Blocks(), sizes(), rows(), scratch_.view(),
            static_cast<T*>(o.data), o.stride);
   }
 
   void Backward(const Tensor& d_o, const Gradient& dqkv, H3ConvolutionSums& sums) const {
     const bool wanted = dqkv.tensor.data != nullptr;
-    ConvolveSeries(device_, Shift(), {scratch_.ks});
+    Convolve(device_, Shift(), {scratch_.ks});
     Expand(d_o);
-    ConvolveSeriesBackward(
-        device_, Diagonal(),
-        {.dy = scratch_.r, .y = wanted ? scratch_.y : Tensor(), .du = {scratch_.dkv}},
-        sums.kernels);
+    ConvolveBackward(device_, Diagonal(),
+                     {.dy = scratch_.r, .y = wanted ? scratch_.y : Tensor(), .du = {scratch_.dkv}},
+                     sums.kernels);
     Launch(device_, "h3_shift_gradient", H3ShiftGradientKernel<T>, Blocks(), sizes(), rows(),
            scratch_.view());
     Gradient dk = dqkv;
@@ -219,17 +218,17 @@ class Call {
              static_cast<const float*>(d_o.data), d_o.stride, static_cast<float*>(dqkv.tensor.data),
              dqkv.tensor.stride, dqkv.add);
     }
-    ConvolveSeriesBackward(device_, Shift(), {.dy = scratch_.dks, .y = {}, .du = dk}, sums.taps);
+    ConvolveBackward(device_, Shift(), {.dy = scratch_.dks, .y = {}, .du = dk}, sums.taps);
   }
 
  private:
   Tensor Part(const Tensor& matrix, int64_t part) const {
     return matrix.Cols(part * constants_.d_model(), constants_.d_model());
   }
-  SeriesCall Shift() const {
+  ConvolutionCall Shift() const {
     return {.kernels = constants_.shift(), .u = Part(qkv_, 1), .sequences = sequences_};
   }
-  SeriesCall Diagonal() const {
+  ConvolutionCall Diagonal() const {
     return {.kernels = constants_.diagonal(), .u = scratch_.kv, .sequences = sequences_};
   }
   H3Sizes sizes() const {
@@ -264,7 +263,7 @@ void ForSomeSequences(const H3ConvolutionConstants& constants, const Tensor& qkv
   assert(qkv.cols == 3 * constants.d_model() && qkv.dtype == constants.activations());
   const int64_t floats = tokens * constants.d_model() * constants.head_dim();
   const int64_t together =
-      std::max<int64_t>(1, kScratchFloats / floats / kSeriesChunk) * kSeriesChunk;
+      std::max<int64_t>(1, kScratchFloats / floats / kConvolutionChunk) * kConvolutionChunk;
   for (int64_t b = 0; b < sequences; b += together) {
     const int64_t some = std::min(together, sequences - b);
     run(b * tokens, some * tokens, some);

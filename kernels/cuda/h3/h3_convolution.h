@@ -1,10 +1,10 @@
 // H3 layers over whole sequences from empty states, and the gradients of that, as
 // TrainingBackend::H3Convolution and H3ConvolutionBackward say. Both SSMs are convolutions of
-// series.h; between them are products of rows.
+// convolution.h; between them are products of rows.
 #ifndef HIPPODROME_KERNELS_CUDA_H3_H3_CONVOLUTION_H_
 #define HIPPODROME_KERNELS_CUDA_H3_H3_CONVOLUTION_H_
 
-#include "kernels/cuda/conv/series.h"
+#include "kernels/cuda/conv/convolution.h"
 
 namespace hippodrome::cuda {
 
@@ -22,14 +22,14 @@ class H3ConvolutionConstants final : public H3Weights {
   int64_t longest() const { return diagonal_.count(); }
   H3OutputOrder output_order() const { return output_order_; }
   DType activations() const { return activations_; }
-  const SeriesKernels& shift() const { return shift_; }        // of d channels
-  const SeriesKernels& diagonal() const { return diagonal_; }  // of H heads
+  const ConvolutionKernels& shift() const { return shift_; }        // of d channels
+  const ConvolutionKernels& diagonal() const { return diagonal_; }  // of H heads
 
  private:
   H3OutputOrder output_order_;
   DType activations_;
-  SeriesKernels shift_;
-  SeriesKernels diagonal_;
+  ConvolutionKernels shift_;
+  ConvolutionKernels diagonal_;
 };
 
 struct H3ConvolutionSums final : KernelGradients {
@@ -37,8 +37,8 @@ struct H3ConvolutionSums final : KernelGradients {
       : taps(device, constants.shift().heads(), constants.shift().count()),
         kernels(device, constants.diagonal().heads(), constants.longest()) {}
 
-  SeriesSums taps;
-  SeriesSums kernels;
+  KernelGradientSums taps;
+  KernelGradientSums kernels;
 };
 
 void H3Convolution(Device& device, const H3ConvolutionConstants& constants, Tensor qkv,

@@ -6,7 +6,7 @@
 #include "kernels/cuda/base/launch.cuh"
 #include "kernels/cuda/conv/fft_tables.h"
 #include "kernels/cuda/h3/h3_fft.cuh"
-#include "kernels/cuda/h3/h3_sequence.h"
+#include "kernels/cuda/h3/h3_prefill.h"
 #include "kernels/cuda/h3/h3_weights.h"
 
 namespace hippodrome::cuda {
@@ -38,7 +38,8 @@ __device__ inline SpectrumMode MakeSpectrumMode(float2 mode, float2 weight, int 
 }
 
 // numerator / (1 - a c)
-__device__ inline ComplexDouble Series(ComplexDouble numerator, ComplexDouble a, ComplexDouble c) {
+__device__ inline ComplexDouble GeometricSeries(ComplexDouble numerator, ComplexDouble a,
+                                                ComplexDouble c) {
   const ComplexDouble ratio = a * c;
   return numerator / ComplexDouble{1 - ratio.re, -ratio.im};
 }
@@ -60,8 +61,8 @@ __global__ void __launch_bounds__(kSpectrumThreads)
   ComplexDouble sum = {layer.skip[head], 0};
   for (int n = 0; n < layer.modes; ++n) {
     const SpectrumMode& mode = modes[n];
-    const ComplexDouble first = Series(mode.numerator, mode.a, c);
-    const ComplexDouble second = Series(mode.conjugate_numerator, Conjugate(mode.a), c);
+    const ComplexDouble first = GeometricSeries(mode.numerator, mode.a, c);
+    const ComplexDouble second = GeometricSeries(mode.conjugate_numerator, Conjugate(mode.a), c);
     sum.re += first.re + second.re;
     sum.im += first.im + second.im;
   }

@@ -12,7 +12,7 @@
 #ifndef HIPPODROME_KERNELS_CUDA_H3_H3_LOOKAHEAD_H_
 #define HIPPODROME_KERNELS_CUDA_H3_H3_LOOKAHEAD_H_
 
-#include "kernels/cuda/h3/h3_sequence.h"
+#include "kernels/cuda/h3/h3_prefill.h"
 #include "kernels/cuda/h3/h3_step.h"
 
 namespace hippodrome::cuda {
@@ -20,7 +20,7 @@ namespace hippodrome::cuda {
 // The contract of H3Step(). REQUIRES: call.state.looks_ahead().
 void H3LookaheadStep(Device& device, const H3StepCall& call);
 
-// Takes all tokens of the call's sequences into rings and modes, as the kernels of h3_sequence.h
+// Takes all tokens of the call's sequences into rings and modes, as the kernels of h3_prefill.h
 // expect, and notes where these will end: to be called before any of them, for the same call.
 // REQUIRES: call.state.looks_ahead().
 void H3Settle(Device& device, const H3SequenceCall& call);

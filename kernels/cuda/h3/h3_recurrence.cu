@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/base/launch.cuh"
 #include "kernels/cuda/h3/h3_operands.cuh"
-#include "kernels/cuda/h3/h3_sequence.h"
+#include "kernels/cuda/h3/h3_prefill.h"
 #include "kernels/cuda/h3/h3_step.h"
 
 namespace hippodrome::cuda {

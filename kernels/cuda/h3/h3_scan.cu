@@ -8,7 +8,7 @@
 #include <cstddef>
 
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/h3/h3_sequence.h"
+#include "kernels/cuda/h3/h3_prefill.h"
 
 namespace hippodrome::cuda {
 namespace {

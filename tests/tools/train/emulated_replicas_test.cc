@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/nccl/nccl_exchange.h"
+#include "kernels/cuda/nccl/nccl_all_reduce.h"
 #include "kernels/make_backend.h"
 #include "tests/tools/train/replica_run.h"
 
@@ -25,7 +25,7 @@ Cudas MakeCudas(int count) {
     devices.push_back(&backend->device());
     cudas.devices.backends.push_back(std::move(backend));
   }
-  cudas.devices.exchange = cuda::MakeNcclExchange(devices);
+  cudas.devices.all_reduce = cuda::MakeNcclAllReduce(devices);
   cudas.first = cudas.devices.backends[0].get();
   cudas.first->BindThread();
   return cudas;

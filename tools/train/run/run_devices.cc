@@ -25,9 +25,9 @@ absl::Status AddDevices(int64_t count, RunDevices& devices) {
     backends.push_back(chosen.backend.get());
     devices.backends.push_back(std::move(chosen.backend));
   }
-  ChosenExchange chosen = MakeCudaExchange(backends);
-  if (chosen.exchange == nullptr) return Unavailable(chosen.obstacle);
-  devices.exchange = std::move(chosen.exchange);
+  ChosenAllReduce chosen = MakeCudaAllReduce(backends);
+  if (chosen.all_reduce == nullptr) return Unavailable(chosen.obstacle);
+  devices.all_reduce = std::move(chosen.all_reduce);
   return absl::OkStatus();
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/gradient_exchange.h"
+#include "kernels/all_reduce.h"
 #include "kernels/training_backend.h"
 #include "tools/train/run/run_file.h"
 
@@ -14,7 +14,7 @@ namespace hippodrome {
 
 struct RunDevices {
   std::vector<std::unique_ptr<TrainingBackend>> backends;  // at least one
-  std::unique_ptr<GradientExchange> exchange;              // of all; null for one
+  std::unique_ptr<AllReduce> all_reduce;                   // of all; null for one
 };
 
 // As run.device and run.devices say. Where the number is left open and there is no NCCL, one, and a

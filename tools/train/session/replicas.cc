@@ -144,7 +144,7 @@ BatchLoss Replicas::Learn(const TrainingBatch& batch, uint64_t seed) {
     losses[i] = replicas_[i]->Learn(batch, share, scale, seed);
     gradients[i] = replicas_[i]->Gradients();
   });
-  if (devices_.exchange != nullptr) devices_.exchange->Sum(gradients);
+  if (devices_.all_reduce != nullptr) devices_.all_reduce->Sum(gradients);
   BatchLoss loss;
   for (const BatchLoss& one : losses) loss += one;
   return loss;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/base/tensor_memory.h"
-#include "kernels/cuda/h3/h3_sequence.h"
+#include "kernels/cuda/h3/h3_prefill.h"
 #include "kernels/cuda/h3/h3_step.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
 
@@ -77,7 +77,7 @@ class H3Layer {
     return qkv;
   }
 
-  // One of the kernels of h3_sequence.h on slots.size() sequences at the same position.
+  // One of the kernels of h3_prefill.h on slots.size() sequences at the same position.
   template <typename Kernel>
   Values Sequence(const Kernel& kernel, const Values& qkv, const Indices& slots, int64_t gap = 0) {
     const int64_t rows = static_cast<int64_t>(qkv.size()) / (3 * d());

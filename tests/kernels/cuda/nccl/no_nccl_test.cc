@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/cuda/nccl/nccl_exchange.h"
+#include "kernels/cuda/nccl/nccl_all_reduce.h"
 
 namespace hippodrome::cuda::no_nccl_test {
 namespace {
@@ -13,7 +13,7 @@ TEST(NoNcclTest, IsAnErrorThatNamesTheLibrary) {
   Device device;
   Device* const devices[] = {&device};
   try {
-    MakeNcclExchange(devices);
+    MakeNcclAllReduce(devices);
     FAIL() << "no error";
   } catch (const DeviceError& error) {
     EXPECT_THAT(error.what(), testing::StartsWith("cuda: load NCCL: libnccl.so.2: "));

@@ -11,9 +11,9 @@ namespace hippodrome::replicas_test {
 namespace {
 
 // Sums on the host, in the order of the backends.
-class HostExchange final : public GradientExchange {
+class HostAllReduce final : public AllReduce {
  public:
-  explicit HostExchange(std::vector<TrainingBackend*> backends) : backends_(std::move(backends)) {}
+  explicit HostAllReduce(std::vector<TrainingBackend*> backends) : backends_(std::move(backends)) {}
 
   void Sum(std::span<const std::vector<Tensor>> tensors) override {
     for (size_t t = 0; t < tensors[0].size(); ++t) {
@@ -44,7 +44,7 @@ Cpus MakeCpus(size_t count) {
     backends.push_back(cpus.devices.backends.back().get());
   }
   cpus.first = backends[0];
-  if (count > 1) cpus.devices.exchange = std::make_unique<HostExchange>(backends);
+  if (count > 1) cpus.devices.all_reduce = std::make_unique<HostAllReduce>(backends);
   return cpus;
 }
 

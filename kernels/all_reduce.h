@@ -1,6 +1,6 @@
-// What backends that train one model together need of each other.
-#ifndef HIPPODROME_KERNELS_GRADIENT_EXCHANGE_H_
-#define HIPPODROME_KERNELS_GRADIENT_EXCHANGE_H_
+// The sum of tensors over the backends that train one model together.
+#ifndef HIPPODROME_KERNELS_ALL_REDUCE_H_
+#define HIPPODROME_KERNELS_ALL_REDUCE_H_
 
 #include <span>
 #include <vector>
@@ -10,9 +10,9 @@
 namespace hippodrome {
 
 // Of a fixed list of backends. Not thread-safe; the backends must outlive it.
-class GradientExchange {
+class AllReduce {
  public:
-  virtual ~GradientExchange() = default;
+  virtual ~AllReduce() = default;
 
   // Replaces tensor i of every backend by the sum of the tensors i of all, with the same bits on
   // each. tensors[r]: of backend r, NewTensor() matrices or rows of them; every r has as many, of
@@ -24,4 +24,4 @@ class GradientExchange {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_KERNELS_GRADIENT_EXCHANGE_H_
+#endif  // HIPPODROME_KERNELS_ALL_REDUCE_H_

@@ -1,33 +1,33 @@
 // One device, which keeps what it has. This test runs where there is one.
-#include "kernels/gradient_exchange.h"
+#include "kernels/all_reduce.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "kernels/make_backend.h"
 
-namespace hippodrome::gradient_exchange_test {
+namespace hippodrome::all_reduce_test {
 namespace {
 
-TEST(GradientExchangeTest, RunsOnOneDeviceOrSaysWhatIsMissing) {
+TEST(AllReduceTest, RunsOnOneDeviceOrSaysWhatIsMissing) {
   const ChosenBackend chosen = MakeCudaBackend(0);
   if (chosen.backend == nullptr) GTEST_SKIP() << chosen.obstacle;
   EXPECT_GE(CountCudaDevices(), 1);
   TrainingBackend* const backends[] = {chosen.backend.get()};
-  const ChosenExchange exchange = MakeCudaExchange(backends);
-  if (exchange.exchange == nullptr) {
-    EXPECT_THAT(exchange.obstacle, testing::StartsWith("cuda: load NCCL: libnccl.so.2: "));
+  const ChosenAllReduce all_reduce = MakeCudaAllReduce(backends);
+  if (all_reduce.all_reduce == nullptr) {
+    EXPECT_THAT(all_reduce.obstacle, testing::StartsWith("cuda: load NCCL: libnccl.so.2: "));
     return;
   }
   OwnedTensor a = chosen.backend->NewTensor(2, 3), b = chosen.backend->NewTensor(1, 1);
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
   chosen.backend->Upload(values, a);
   const std::vector<Tensor> tensors[] = {{a, b}};
-  exchange.exchange->Sum(tensors);
+  all_reduce.all_reduce->Sum(tensors);
   std::vector<float> sums(values.size());
   chosen.backend->Download(a, sums);
   EXPECT_EQ(sums, values);
 }
 
 }  // namespace
-}  // namespace hippodrome::gradient_exchange_test
+}  // namespace hippodrome::all_reduce_test

@@ -1,4 +1,4 @@
-#include "kernels/cuda/conv/series.h"
+#include "kernels/cuda/conv/convolution.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/conv/series_view.cuh"
+#include "kernels/cuda/conv/convolution_view.cuh"
 
 namespace hippodrome::cuda {
 namespace {
@@ -18,7 +18,8 @@ constexpr int kSumThreads = 256;
 // sums[l, head] += sum of partial [chunks, lags, columns], by `group` neighbouring threads for each
 // (l, head), the heads of a lag being neighbours.  group: a power of two <= 32.
 __global__ void __launch_bounds__(kSumThreads)
-    SeriesSumsKernel(SeriesSizes sizes, const float* partial, int chunks, int group, double* sums) {
+    KernelGradientSumsKernel(ConvolutionSizes sizes, const float* partial, int chunks, int group,
+                             double* sums) {
   const int64_t index = (int64_t{blockIdx.x} * kSumThreads + threadIdx.x) / group;
   const int lane = static_cast<int>(threadIdx.x) % group;
   const int64_t lag = index / sizes.heads;
@@ -40,14 +41,15 @@ __global__ void __launch_bounds__(kSumThreads)
 // point, 1.5 T, they do as many operations as four transforms of 512 points.
 constexpr int64_t kLongestDirect = 256;
 
-SeriesMethod Choose(const SeriesCall& call, SeriesMethod method, size_t shared_bytes) {
-  if (method != SeriesMethod::kFastest) return method;
+ConvolutionMethod Choose(const ConvolutionCall& call, ConvolutionMethod method,
+                         size_t shared_bytes) {
+  if (method != ConvolutionMethod::kFastest) return method;
   const bool transform = std::min(call.kernels.count(), call.tokens()) > kLongestDirect &&
-                         CanTransformSeries(call.tokens(), shared_bytes);
-  return transform ? SeriesMethod::kTransform : SeriesMethod::kDirect;
+                         CanConvolveByFft(call.tokens(), shared_bytes);
+  return transform ? ConvolutionMethod::kFft : ConvolutionMethod::kDirect;
 }
 
-SeriesSizes Sizes(const SeriesCall& call, int64_t lags) {
+ConvolutionSizes Sizes(const ConvolutionCall& call, int64_t lags) {
   assert(call.u.rows == call.sequences * call.tokens());
   assert(call.u.cols % call.kernels.heads() == 0);
   return {.sequences = static_cast<int32_t>(call.sequences),
@@ -59,14 +61,16 @@ SeriesSizes Sizes(const SeriesCall& call, int64_t lags) {
           .backward = call.direction == Direction::kBackward};
 }
 
-const float* Run(Device& device, const SeriesTask& task, SeriesMethod method) {
-  const bool direct = Choose(task.call, method, device.shared_bytes()) == SeriesMethod::kDirect;
-  return direct ? SumSeriesDirectly(device, task) : TransformSeries(device, task);
+const float* Run(Device& device, const ConvolutionTask& task, ConvolutionMethod method) {
+  const bool direct =
+      Choose(task.call, method, device.shared_bytes()) == ConvolutionMethod::kDirect;
+  return direct ? ConvolveDirectly(device, task) : ConvolveByFft(device, task);
 }
 
 }  // namespace
 
-SeriesKernels::SeriesKernels(Device& device, std::span<const float> kernels, int64_t heads)
+ConvolutionKernels::ConvolutionKernels(Device& device, std::span<const float> kernels,
+                                       int64_t heads)
     : heads_(heads),
       count_(std::ssize(kernels) / heads),
       values_(AllocateZeroed(device, kernels.size_bytes())) {
@@ -78,18 +82,18 @@ SeriesKernels::SeriesKernels(Device& device, std::span<const float> kernels, int
   CopyToDevice(device, transposed.data(), values_.get(), kernels.size_bytes());
 }
 
-int64_t SeriesKernels::bytes() const {
+int64_t ConvolutionKernels::bytes() const {
   int64_t bytes = heads_ * count_ * static_cast<int64_t>(sizeof(float));
   for (const auto& [points, tables] : tables_) bytes += tables.bytes;
   return bytes;
 }
 
-SeriesSums::SeriesSums(Device& device, int64_t heads, int64_t count)
+KernelGradientSums::KernelGradientSums(Device& device, int64_t heads, int64_t count)
     : heads_(heads),
       count_(count),
       values_(AllocateZeroed(device, static_cast<size_t>(heads * count) * sizeof(double))) {}
 
-std::vector<double> SeriesSums::Take(Device& device) {
+std::vector<double> KernelGradientSums::Take(Device& device) {
   constexpr const char* kName = "kernel_gradients";
   std::vector<double> sums(static_cast<size_t>(heads_ * count_));
   const size_t bytes = sums.size() * sizeof(double);
@@ -106,29 +110,29 @@ std::vector<double> SeriesSums::Take(Device& device) {
   return transposed;
 }
 
-void ConvolveSeries(Device& device, const SeriesCall& call, const Gradient& y,
-                    SeriesMethod method) {
+void Convolve(Device& device, const ConvolutionCall& call, const Gradient& y,
+              ConvolutionMethod method) {
   if (call.sequences == 0 || call.u.rows == 0) return;
   Run(device, {.call = call, .sizes = Sizes(call, 0), .dy = {}, .y = y, .du = {}}, method);
 }
 
-void ConvolveSeriesBackward(Device& device, const SeriesCall& call,
-                            const SeriesGradients& gradients, SeriesSums& sums,
-                            SeriesMethod method) {
+void ConvolveBackward(Device& device, const ConvolutionCall& call,
+                      const ConvolutionGradients& gradients, KernelGradientSums& sums,
+                      ConvolutionMethod method) {
   if (call.sequences == 0 || call.u.rows == 0) return;
   assert(gradients.dy.rows == call.u.rows && gradients.dy.cols == call.u.cols);
   assert(sums.heads() == call.kernels.heads());
-  const SeriesTask task = {.call = call,
-                           .sizes = Sizes(call, std::min(call.tokens(), sums.count())),
-                           .dy = gradients.dy,
-                           .y = {gradients.y},
-                           .du = gradients.du};
+  const ConvolutionTask task = {.call = call,
+                                .sizes = Sizes(call, std::min(call.tokens(), sums.count())),
+                                .dy = gradients.dy,
+                                .y = {gradients.y},
+                                .du = gradients.du};
   const float* partial = Run(device, task, method);
   const int64_t head_columns = task.sizes.columns / task.sizes.heads;
   const auto group = static_cast<int>(
       std::min<uint64_t>(kWarp, std::bit_ceil(static_cast<uint64_t>(head_columns))));
   const int64_t threads = int64_t{task.sizes.lags} * task.sizes.heads * group;
-  Launch(device, "series_sums", SeriesSumsKernel,
+  Launch(device, "kernel_gradient_sums", KernelGradientSumsKernel,
          {.blocks = dim3(static_cast<unsigned>((threads + kSumThreads - 1) / kSumThreads)),
           .threads = dim3(kSumThreads)},
          task.sizes, partial, static_cast<int>(task.chunks()), group, sums.values());

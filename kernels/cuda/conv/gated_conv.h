@@ -1,7 +1,7 @@
 // Gated long convolutions of many rows by FFT, outside of any layer: our fused kernel, and the same
 // with cuFFT as a yardstick and for lengths beyond one block.
-#ifndef HIPPODROME_KERNELS_CUDA_CONV_FFT_CONV_H_
-#define HIPPODROME_KERNELS_CUDA_CONV_FFT_CONV_H_
+#ifndef HIPPODROME_KERNELS_CUDA_CONV_GATED_CONV_H_
+#define HIPPODROME_KERNELS_CUDA_CONV_GATED_CONV_H_
 
 #include <cstdint>
 #include <memory>
@@ -41,4 +41,4 @@ std::unique_ptr<GatedConv> MakeCufftGatedConv(Device& device, std::span<const do
 
 }  // namespace hippodrome::cuda
 
-#endif  // HIPPODROME_KERNELS_CUDA_CONV_FFT_CONV_H_
+#endif  // HIPPODROME_KERNELS_CUDA_CONV_GATED_CONV_H_

@@ -1,12 +1,12 @@
 // The host code that sums by NCCL, with the library of tests/cuda_on_cpu in its place.
-#include "kernels/cuda/nccl/nccl_exchange.h"
+#include "kernels/cuda/nccl/nccl_all_reduce.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/base/tensor_memory.h"
 
-namespace hippodrome::cuda::nccl_exchange_test {
+namespace hippodrome::cuda::nccl_all_reduce_test {
 namespace {
 
 OwnedTensor Filled(Device& device, int64_t rows, int64_t cols, const std::vector<float>& values) {
@@ -21,7 +21,7 @@ std::vector<float> Values(Device& device, Tensor tensor) {
   return values;
 }
 
-class NcclExchangeTest : public testing::Test {
+class NcclAllReduceTest : public testing::Test {
  protected:
   void SetUp() override { cuda_on_cpu::SetDeviceCount(2); }
   void TearDown() override {
@@ -30,31 +30,31 @@ class NcclExchangeTest : public testing::Test {
   }
 };
 
-TEST_F(NcclExchangeTest, SumsOverTwoDevices) {
+TEST_F(NcclAllReduceTest, SumsOverTwoDevices) {
   Device first(0), second(1);
   Device* const devices[] = {&first, &second};
-  const auto exchange = MakeNcclExchange(devices);
+  const auto all_reduce = MakeNcclAllReduce(devices);
   OwnedTensor a = Filled(first, 2, 2, {1, 2, 3, 4}), b = Filled(first, 1, 3, {5, 6, 7});
   OwnedTensor c = Filled(second, 2, 2, {10, 20, 30, 40}), d = Filled(second, 1, 3, {1, 1, 1});
   const std::vector<Tensor> tensors[] = {{a.view.Rows(1, 1), b}, {c.view.Rows(1, 1), d}};
-  exchange->Sum(tensors);
+  all_reduce->Sum(tensors);
   EXPECT_EQ(Values(first, a), (std::vector<float>{1, 2, 33, 44}));
   EXPECT_EQ(Values(second, c), (std::vector<float>{10, 20, 33, 44}));
   EXPECT_EQ(Values(first, b), (std::vector<float>{6, 7, 8}));
   EXPECT_EQ(Values(second, d), (std::vector<float>{6, 7, 8}));
 }
 
-TEST_F(NcclExchangeTest, OneDeviceKeepsWhatItHas) {
+TEST_F(NcclAllReduceTest, OneDeviceKeepsWhatItHas) {
   Device device;
   Device* const devices[] = {&device};
-  const auto exchange = MakeNcclExchange(devices);
+  const auto all_reduce = MakeNcclAllReduce(devices);
   OwnedTensor a = Filled(device, 1, 2, {1, 2});
   const std::vector<Tensor> tensors[] = {{a, NewMatrix(device, 0, 3, DType::kF32)}};
-  exchange->Sum(tensors);
+  all_reduce->Sum(tensors);
   EXPECT_EQ(Values(device, a), (std::vector<float>{1, 2}));
 }
 
-TEST_F(NcclExchangeTest, AFailureNamesTheOperation) {
+TEST_F(NcclAllReduceTest, AFailureNamesTheOperation) {
   Device first(0), again(0), second(1);
   const auto error = [](const auto& call) {
     try {
@@ -65,17 +65,17 @@ TEST_F(NcclExchangeTest, AFailureNamesTheOperation) {
     return std::string("none");
   };
   Device* const twice[] = {&first, &again};
-  EXPECT_EQ(error([&] { MakeNcclExchange(twice); }), "cuda: join devices: NCCL: invalid usage");
+  EXPECT_EQ(error([&] { MakeNcclAllReduce(twice); }), "cuda: join devices: NCCL: invalid usage");
   Device* const devices[] = {&first, &second};
-  const auto exchange = MakeNcclExchange(devices);
+  const auto all_reduce = MakeNcclAllReduce(devices);
   OwnedTensor a = Filled(first, 1, 2, {1, 2});
   const std::vector<Tensor> one_sided[] = {{a}, {}};
-  EXPECT_EQ(error([&] { exchange->Sum(one_sided); }), "cuda: sum gradients: NCCL: invalid usage");
+  EXPECT_EQ(error([&] { all_reduce->Sum(one_sided); }), "cuda: sum gradients: NCCL: invalid usage");
   OwnedTensor b = Filled(second, 1, 2, {3, 4});
   const std::vector<Tensor> both[] = {{a}, {b}};
-  exchange->Sum(both);
+  all_reduce->Sum(both);
   EXPECT_EQ(Values(first, a), (std::vector<float>{4, 6}));
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda::nccl_exchange_test
+}  // namespace hippodrome::cuda::nccl_all_reduce_test

@@ -3,7 +3,7 @@
 #include "tests/cuda_on_cpu/device_array.h"
 #include "tests/kernels/cuda/attention/attention_problem.h"
 
-namespace hippodrome::cuda::attention_sequence_test {
+namespace hippodrome::cuda::attention_prefill_test {
 namespace {
 
 // Rows [first, first + count) of one sequence of `o` against the formula for tokens from `token`.
@@ -128,4 +128,4 @@ TEST(AttentionSequenceCases, LargeScoresStayFinite) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda::attention_sequence_test
+}  // namespace hippodrome::cuda::attention_prefill_test

@@ -2,7 +2,7 @@
 // column, so that it loads two numbers for eight products; neighbouring threads have neighbouring
 // columns.
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/conv/series_view.cuh"
+#include "kernels/cuda/conv/convolution_view.cuh"
 
 namespace hippodrome::cuda {
 namespace {
@@ -12,8 +12,8 @@ constexpr int kDirectResults = 8;  // of a thread
 // Results of a block, for 32 columns.
 constexpr int kDirectTile = kDirectThreads / kWarp * kDirectResults;
 
-// The last eight values of a series, the latest first.
-struct SeriesWindow {
+// The last eight values of a column, the latest first.
+struct SlidingWindow {
   __device__ void Push(float value) {
 #pragma unroll
     for (int e = kDirectResults - 1; e > 0; --e) values[e] = values[e - 1];
@@ -35,8 +35,8 @@ struct DirectPlace {
 // Blocks: (32 columns, kDirectTile times, sequences). kernels: [count, heads].
 template <typename T>
 __global__ void __launch_bounds__(kDirectThreads)
-    SeriesDirectKernel(SeriesSizes sizes, SeriesRows<const T> u, const float* kernels,
-                       SeriesResult y) {
+    DirectConvKernel(ConvolutionSizes sizes, SequenceRows<const T> u, const float* kernels,
+                     SequenceResult y) {
   const DirectPlace place;
   if (place.column >= sizes.columns || place.first >= sizes.tokens) return;
   const int64_t sequence = blockIdx.z;
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kDirectThreads)
     return t >= 0 ? Widen(*u.At(sizes, sequence, t, place.column)) : 0.0f;
   };
   const int results = min(kDirectResults, sizes.tokens - place.first);
-  SeriesWindow window;
+  SlidingWindow window;
   for (int e = 0; e < kDirectResults; ++e) window.Push(e < results ? load(place.first + e) : 0.0f);
   // The latest time comes first.
   float sums[kDirectResults] = {};
@@ -70,15 +70,15 @@ __global__ void __launch_bounds__(kDirectThreads)
 // columns, kDirectTile lags, chunks).
 template <typename T>
 __global__ void __launch_bounds__(kDirectThreads)
-    SeriesDirectGradientKernel(SeriesSizes sizes, SeriesRows<const T> u, SeriesRows<const float> dy,
-                               float* partial) {
+    DirectConvGradientKernel(ConvolutionSizes sizes, SequenceRows<const T> u,
+                             SequenceRows<const float> dy, float* partial) {
   const DirectPlace place;
   if (place.column >= sizes.columns || place.first >= sizes.lags) return;
-  const int begin = static_cast<int>(blockIdx.z) * kSeriesChunk;
-  const int end = min(begin + kSeriesChunk, sizes.sequences);
+  const int begin = static_cast<int>(blockIdx.z) * kConvolutionChunk;
+  const int end = min(begin + kConvolutionChunk, sizes.sequences);
   float sums[kDirectResults] = {};
   for (int sequence = begin; sequence < end; ++sequence) {
-    SeriesWindow window;  // u_{t - first}, u_{t - first - 1}, ...
+    SlidingWindow window;  // u_{t - first}, u_{t - first - 1}, ...
 #pragma unroll 4
     for (int t = place.first; t < sizes.tokens; ++t) {
       window.Push(Widen(*u.At(sizes, sequence, t - place.first, place.column)));
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kDirectThreads)
   }
 }
 
-Grid Blocks(const SeriesSizes& sizes, int64_t results, int64_t sequences) {
+Grid Blocks(const ConvolutionSizes& sizes, int64_t results, int64_t sequences) {
   return {.blocks = dim3(static_cast<unsigned>((sizes.columns + kWarp - 1) / kWarp),
                          static_cast<unsigned>((results + kDirectTile - 1) / kDirectTile),
                          static_cast<unsigned>(sequences)),
@@ -103,24 +103,23 @@ Grid Blocks(const SeriesSizes& sizes, int64_t results, int64_t sequences) {
 }
 
 template <typename T>
-void Convolve(Device& device, const SeriesTask& task, const SeriesSizes& sizes, const Tensor& u,
-              const Gradient& y) {
+void Convolve(Device& device, const ConvolutionTask& task, const ConvolutionSizes& sizes,
+              const Tensor& u, const Gradient& y) {
   if (y.tensor.data == nullptr) return;
-  Launch(device, "series_direct", SeriesDirectKernel<T>,
-         Blocks(sizes, sizes.tokens, sizes.sequences), sizes, InputRows<T>(u),
-         task.call.kernels.values(), Result(y));
+  Launch(device, "direct_conv", DirectConvKernel<T>, Blocks(sizes, sizes.tokens, sizes.sequences),
+         sizes, InputRows<T>(u), task.call.kernels.values(), Result(y));
 }
 
 template <typename T>
-const float* Sum(Device& device, const SeriesTask& task) {
+const float* Sum(Device& device, const ConvolutionTask& task) {
   Convolve<T>(device, task, task.sizes, task.call.u, task.y);
   if (task.dy.data == nullptr) return nullptr;
-  SeriesSizes reversed = task.sizes;
+  ConvolutionSizes reversed = task.sizes;
   reversed.backward = !reversed.backward;
   Convolve<float>(device, task, reversed, task.dy, task.du);
   auto* partial = static_cast<float*>(device.Scratch(
-      ScratchUse::kSeriesSums, static_cast<size_t>(task.partial_floats()) * sizeof(float)));
-  Launch(device, "series_direct_gradient", SeriesDirectGradientKernel<T>,
+      ScratchUse::kKernelGradients, static_cast<size_t>(task.partial_floats()) * sizeof(float)));
+  Launch(device, "direct_conv_gradient", DirectConvGradientKernel<T>,
          Blocks(task.sizes, task.sizes.lags, task.chunks()), task.sizes, InputRows<T>(task.call.u),
          InputRows<float>(task.dy), partial);
   return partial;
@@ -128,7 +127,7 @@ const float* Sum(Device& device, const SeriesTask& task) {
 
 }  // namespace
 
-const float* SumSeriesDirectly(Device& device, const SeriesTask& task) {
+const float* ConvolveDirectly(Device& device, const ConvolutionTask& task) {
   return task.call.u.dtype == DType::kBF16 ? Sum<BF16>(device, task) : Sum<float>(device, task);
 }
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/conv/fft_conv.h"
+#include "kernels/cuda/conv/gated_conv.h"
 
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ void ExpectGatedConv(const Problem& p, int64_t stride = 1) {
   EXPECT_TRUE(y.SurroundingsAreZero());
 }
 
-TEST(FftConvTest, EveryLength) {
+TEST(GatedConvTest, EveryLength) {
   for (int64_t points = 16; points <= 2048; points *= 2) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       ExpectGatedConv({3, 2, points, dtype}, 1 + points / 200);
@@ -82,7 +82,7 @@ TEST(FftConvTest, EveryLength) {
   }
 }
 
-TEST(FftConvTest, LongLengths) {
+TEST(GatedConvTest, LongLengths) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const int64_t points : {4096, 8192, 16384, 32768}) {
       ExpectGatedConv({2, 1, points, dtype}, points / 37);
@@ -90,7 +90,7 @@ TEST(FftConvTest, LongLengths) {
   }
 }
 
-TEST(FftConvTest, EveryNumberOfSequencesAndChannels) {
+TEST(GatedConvTest, EveryNumberOfSequencesAndChannels) {
   for (const int64_t sequences : {1, 2, 5, 9, 16}) {
     ExpectGatedConv({sequences, 1, 64}, 7);
     ExpectGatedConv({sequences, 3, 256}, 17);
@@ -98,7 +98,7 @@ TEST(FftConvTest, EveryNumberOfSequencesAndChannels) {
   ExpectGatedConv({1, 2, 32768}, 5000);
 }
 
-TEST(FftConvTest, ThreadsMayRunInAnyOrder) {
+TEST(GatedConvTest, ThreadsMayRunInAnyOrder) {
   for (const cuda_on_cpu::ThreadOrder order :
        {cuda_on_cpu::ThreadOrder::kReverse, cuda_on_cpu::ThreadOrder::kShuffled}) {
     cuda_on_cpu::SetThreadOrder(order, 1);

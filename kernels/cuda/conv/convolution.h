@@ -4,8 +4,8 @@
 //   kBackward:  the same in reversed time, y_t = sum_l K[l] u_{t+l}
 // Short kernels and short sequences are summed directly; longer ones are transformed, as long as a
 // block can hold a transform, and beyond that summed directly again, which is slow.
-#ifndef HIPPODROME_KERNELS_CUDA_CONV_SERIES_H_
-#define HIPPODROME_KERNELS_CUDA_CONV_SERIES_H_
+#ifndef HIPPODROME_KERNELS_CUDA_CONV_CONVOLUTION_H_
+#define HIPPODROME_KERNELS_CUDA_CONV_CONVOLUTION_H_
 
 #include <map>
 #include <memory>
@@ -18,16 +18,16 @@
 namespace hippodrome::cuda {
 
 // What the transforms of one length read, in device memory.
-struct SeriesTables {
+struct ConvolutionTables {
   std::shared_ptr<void> memory;
   int64_t bytes = 0;
 };
 
 // The kernels K of `heads` heads in device memory.
-class SeriesKernels {
+class ConvolutionKernels {
  public:
   // kernels: [heads, count].
-  SeriesKernels(Device& device, std::span<const float> kernels, int64_t heads);
+  ConvolutionKernels(Device& device, std::span<const float> kernels, int64_t heads);
 
   int64_t heads() const { return heads_; }
   int64_t count() const { return count_; }
@@ -39,7 +39,7 @@ class SeriesKernels {
   // The tables for transforms of `points` points, made at their first use by `make`, and kept.
   template <typename Make>
   const void* Tables(int64_t points, const Make& make) const {
-    SeriesTables& tables = tables_[points];
+    ConvolutionTables& tables = tables_[points];
     if (tables.memory == nullptr) tables = make();
     return tables.memory.get();
   }
@@ -48,13 +48,13 @@ class SeriesKernels {
   int64_t heads_;
   int64_t count_;
   std::shared_ptr<void> values_;
-  mutable std::map<int64_t, SeriesTables> tables_;
+  mutable std::map<int64_t, ConvolutionTables> tables_;
 };
 
 // d loss / d K of `heads` heads, summed over calls in device memory.
-class SeriesSums {
+class KernelGradientSums {
  public:
-  SeriesSums(Device& device, int64_t heads, int64_t count);
+  KernelGradientSums(Device& device, int64_t heads, int64_t count);
 
   int64_t heads() const { return heads_; }
   int64_t count() const { return count_; }
@@ -71,8 +71,8 @@ class SeriesSums {
 };
 
 // Column c of u, y, dy and du belongs to head c / (columns / heads).
-struct SeriesCall {
-  const SeriesKernels& kernels;
+struct ConvolutionCall {
+  const ConvolutionKernels& kernels;
   Tensor u;  // [B T, columns], kF32 or kBF16
   int64_t sequences = 0;
   Direction direction = Direction::kForward;
@@ -80,26 +80,26 @@ struct SeriesCall {
   int64_t tokens() const { return u.rows / sequences; }
 };
 
-enum class SeriesMethod : uint8_t { kFastest, kDirect, kTransform };
+enum class ConvolutionMethod : uint8_t { kFastest, kDirect, kFft };
 
 // Whether a block can hold a transform of this many tokens. shared_bytes: Device::shared_bytes().
-bool CanTransformSeries(int64_t tokens, size_t shared_bytes);
+bool CanConvolveByFft(int64_t tokens, size_t shared_bytes);
 
-// y: f32 [B T, columns], not u. REQUIRES: CanTransformSeries() for kTransform.
-void ConvolveSeries(Device& device, const SeriesCall& call, const Gradient& y,
-                    SeriesMethod method = SeriesMethod::kFastest);
+// y: f32 [B T, columns], not u. REQUIRES: CanConvolveByFft() for kFft.
+void Convolve(Device& device, const ConvolutionCall& call, const Gradient& y,
+              ConvolutionMethod method = ConvolutionMethod::kFastest);
 
 // With dy = d loss / d y:  du_t = sum_l K[l] dy_{t+l};  dK[l] += sum_t dy_t u_{t-l}, in the time of
 // the direction.
-struct SeriesGradients {
+struct ConvolutionGradients {
   Tensor dy;    // f32 [B T, columns]
   Tensor y;     // f32, which becomes K (*) u; or empty
   Gradient du;  // f32
 };
-void ConvolveSeriesBackward(Device& device, const SeriesCall& call,
-                            const SeriesGradients& gradients, SeriesSums& sums,
-                            SeriesMethod method = SeriesMethod::kFastest);
+void ConvolveBackward(Device& device, const ConvolutionCall& call,
+                      const ConvolutionGradients& gradients, KernelGradientSums& sums,
+                      ConvolutionMethod method = ConvolutionMethod::kFastest);
 
 }  // namespace hippodrome::cuda
 
-#endif  // HIPPODROME_KERNELS_CUDA_CONV_SERIES_H_
+#endif  // HIPPODROME_KERNELS_CUDA_CONV_CONVOLUTION_H_

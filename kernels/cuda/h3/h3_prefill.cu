@@ -1,4 +1,4 @@
-#include "kernels/cuda/h3/h3_sequence.h"
+#include "kernels/cuda/h3/h3_prefill.h"
 
 #include <cassert>
 

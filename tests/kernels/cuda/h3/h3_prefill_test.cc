@@ -1,11 +1,11 @@
 // The contract of Backend::H3Sequence, whatever computes it.
-#include "kernels/cuda/h3/h3_sequence.h"
+#include "kernels/cuda/h3/h3_prefill.h"
 
 #include <cuda_runtime.h>
 
 #include "tests/kernels/cuda/h3/h3_layer.h"
 
-namespace hippodrome::cuda::h3_sequence_test {
+namespace hippodrome::cuda::h3_prefill_test {
 namespace {
 
 constexpr DType kTypes[] = {DType::kBF16, DType::kF32};
@@ -75,4 +75,4 @@ TEST(H3SequenceTest, ChoosesTheFastestMethod) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda::h3_sequence_test
+}  // namespace hippodrome::cuda::h3_prefill_test
