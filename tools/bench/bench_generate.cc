@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/weights_source.h"
-#include "engine/generator.h"
-#include "engine/models/h3/hybrid_h3.h"
 #include "tools/bench/timing_backend.h"
-#include "tools/limits/model_cost.h"
 
 namespace hippodrome {
 namespace {
@@ -141,6 +137,14 @@ absl::StatusOr<std::map<std::string, Shares>> MeasureShares(Backend& backend, co
 
 }  // namespace
 
+absl::StatusOr<BenchModel> LoadBenchModel(Backend& backend, const H3Config& config, DType weights) {
+  RandomWeights source;
+  BenchModel loaded;
+  HIPPODROME_ASSIGN_OR_RETURN(loaded.model, HybridH3::Load(backend, config, source, weights));
+  loaded.types = {weights, backend.NewActivations(1, 1, weights).view.dtype};
+  return loaded;
+}
+
 int64_t RecurrentBytes(const Generator& generator) {
   // A prompt of 65 tokens takes one page more than one of 1.
   return 2 * generator.Cost(1, 1).bytes - generator.Cost(65, 1).bytes;
@@ -153,11 +157,9 @@ int64_t KeyValueBytes(const H3Config& config, int64_t tokens) {
 
 absl::StatusOr<BenchReport> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark) {
   Backend& backend = *machine.backend;
-  RandomWeights source;
-  HIPPODROME_ASSIGN_OR_RETURN(const auto model,
-                              HybridH3::Load(backend, benchmark.config, source, benchmark.weights));
-  const StoredTypes types = {benchmark.weights,
-                             backend.NewActivations(1, 1, benchmark.weights).view.dtype};
+  HIPPODROME_ASSIGN_OR_RETURN(const auto loaded,
+                              LoadBenchModel(backend, benchmark.config, benchmark.weights));
+  const auto& [model, types] = loaded;
 
   BenchReport report;
   Best prefill;

@@ -3,14 +3,17 @@
 #define HIPPODROME_TOOLS_BENCH_BENCH_GENERATE_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/config/config.h"
 #include "engine/generator.h"
+#include "engine/models/h3/hybrid_h3.h"
 #include "kernels/dtype.h"
 #include "tools/bench/bench_report.h"
 #include "tools/limits/device_ceilings.h"
+#include "tools/limits/model_cost.h"
 
 namespace hippodrome {
 
@@ -21,6 +24,13 @@ struct GenerateBenchmark {
   std::vector<int64_t> batches = {1, 32};
   int repeats = 3;  // rounds, interleaved; the best of each result counts
 };
+
+// A model with random weights, and the types in which it keeps things.
+struct BenchModel {
+  std::unique_ptr<HybridH3> model;
+  StoredTypes types;
+};
+absl::StatusOr<BenchModel> LoadBenchModel(Backend& backend, const H3Config& config, DType weights);
 
 // State of one sequence, without key/value pages.
 int64_t RecurrentBytes(const Generator& generator);

@@ -4,10 +4,6 @@
 #include <utility>
 
 #include "engine/base/status.h"
-#include "engine/checkpoint/weights_source.h"
-#include "engine/generator.h"
-#include "engine/models/h3/hybrid_h3.h"
-#include "tools/limits/model_cost.h"
 
 namespace hippodrome {
 namespace {
@@ -53,11 +49,9 @@ double LeastSeconds(const Table7Benchmark& benchmark, int64_t prompt, const Stor
 
 absl::StatusOr<BenchReport> BenchTable7(Machine& machine, const Table7Benchmark& benchmark) {
   Backend& backend = *machine.backend;
-  RandomWeights source;
-  HIPPODROME_ASSIGN_OR_RETURN(const auto model,
-                              HybridH3::Load(backend, benchmark.config, source, benchmark.weights));
-  const StoredTypes types = {benchmark.weights,
-                             backend.NewActivations(1, 1, benchmark.weights).view.dtype};
+  HIPPODROME_ASSIGN_OR_RETURN(const auto loaded,
+                              LoadBenchModel(backend, benchmark.config, benchmark.weights));
+  const auto& [model, types] = loaded;
   BenchReport report;
   report.ceilings = machine.measure_ceilings();
   for (const int64_t prompt : benchmark.prompts) {

@@ -9,6 +9,7 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/config/bigs_config.h"
 #include "tests/tools/convert/bigs_files.h"
+#include "tests/tools/convert/convert_fixture.h"
 #include "tests/tools/convert/msgpack_builder.h"
 #include "tests/tools/convert/torch_builder.h"
 #include "tools/convert/convert.h"
@@ -20,39 +21,15 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-class ConvertBigsTest : public testing::Test {
+class ConvertBigsTest : public ConvertFixture {
  protected:
-  void SetUp() override {
-    out_ = WriteTemporary("out", "");
-    fs::remove_all(out_);
-  }
-
-  absl::Status Run(ConvertOptions options) {
-    options.out = out_;
-    return Convert(options, [](int64_t, int64_t) {}).status();
-  }
-  std::string Error(const ConvertOptions& options) {
-    const absl::Status status = Run(options);
-    EXPECT_EQ(fs::exists(out_), status.ok());
-    return status.ok() ? "OK" : Message(status);
-  }
+  using ConvertFixture::Error;
   std::string Error(const ModelFile& model, const BigsConfig& config) {
     return Error({.source = WriteModelFile(model), .config = WriteConfig(config)});
   }
   static std::string WriteConfig(const BigsConfig& config) {
     return WriteTemporary("config.json", ToJson(config));
   }
-  void ExpectWritten(const ModelFile& expected) {
-    const ModelFile written = ReadModelFile(out_ + "/model.safetensors");
-    ASSERT_EQ(written.size(), expected.size());
-    for (const auto& [name, tensor] : expected) {
-      ASSERT_TRUE(written.contains(name)) << name;
-      EXPECT_EQ(written.at(name).shape, tensor.shape) << name;
-      EXPECT_EQ(written.at(name).values, tensor.values) << name;
-    }
-  }
-
-  std::string out_;
 };
 
 // A model as a classifier of three classes.
@@ -75,7 +52,7 @@ TEST_F(ConvertBigsTest, EveryFormGivesTheSameModel) {
       fs::remove_all(out_);
       const absl::Status status = Run({.source = source, .config = WriteConfig(config)});
       ASSERT_TRUE(status.ok()) << Message(status);
-      ExpectWritten(model);
+      ExpectEqual(Written(), model);
       EXPECT_EQ(ToJson(ReadBigsConfig(out_).value()), ToJson(config));
     }
   }
@@ -98,7 +75,7 @@ TEST_F(ConvertBigsTest, FlaxMaskedLmHasNoPooler) {
   model.erase("bigs.pooler.dense.weight");
   model.erase("bigs.pooler.dense.bias");
   ASSERT_EQ(Error({.source = WriteTemporary("flax.msgpack", BigsFlaxFile(model))}), "OK");
-  ExpectWritten(model);
+  ExpectEqual(Written(), model);
 }
 
 TEST_F(ConvertBigsTest, AClassifierNeedsItsPoolerAndItsHead) {
@@ -115,10 +92,10 @@ TEST_F(ConvertBigsTest, UntiedDecodersAreKept) {
   config.tie_word_embeddings = false;
   const ModelFile model = RandomBigs(config);
   ASSERT_EQ(Error(model, config), "OK");
-  ExpectWritten(model);
+  ExpectEqual(Written(), model);
   const std::string flax = WriteTemporary("flax.msgpack", BigsFlaxFile(model));
   ASSERT_EQ(Error({.source = flax, .config = WriteConfig(config)}), "OK");
-  ExpectWritten(model);
+  ExpectEqual(Written(), model);
 }
 
 TEST_F(ConvertBigsTest, CopiesMustBeCopies) {
@@ -141,7 +118,7 @@ TEST_F(ConvertBigsTest, AMissingPositionTableIsFoundOnlyWhereItIsNeeded) {
   EXPECT_THAT(Error(model, config), HasSubstr("position_embeddings.weight' is missing"));
   config.position_table = false;
   ASSERT_EQ(Error(model, config), "OK");
-  ExpectWritten(model);
+  ExpectEqual(Written(), model);
 }
 
 TEST_F(ConvertBigsTest, Bf16AppliesToMatricesOnly) {

@@ -10,6 +10,7 @@
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/config/config.h"
+#include "tests/tools/convert/convert_fixture.h"
 #include "tests/tools/convert/model_file.h"
 #include "tests/tools/convert/torch_builder.h"
 
@@ -21,40 +22,18 @@ using testing::HasSubstr;
 
 const std::string kData = std::string(HIPPODROME_TESTDATA) + "/convert/";
 
-class ConvertTest : public testing::Test {
+class ConvertTest : public ConvertFixture {
  protected:
-  void SetUp() override {
-    out_ = WriteTemporary("out", "");
-    fs::remove_all(out_);
-  }
-
-  absl::Status Run(ConvertOptions options) {
-    options.out = out_;
-    return Convert(options, [](int64_t, int64_t) {}).status();
-  }
   // Converts a changed golden model.
   std::string Error(const ModelFile& model, int64_t heads = 2) {
-    const absl::Status status = Run({.source = WriteModelFile(model), .attention_heads = heads});
-    EXPECT_EQ(fs::exists(out_), status.ok());
-    return status.ok() ? "OK" : Message(status);
+    return ConvertFixture::Error({.source = WriteModelFile(model), .attention_heads = heads});
   }
-  // What was written, and the golden weights without the tied head.
-  ModelFile Written() { return ReadModelFile(out_ + "/model.safetensors"); }
+  // The golden weights without the tied head.
   static ModelFile Expected() {
     ModelFile model = GoldenModel();
     model.erase("lm_head.weight");
     return model;
   }
-  static void ExpectEqual(const ModelFile& written, const ModelFile& expected) {
-    ASSERT_EQ(written.size(), expected.size());
-    for (const auto& [name, tensor] : expected) {
-      ASSERT_TRUE(written.contains(name)) << name;
-      EXPECT_EQ(written.at(name).shape, tensor.shape) << name;
-      EXPECT_EQ(written.at(name).values, tensor.values) << name;
-    }
-  }
-
-  std::string out_;
 };
 
 TEST_F(ConvertTest, EveryContainerAndGenerationGivesTheSameModel) {

@@ -2,22 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tools/convert/models/h3_presets.h"
+
 namespace hippodrome::model_cost_test {
 namespace {
 
 // The published 125M shape.
-H3Config Small() {
-  H3Config config;
-  config.d_model = 768;
-  config.n_layer = 12;
-  config.d_inner = 3072;
-  config.vocab_size = 50257;
-  config.padded_vocab_size = 50264;
-  config.d_state = 64;
-  config.attention_layers = {6};
-  config.attention_heads = 12;
-  return config;
-}
+H3Config Small() { return H3Preset("h3-125m").value(); }
 
 TEST(ModelCostTest, PrefillCountsTheMatricesOnceForEachTokenAndTheHeadOnce) {
   const Cost cost = PrefillCost(Small(), 1, 512, DType::kBF16);

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <span>
@@ -65,10 +63,7 @@ absl::StatusOr<BigsCheckpoint> BigsCheckpoint::Make(std::unique_ptr<CheckpointSo
 
 absl::Status BigsCheckpoint::Add(const BigsTensor& mapped) {
   const SourceTensor& tensor = source_->tensors()[mapped.source];
-  if (!tensor.is_float) {
-    return InvalidArgument("tensor '" + Printable(tensor.name) + "' is of type " +
-                           Printable(tensor.type) + "; expected F32, F16, BF16 or F64");
-  }
+  HIPPODROME_RETURN_IF_ERROR(CheckFloat(tensor));
   std::vector<int64_t> shape = tensor.shape;
   if (mapped.transposed) {
     if (shape.size() != 2) {
@@ -110,18 +105,7 @@ absl::Status BigsCheckpoint::ReadTransposed(size_t source, uint64_t first, std::
 absl::StatusOr<bool> BigsCheckpoint::Equal(const std::string& a, const std::string& b) {
   const size_t source = mapped_.at(a).source;
   if (source_->Same(source, mapped_.at(b).source)) return true;
-  constexpr uint64_t kChunk = uint64_t{1} << 20;
-  const uint64_t elements = source_->tensors()[source].elements;
-  std::vector<float> x;
-  std::vector<float> y;
-  for (uint64_t first = 0; first < elements; first += kChunk) {
-    x.resize(std::min(kChunk, elements - first));
-    y.resize(x.size());
-    HIPPODROME_RETURN_IF_ERROR(Read(a, first, x));
-    HIPPODROME_RETURN_IF_ERROR(Read(b, first, y));
-    if (std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) != 0) return false;
-  }
-  return true;
+  return EqualElements(*this, a, b, source_->tensors()[source].elements);
 }
 
 // A tensor that a file may have twice.

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <span>
@@ -60,10 +58,7 @@ absl::StatusOr<H3Checkpoint> H3Checkpoint::Make(std::unique_ptr<CheckpointSource
 
 absl::Status H3Checkpoint::Add(const MappedTensor& mapped) {
   const SourceTensor& tensor = source_->tensors()[mapped.source];
-  if (!tensor.is_float) {
-    return InvalidArgument("tensor '" + Printable(tensor.name) + "' is of type " + tensor.type +
-                           "; expected F32, F16, BF16 or F64");
-  }
+  HIPPODROME_RETURN_IF_ERROR(CheckFloat(tensor));
   std::vector<int64_t> shape = tensor.shape;
   if (mapped.parts > 1) {
     if (shape.empty() || shape[0] % mapped.parts != 0) {
@@ -89,21 +84,11 @@ absl::Status H3Checkpoint::CheckTiedHead() {
   if (head == mapped_.end()) return absl::OkStatus();
   const size_t words = mapped_.at(kWordEmbeddings).source;
   if (source_->Same(head->second.source, words)) return absl::OkStatus();
-  constexpr uint64_t kChunk = uint64_t{1} << 20;
-  const uint64_t elements = source_->tensors()[words].elements;
-  std::vector<float> a;
-  std::vector<float> b;
-  for (uint64_t first = 0; first < elements; first += kChunk) {
-    a.resize(std::min(kChunk, elements - first));
-    b.resize(a.size());
-    HIPPODROME_RETURN_IF_ERROR(source_->Read(words, first, a));
-    HIPPODROME_RETURN_IF_ERROR(source_->Read(head->second.source, first, b));
-    if (std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) != 0) {
-      return InvalidArgument(
-          "lm_head.weight differs from the embedding; heads that are not tied are not supported");
-    }
-  }
-  return absl::OkStatus();
+  HIPPODROME_ASSIGN_OR_RETURN(const bool equal, EqualElements(*this, kWordEmbeddings, kHead,
+                                                              source_->tensors()[words].elements));
+  if (equal) return absl::OkStatus();
+  return InvalidArgument(
+      "lm_head.weight differs from the embedding; heads that are not tied are not supported");
 }
 
 }  // namespace

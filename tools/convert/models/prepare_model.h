@@ -1,4 +1,4 @@
-// The part of a conversion that differs between the families.
+// The part of a conversion that differs between the families, and what its two sides share.
 #ifndef HIPPODROME_TOOLS_CONVERT_MODELS_PREPARE_MODEL_H_
 #define HIPPODROME_TOOLS_CONVERT_MODELS_PREPARE_MODEL_H_
 
@@ -24,6 +24,13 @@ class TensorReader {
   // kInvalidArgument for a damaged file.
   virtual absl::Status Read(const std::string& name, uint64_t first, std::span<float> out) = 0;
 };
+
+// Whether two tensors of `elements` elements are equal in every one. Errors: of reading.
+absl::StatusOr<bool> EqualElements(TensorReader& tensors, const std::string& a,
+                                   const std::string& b, uint64_t elements);
+
+// Error unless `tensor` can be read as f32.
+absl::Status CheckFloat(const SourceTensor& tensor);
 
 // A checkpoint that was checked in full and fits its configuration.
 struct PreparedModel {
