@@ -5,6 +5,7 @@ hippodrome_test_files(tools_tests
     tools/bench/bench_encode_test.cc
     tools/command_line/command_line_test.cc
     tools/command_line/encoder_input_test.cc
+    tools/command_line/help_test.cc
     tools/command_line/progress_test.cc
     tools/command_line/token_ids_test.cc
     tools/commands/forward_command_test.cc
@@ -30,6 +31,8 @@ add_test(NAME tools_includes_test
   COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/includes_test.py)
 add_test(NAME tools_docs_test
   COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/docs_test.py)
+add_test(NAME tools_help_style_test
+  COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/help_style_test.py $<TARGET_FILE:hippodrome>)
 add_test(NAME tools_tidy_test
   COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/tidy_test.py)
 

@@ -1,4 +1,5 @@
 // The one executable: dispatches to its subcommands.
+#include "server/version.h"
 #include "tools/command_line/subcommand.h"
 #include "tools/commands/commands.h"
 #include "tools/convert/convert_command.h"
@@ -24,5 +25,10 @@ constexpr hippodrome::Subcommand kSubcommands[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return hippodrome::RunSubcommand("hippodrome", kSubcommands, argc, argv);
+  return hippodrome::RunSubcommand(
+      {.name = "hippodrome",
+       .summary = "Serves, converts, evaluates and trains state-space language models.",
+       .commands = kSubcommands,
+       .version = hippodrome::Version()},
+      argc, argv);
 }

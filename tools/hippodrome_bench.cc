@@ -14,5 +14,9 @@ constexpr hippodrome::Subcommand kSubcommands[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return hippodrome::RunSubcommand("hippodrome_bench", kSubcommands, argc, argv);
+  return hippodrome::RunSubcommand({.name = "hippodrome_bench",
+                                    .summary = "Measures and checks a backend.",
+                                    .commands = kSubcommands,
+                                    .version = ""},
+                                   argc, argv);
 }

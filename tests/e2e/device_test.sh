@@ -36,7 +36,7 @@ if [ ! -e /dev/nvidia0 ]; then
       fail "$command: --device cuda succeeds without a device"
     fi
     [ "$(wc -l <<<"$message")" = 1 ] || fail "$command: more than one line: $message"
-    grep -q '^hippodrome [a-z]*: cuda: ' <<<"$message" || fail "$command: no clear message: $message"
+    grep -q '^hippodrome [a-z ]*: cuda: ' <<<"$message" || fail "$command: no clear message: $message"
   done
 fi
 

@@ -87,7 +87,7 @@ absl::Status WriteReport(const CommandLine& line, const std::string& machine,
                                {"command", "hippodrome " + line.text()},
                                {"ceilings", ToJson(report.ceilings)},
                                {"results", rows}};
-  return WriteTextFile(line.Text("json", ""), json.dump(2) + "\n");
+  return WriteTextFile(line.Text("json"), json.dump(2) + "\n");
 }
 
 }  // namespace hippodrome

@@ -1,6 +1,7 @@
 #include "tools/command_line/command_line.h"
 
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -13,15 +14,38 @@ namespace {
 
 constexpr char kUsageMark[] = "hippodrome/usage";
 
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 template <typename T>
 bool ParseWhole(const std::string& text, T& value) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   return error == std::errc() && stop == end;
+}
+
+// `text`, the value of --name, as a number in [least, most].
+template <typename T>
+absl::StatusOr<T> InRange(const std::string& name, const std::string& text, T least, T most,
+                          const char* kind) {
+  T value = 0;
+  if (!ParseWhole(text, value) || !(value >= least && value <= most)) {
+    return Usage("--" + name + " is '" + text + "', expected " + kind + " in [" +
+                 std::to_string(least) + ", " + std::to_string(most) + "]");
+  }
+  return value;
+}
+
+// "auto, cpu or cuda"
+std::string Either(const std::vector<std::string>& words) {
+  std::string out = words.front();
+  for (size_t i = 1; i < words.size(); ++i) {
+    out += (i + 1 == words.size() ? " or " : ", ") + words[i];
+  }
+  return out;
+}
+
+// "expected 1 argument(s)" or what else the command takes.
+std::string ExpectedArguments(size_t least, size_t most) {
+  const std::string range = least == most ? "" : std::to_string(least) + " or ";
+  return "expected " + range + std::to_string(most) + " argument(s)";
 }
 
 }  // namespace
@@ -40,24 +64,29 @@ bool AsksForHelp(int argc, char** argv) {
   });
 }
 
-int PrintUsage(const CommandSpec& spec) {
-  std::printf("%s\n", spec.usage.c_str());
+int PrintHelp(const CommandSpec& spec) {
+  std::fputs(HelpText(spec).c_str(), stdout);
   return 0;
 }
 
-int Failure(const std::string& command, const absl::Status& status) {
-  std::fprintf(stderr, "hippodrome %s: %s\n", command.c_str(), Message(status).c_str());
+int Failure(const CommandSpec& spec, const absl::Status& status) {
+  std::fprintf(stderr, "hippodrome %s: %s\n", spec.name.c_str(), Message(status).c_str());
   return 1;
 }
 
 int UsageError(const CommandSpec& spec, const absl::Status& status) {
-  std::fprintf(stderr, "%s\n%s\n", Message(status).c_str(), spec.usage.c_str());
+  Failure(spec, status);
+  for (const std::string& form : spec.usage) {
+    std::fprintf(stderr, "usage: hippodrome %s %s\n", spec.name.c_str(), form.c_str());
+  }
+  std::fprintf(stderr, "hippodrome %s --help says more\n", spec.name.c_str());
   return 2;
 }
 
 absl::StatusOr<CommandLine> CommandLine::Parse(int argc, char** argv, const CommandSpec& spec) {
   CommandLine line;
-  line.text_ = argv[0];
+  for (const Option& option : spec.options) line.options_.emplace(option.name, option);
+  line.text_ = spec.name;
   for (int i = 1; i < argc; ++i) line.text_ += std::string(" ") + argv[i];
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
@@ -67,21 +96,25 @@ absl::StatusOr<CommandLine> CommandLine::Parse(int argc, char** argv, const Comm
     }
     const size_t equals = argument.find('=');
     const std::string name = argument.substr(2, equals == std::string::npos ? equals : equals - 2);
-    if (Contains(spec.switches, name)) {
+    const auto option = line.options_.find(name);
+    if (option == line.options_.end()) return Usage("unknown option --" + name);
+    if (option->second.value.empty()) {
       if (equals != std::string::npos) return Usage("--" + name + " takes no value");
-      line.options_[name].emplace_back();
-    } else if (!Contains(spec.values, name)) {
-      return Usage("unknown option --" + name);
+      line.given_[name].emplace_back();
     } else if (equals != std::string::npos) {
-      line.options_[name].push_back(argument.substr(equals + 1));
+      line.given_[name].push_back(argument.substr(equals + 1));
     } else if (i + 1 < argc) {
-      line.options_[name].emplace_back(argv[++i]);
+      line.given_[name].emplace_back(argv[++i]);
     } else {
       return Usage("--" + name + " needs a value");
     }
   }
-  if (line.positional_.size() != spec.positional) {
-    return Usage("expected " + std::to_string(spec.positional) + " argument(s), got " +
+  const size_t most = spec.arguments.size();
+  const size_t least = most - static_cast<size_t>(std::count_if(
+                                  spec.arguments.begin(), spec.arguments.end(),
+                                  [](const Argument& argument) { return argument.optional; }));
+  if (line.positional_.size() < least || line.positional_.size() > most) {
+    return Usage(ExpectedArguments(least, most) + ", got " +
                  std::to_string(line.positional_.size()));
   }
   return line;
@@ -89,60 +122,64 @@ absl::StatusOr<CommandLine> CommandLine::Parse(int argc, char** argv, const Comm
 
 absl::StatusOr<std::string> CommandLine::Required(const std::string& name) const {
   if (!Has(name)) return Usage("--" + name + " is required");
-  return options_.at(name).back();
-}
-
-std::string CommandLine::Text(const std::string& name, const std::string& fallback) const {
-  return Has(name) ? options_.at(name).back() : fallback;
+  return given_.at(name).back();
 }
 
 std::vector<std::string> CommandLine::All(const std::string& name) const {
-  return Has(name) ? options_.at(name) : std::vector<std::string>();
+  return Has(name) ? given_.at(name) : std::vector<std::string>();
+}
+
+std::string CommandLine::Text(const std::string& name) const {
+  assert(options_.contains(name));
+  return Has(name) ? given_.at(name).back() : options_.at(name).fallback;
+}
+
+absl::StatusOr<std::string> CommandLine::Value(const std::string& name) const {
+  std::string text = Text(name);
+  if (!Has(name) && text.empty()) return Usage("--" + name + " is required");
+  return text;
+}
+
+absl::StatusOr<std::string> CommandLine::Choice(const std::string& name) const {
+  HIPPODROME_ASSIGN_OR_RETURN(std::string text, Value(name));
+  const std::vector<std::string> words = Alternatives(options_.at(name).value);
+  if (std::find(words.begin(), words.end(), text) != words.end()) return text;
+  return Usage("--" + name + " is '" + text + "', expected " + Either(words));
+}
+
+absl::StatusOr<int64_t> CommandLine::Integer(const std::string& name, int64_t least,
+                                             int64_t most) const {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Value(name));
+  return InRange(name, text, least, most, "an integer");
 }
 
 absl::StatusOr<int64_t> CommandLine::Integer(const std::string& name, int64_t fallback,
                                              int64_t least, int64_t most) const {
   if (!Has(name)) return fallback;
-  const std::string& text = options_.at(name).back();
-  int64_t value = 0;
-  if (!ParseWhole(text, value) || value < least || value > most) {
-    return Usage("--" + name + " is '" + text + "', expected an integer in [" +
-                 std::to_string(least) + ", " + std::to_string(most) + "]");
-  }
-  return value;
+  return Integer(name, least, most);
 }
 
-absl::StatusOr<double> CommandLine::Number(const std::string& name, double fallback, double least,
+absl::StatusOr<double> CommandLine::Number(const std::string& name, double least,
                                            double most) const {
-  if (!Has(name)) return fallback;
-  const std::string& text = options_.at(name).back();
-  double value = 0;
-  if (!ParseWhole(text, value) || !(value >= least && value <= most)) {
-    return Usage("--" + name + " is '" + text + "', expected a number in [" +
-                 std::to_string(least) + ", " + std::to_string(most) + "]");
-  }
-  return value;
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Value(name));
+  return InRange(name, text, least, most, "a number");
 }
 
 absl::StatusOr<std::optional<DType>> CommandLine::Weights() const {
-  if (!Has("weights")) return std::nullopt;
-  const std::string text = Text("weights", "");
-  if (text == "f32") return DType::kF32;
-  if (text == "bf16") return DType::kBF16;
-  return Usage("--weights is '" + text + "', expected f32 or bf16");
+  if (Text("weights").empty() && !Has("weights")) return std::nullopt;
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Choice("weights"));
+  return text == "bf16" ? DType::kBF16 : DType::kF32;
 }
 
 absl::StatusOr<int> CommandLine::Threads() const {
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t threads, Integer("threads", 0, 0, 1024));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t threads, Integer("threads", 0, 1024));
   return static_cast<int>(threads);
 }
 
 absl::StatusOr<DeviceChoice> CommandLine::Device() const {
-  const std::string device = Text("device", "auto");
-  if (device == "auto") return DeviceChoice::kAuto;
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string device, Choice("device"));
   if (device == "cpu") return DeviceChoice::kCpu;
-  if (device == "cuda") return DeviceChoice::kCuda;
-  return Usage("--device is '" + device + "', expected auto, cpu or cuda");
+  return device == "cuda" ? DeviceChoice::kCuda : DeviceChoice::kAuto;
 }
 
 }  // namespace hippodrome

@@ -8,8 +8,18 @@
 
 namespace hippodrome {
 
+Option InputOption() { return {"input", "FILE", "safetensors to read"}; }
+
+Option OutputOption() { return {"output", "FILE", "safetensors to write"}; }
+
+Option ModeOption() {
+  return {"mode", "prefill|step|chunked=N",
+          "how a language model takes its input: as a whole, by tokens, or N tokens at a time",
+          "prefill"};
+}
+
 absl::StatusOr<ForwardMode> ReadForwardMode(const CommandLine& line) {
-  const std::string text = line.Text("mode", "prefill");
+  const std::string text = line.Text("mode");
   if (text == "prefill") return ForwardMode{};
   if (text == "step") return ForwardMode{.step = true};
   const std::string chunked = "chunked=";
@@ -23,7 +33,7 @@ absl::StatusOr<ForwardMode> ReadForwardMode(const CommandLine& line) {
 }
 
 absl::Status RefuseForwardMode(const CommandLine& line) {
-  const std::string text = line.Text("mode", "prefill");
+  const std::string text = line.Text("mode");
   if (text == "prefill") return absl::OkStatus();
   return Usage("--mode is '" + text + "', but an encoder takes its input as a whole");
 }

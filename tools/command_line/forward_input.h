@@ -12,7 +12,12 @@
 
 namespace hippodrome {
 
-// --mode prefill|step|chunked=N; prefill when absent.
+// Safetensors to read and to write.
+Option InputOption();
+Option OutputOption();
+
+// How a language model takes its input.
+Option ModeOption();
 absl::StatusOr<ForwardMode> ReadForwardMode(const CommandLine& line);
 // For an encoder, which takes its input as a whole: a usage error for any mode but prefill.
 absl::Status RefuseForwardMode(const CommandLine& line);

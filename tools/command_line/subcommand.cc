@@ -1,40 +1,60 @@
 #include "tools/command_line/subcommand.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <string>
+#include <vector>
+
+#include "tools/command_line/help.h"
 
 namespace hippodrome {
 namespace {
 
-void PrintSubcommands(std::FILE* out, const char* program,
-                      std::span<const Subcommand> subcommands) {
-  std::fprintf(out, "usage: %s COMMAND [options]   (COMMAND --help says more)\n", program);
-  for (const Subcommand& command : subcommands) {
-    std::fprintf(out, "  %-9s %s\n", command.name, command.summary);
+std::string GroupHelp(const CommandGroup& group) {
+  std::vector<HelpEntry> commands;
+  for (const Subcommand& command : group.commands) {
+    commands.push_back({command.name, command.summary});
+  }
+  std::vector<HelpEntry> options = {HelpOptionEntry()};
+  if (!group.version.empty()) options.push_back({"--version", "print the version and exit"});
+  return HelpTitle(group.summary, {group.name + " COMMAND [OPTION]..."},
+                   group.name + " COMMAND --help explains a command.") +
+         HelpSection("Commands", commands) + HelpSection("Options", options) + HelpExitStatus();
+}
+
+const Subcommand* Find(std::span<const Subcommand> commands, const std::string& name) {
+  for (const Subcommand& command : commands) {
+    const std::vector<std::string> names = Alternatives(command.name);
+    if (std::find(names.begin(), names.end(), name) != names.end()) return &command;
+  }
+  return nullptr;
+}
+
+int Run(const CommandGroup& group, const Subcommand& command, int argc, char** argv) {
+  try {
+    return command.run(argc, argv);
+  } catch (const std::exception& error) {  // out of memory, or a device that failed
+    std::fprintf(stderr, "%s %s: %s\n", group.name.c_str(), argv[0], error.what());
+    return 1;
   }
 }
 
 }  // namespace
 
-int RunSubcommand(const char* program, std::span<const Subcommand> subcommands, int argc,
-                  char** argv) {
+int RunSubcommand(const CommandGroup& group, int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
   if (name == "--help" || name == "-h" || name == "help") {
-    PrintSubcommands(stdout, program, subcommands);
+    std::fputs(GroupHelp(group).c_str(), stdout);
     return 0;
   }
-  for (const Subcommand& command : subcommands) {
-    if (name != command.name) continue;
-    try {
-      return command.run(argc - 1, argv + 1);
-    } catch (const std::exception& error) {  // out of memory, or a device that failed
-      std::fprintf(stderr, "%s %s: %s\n", program, command.name, error.what());
-      return 1;
-    }
+  if (name == "--version" && !group.version.empty()) {
+    std::printf("hippodrome %s\n", group.version.c_str());
+    return 0;
   }
-  if (!name.empty()) std::fprintf(stderr, "%s: unknown command '%s'\n", program, name.c_str());
-  PrintSubcommands(stderr, program, subcommands);
+  const Subcommand* command = Find(group.commands, name);
+  if (command != nullptr) return Run(group, *command, argc - 1, argv + 1);
+  const std::string wrong = name.empty() ? "no command is given" : "unknown command '" + name + "'";
+  std::fprintf(stderr, "%s: %s\n\n%s", group.name.c_str(), wrong.c_str(), GroupHelp(group).c_str());
   return 2;
 }
 

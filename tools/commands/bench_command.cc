@@ -14,6 +14,7 @@
 #include "tools/bench/bench_table7.h"
 #include "tools/bench/bench_train.h"
 #include "tools/command_line/command_line.h"
+#include "tools/command_line/subcommand.h"
 #include "tools/command_line/text_file.h"
 #include "tools/command_line/token_ids.h"
 #include "tools/commands/commands.h"
@@ -25,32 +26,92 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kBenchSpec = {
-    .usage =
-        "usage: hippodrome bench generate (--preset NAME | --config FILE) [--weights bf16|f32]\n"
-        "         [--prompt 512] [--batch 1,32] [--repeats 3] [--device auto|cpu|cuda]\n"
-        "         [--threads N] [--json FILE]\n"
-        "       hippodrome bench generate --table7 [--preset h3-1.3b | --config FILE]\n"
-        "         [--prompt 512,1024,1536] [--batch 64] [--tokens 128] [--repeats 3] ...\n"
-        "       hippodrome bench encode (--preset NAME | --config FILE) [--weights bf16|f32]\n"
-        "         [--length 512,4096] [--batch 1,8] [--repeats 3] [--device auto|cpu|cuda]\n"
-        "         [--threads N] [--json FILE]\n"
-        "       hippodrome bench train (--preset NAME | --config FILE) [--weights bf16|f32]\n"
-        "         [--length 256] [--batch 16] [--micro-batch 4] [--repeats 3]\n"
-        "         [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
-        "       hippodrome bench kernels [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
-        "       hippodrome bench serve --grpc ADDR [--model NAME] [--streams 32] [--prompt 512]\n"
-        "         [--tokens 256] [--json FILE]\n"
-        "Prints every figure as a fraction of what this machine allows, measured in the same\n"
-        "run. Weights are random; serve measures a server that runs already; --table7 is the\n"
-        "scenario of Table 7 of the H3 paper, the time of the prompts included. Of encode, the "
-        "limit\n"
-        "counts matrix products and weights, not the convolutions. --micro-batch: how many\n"
-        "sequences train takes at a time; on a GPU, by default the whole batch.",
-    .values = {"preset", "config", "weights", "prompt", "length", "batch", "repeats", "device",
-               "threads", "json", "grpc", "model", "streams", "tokens", "micro-batch"},
-    .switches = {"table7"},
-    .positional = 1};
+constexpr char kTable7Preset[] = "h3-1.3b";
+
+Option PresetOption(const std::string& names) {
+  return {"preset", names, "a published model's configuration"};
+}
+Option ConfigOption() { return {"config", "FILE", "config.json, in place of --preset"}; }
+Option RepeatsOption() { return {"repeats", "N", "rounds that are measured", "3"}; }
+
+const CommandSpec kGenerateBenchSpec = {
+    .name = "bench generate",
+    .summary = "Measures prefill and decode of a language model with random weights.",
+    .usage = {"(--preset NAME | --config FILE) [OPTION]...",
+              "--table7 [--preset NAME | --config FILE] [OPTION]..."},
+    .description =
+        "--table7 is the scenario of Table 7 of the H3 paper, the time of the prompts included.",
+    .options = {PresetOption(H3PresetNames()),
+                ConfigOption(),
+                {"table7", "", "that scenario, by default of " + std::string(kTable7Preset)},
+                {"prompt", "N[,N]...",
+                 "tokens of each prompt, one number without --table7 (default: " +
+                     std::to_string(GenerateBenchmark().prompt) + ", with --table7 " +
+                     CommaList(Table7Benchmark().prompts) + ")"},
+                {"batch", "N[,N]...",
+                 "sequences that run together, one number with --table7 (default: " +
+                     CommaList(GenerateBenchmark().batches) + ", with --table7 " +
+                     std::to_string(Table7Benchmark().batch) + ")"},
+                {"tokens", "N",
+                 "new tokens of each sequence of --table7 (default: " +
+                     std::to_string(Table7Benchmark().new_tokens) + ")"},
+                RepeatsOption(),
+                WeightsOption("bf16"),
+                DeviceOption(),
+                ThreadsOption(),
+                JsonOption()}};
+
+const CommandSpec kEncodeBenchSpec = {
+    .name = "bench encode",
+    .summary = "Measures an encoder with random weights.",
+    .usage = {"(--preset NAME | --config FILE) [OPTION]..."},
+    .description = "The limit counts matrix products and weights, not the convolutions.",
+    .options = {PresetOption(BigsPresetNames()),
+                ConfigOption(),
+                {"length", "N[,N]...",
+                 "tokens of each input (default: the longest, and 512 where that is longer)"},
+                {"batch", "N[,N]...",
+                 "inputs that run together (default: 1,8, or 1 where they are longer than 512)"},
+                RepeatsOption(),
+                WeightsOption("bf16"),
+                DeviceOption(),
+                ThreadsOption(),
+                JsonOption()}};
+
+const CommandSpec kTrainBenchSpec = {
+    .name = "bench train",
+    .summary = "Measures a step of training a language model with random weights.",
+    .usage = {"(--preset NAME | --config FILE) [OPTION]..."},
+    .description = "",
+    .options = {PresetOption(H3PresetNames()),
+                ConfigOption(),
+                {"length", "N", "tokens of each sequence", std::to_string(TrainBenchmark().length)},
+                {"batch", "N", "sequences of a step", std::to_string(TrainBenchmark().batch)},
+                {"micro-batch", "N", "sequences at a time (default: 4, on a GPU the whole batch)"},
+                RepeatsOption(),
+                {"weights", "f32|bf16", "type of the matrices (default: one after the other)"},
+                DeviceOption(),
+                ThreadsOption(),
+                JsonOption()}};
+
+const CommandSpec kKernelsBenchSpec = {.name = "bench kernels",
+                                       .summary = "Measures the operations of a backend.",
+                                       .usage = {"[OPTION]..."},
+                                       .description = "",
+                                       .options = {DeviceOption(), ThreadsOption(), JsonOption()}};
+
+const CommandSpec kServeBenchSpec = {
+    .name = "bench serve",
+    .summary = "Measures the streams of a server that runs already.",
+    .usage = {"--grpc HOST:PORT [OPTION]..."},
+    .description = "",
+    .options = {
+        {"grpc", "HOST:PORT", "where the server listens"},
+        {"model", "NAME", "its model (default: its first)"},
+        {"streams", "N", "that run at once", std::to_string(ServeBenchmark().streams)},
+        {"prompt", "N", "tokens of each prompt", std::to_string(ServeBenchmark().prompt)},
+        {"tokens", "N", "new tokens of each stream", std::to_string(ServeBenchmark().max_tokens)},
+        JsonOption()}};
 
 // Operations of the 125M shape, for the CPU.
 constexpr OperationSizes kCpuSizes = {
@@ -58,15 +119,21 @@ constexpr OperationSizes kCpuSizes = {
 
 absl::StatusOr<H3Config> ReadConfig(const CommandLine& line) {
   if (line.Has("preset") == line.Has("config")) return Usage("give either --preset or --config");
-  if (line.Has("preset")) return H3Preset(line.Text("preset", ""));
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config", "")));
+  if (line.Has("preset")) {
+    HIPPODROME_ASSIGN_OR_RETURN(const std::string name, line.Choice("preset"));
+    return H3Preset(name);
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config")));
   return ParseH3Config(text);
 }
 
 absl::StatusOr<BigsConfig> ReadEncoderConfig(const CommandLine& line) {
   if (line.Has("preset") == line.Has("config")) return Usage("give either --preset or --config");
-  if (line.Has("preset")) return BigsPreset(line.Text("preset", ""));
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config", "")));
+  if (line.Has("preset")) {
+    HIPPODROME_ASSIGN_OR_RETURN(const std::string name, line.Choice("preset"));
+    return BigsPreset(name);
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config")));
   return ParseBigsConfig(text);
 }
 
@@ -80,7 +147,7 @@ absl::StatusOr<Machine> OpenMachine(const CommandLine& line) {
 absl::StatusOr<std::vector<int64_t>> ReadSizes(const CommandLine& line, const std::string& name,
                                                std::vector<int64_t> fallback, int64_t most) {
   if (!line.Has(name)) return fallback;
-  HIPPODROME_ASSIGN_OR_RETURN(const auto values, ParseTokenIds(line.Text(name, "")));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto values, ParseTokenIds(line.Text(name)));
   for (const int64_t value : values) {
     if (value < 1 || value > most) {
       return Usage("--" + name + " takes numbers in [1, " + std::to_string(most) + "]");
@@ -96,7 +163,7 @@ absl::StatusOr<BenchReport> RunTable7(const CommandLine& line, Machine& machine)
   Table7Benchmark benchmark;
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, line.Has("preset") || line.Has("config")
                                                     ? ReadConfig(line)
-                                                    : H3Preset("h3-1.3b"));
+                                                    : H3Preset(kTable7Preset));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   benchmark.weights = weights.value_or(benchmark.weights);
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompts,
@@ -105,7 +172,7 @@ absl::StatusOr<BenchReport> RunTable7(const CommandLine& line, Machine& machine)
                               line.Integer("batch", benchmark.batch, 1, kMostBatch));
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.new_tokens,
                               line.Integer("tokens", benchmark.new_tokens, 1, kMostPrompt));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 3, 1, 1000));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 1, 1000));
   benchmark.repeats = static_cast<int>(repeats);
   return BenchTable7(machine, benchmark);
 }
@@ -115,8 +182,9 @@ absl::StatusOr<BenchReport> RunGenerate(const CommandLine& line, Machine& machin
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   benchmark.weights = weights.value_or(benchmark.weights);
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 512, 1, kMostPrompt));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 3, 1, 1000));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt,
+                              line.Integer("prompt", benchmark.prompt, 1, kMostPrompt));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 1, 1000));
   benchmark.repeats = static_cast<int>(repeats);
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.batches,
                               ReadSizes(line, "batch", benchmark.batches, kMostBatch));
@@ -140,7 +208,7 @@ absl::Status Encode(const CommandLine& line) {
                                                            config.max_position_embeddings));
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.batches,
                               ReadSizes(line, "batch", benchmark.batches, kMostBatch));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 3, 1, 1000));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 1, 1000));
   benchmark.repeats = static_cast<int>(repeats);
   HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
   HIPPODROME_ASSIGN_OR_RETURN(const BenchReport report, BenchEncode(machine, benchmark));
@@ -152,9 +220,9 @@ absl::Status Train(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   if (weights.has_value()) benchmark.weights = {*weights};
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.length, line.Integer("length", 256, 1, kMostPrompt));
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.batch, line.Integer("batch", 16, 1, kMostBatch));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 3, 1, 1000));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.length, line.Integer("length", 1, kMostPrompt));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.batch, line.Integer("batch", 1, kMostBatch));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 1, 1000));
   benchmark.repeats = static_cast<int>(repeats);
   HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
   // A processor's caches hold the activations of a few sequences.
@@ -183,27 +251,41 @@ absl::Status Kernels(const CommandLine& line) {
 absl::Status Serve(const CommandLine& line) {
   ServeBenchmark benchmark;
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.address, line.Required("grpc"));
-  benchmark.model = line.Text("model", "");
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.streams, line.Integer("streams", 32, 1, 1024));
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 512, 1, 1 << 20));
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.max_tokens, line.Integer("tokens", 256, 2, 1 << 20));
+  benchmark.model = line.Text("model");
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.streams, line.Integer("streams", 1, 1024));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 1, 1 << 20));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.max_tokens, line.Integer("tokens", 2, 1 << 20));
   HIPPODROME_ASSIGN_OR_RETURN(const BenchResult result, BenchServe(benchmark));
   return WriteReport(line, MachineName(), {.ceilings = MeasureCeilings(0), .results = {result}});
 }
 
-absl::Status Bench(const CommandLine& line) {
-  const std::string& what = line.positional()[0];
-  if (what == "generate") return Generate(line);
-  if (what == "encode") return Encode(line);
-  if (what == "train") return Train(line);
-  if (what == "kernels") return Kernels(line);
-  if (what == "serve") return Serve(line);
-  return Usage("unknown benchmark '" + what +
-               "', expected generate, encode, train, kernels or serve");
+int GenerateBench(int argc, char** argv) {
+  return RunCommand(argc, argv, kGenerateBenchSpec, Generate);
 }
+int EncodeBench(int argc, char** argv) { return RunCommand(argc, argv, kEncodeBenchSpec, Encode); }
+int TrainBench(int argc, char** argv) { return RunCommand(argc, argv, kTrainBenchSpec, Train); }
+int KernelsBench(int argc, char** argv) {
+  return RunCommand(argc, argv, kKernelsBenchSpec, Kernels);
+}
+int ServeBench(int argc, char** argv) { return RunCommand(argc, argv, kServeBenchSpec, Serve); }
+
+constexpr Subcommand kBenchmarks[] = {
+    {"generate", "prefill and decode of a language model", GenerateBench},
+    {"encode", "an encoder", EncodeBench},
+    {"train", "a step of training a language model", TrainBench},
+    {"kernels", "the operations of a backend", KernelsBench},
+    {"serve", "the streams of a server that runs already", ServeBench},
+};
 
 }  // namespace
 
-int BenchCommand(int argc, char** argv) { return RunCommand(argc, argv, kBenchSpec, Bench); }
+int BenchCommand(int argc, char** argv) {
+  return RunSubcommand(
+      {.name = "hippodrome bench",
+       .summary = "Measures speed as fractions of this machine's limits, taken in the same run.",
+       .commands = kBenchmarks,
+       .version = ""},
+      argc, argv);
+}
 
 }  // namespace hippodrome

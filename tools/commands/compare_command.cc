@@ -20,26 +20,32 @@ namespace hippodrome {
 namespace {
 
 const CommandSpec kCompareSpec = {
-    .usage =
-        "usage: hippodrome compare --model DIR (--input IN.safetensors | --prompt-ids 1,2,3)\n"
-        "  [--mode prefill|step|chunked=N] [--weights f32|bf16] [--device cuda|cpu|auto] "
-        "[--threads N]\n"
-        "Runs every operation on the device and on the CPU, from the same inputs. Prints the\n"
-        "largest error of each in units of its tolerance, and fails at one above 1, naming the\n"
-        "first. An encoder takes its input as a whole, without --mode.",
-    .values = {"device", "input", "mode", "model", "prompt-ids", "threads", "weights"}};
+    .name = "compare",
+    .summary = "Checks a device against the CPU, operation by operation.",
+    .usage = {"--model DIR --input FILE [OPTION]...", "--model DIR --prompt-ids LIST [OPTION]..."},
+    .description =
+        "Runs every operation on the device and on the CPU, from the same inputs. Prints the "
+        "largest "
+        "error of each in units of its tolerance, and fails at one above 1, naming the first.",
+    .options = {ModelOption(),
+                InputOption(),
+                {"prompt-ids", "LIST", "token ids to take instead of a file, as 1,2,3"},
+                ModeOption(),
+                WeightsOption(),
+                DeviceOption("cuda"),
+                ThreadsOption()}};
 
 absl::StatusOr<InputIds> ReadIds(const CommandLine& line) {
-  if (line.Has("input")) return ReadInputIds(line.Text("input", ""));
+  if (line.Has("input")) return ReadInputIds(line.Text("input"));
   InputIds input{.batch = 1};
-  HIPPODROME_ASSIGN_OR_RETURN(input.ids, ParseTokenIds(line.Text("prompt-ids", "")));
+  HIPPODROME_ASSIGN_OR_RETURN(input.ids, ParseTokenIds(line.Text("prompt-ids")));
   input.length = static_cast<int64_t>(input.ids.size());
   return input;
 }
 
 absl::StatusOr<EncoderInputs> ReadEncoderIds(const CommandLine& line) {
-  if (line.Has("input")) return ReadEncoderInputs(line.Text("input", ""));
-  HIPPODROME_ASSIGN_OR_RETURN(std::vector<int32_t> ids, ParseTokenIds(line.Text("prompt-ids", "")));
+  if (line.Has("input")) return ReadEncoderInputs(line.Text("input"));
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<int32_t> ids, ParseTokenIds(line.Text("prompt-ids")));
   return OneEncoderInput(std::move(ids));
 }
 
@@ -84,10 +90,7 @@ absl::Status Compare(const CommandLine& line) {
   }
   HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(directory));
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
-  DeviceChoice device = DeviceChoice::kCuda;
-  if (line.Has("device")) {
-    HIPPODROME_ASSIGN_OR_RETURN(device, line.Device());
-  }
+  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(const auto actual, OpenBackend(device, {.threads = threads}));
   const auto expected = MakeCpuBackend({.threads = threads});
   CheckingBackend backend(*expected, *actual);

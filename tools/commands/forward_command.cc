@@ -62,16 +62,18 @@ absl::Status WriteStartsAndEnds(Backend& backend, const Bigs& model, const Encod
 }
 
 const CommandSpec kForwardSpec = {
-    .usage =
-        "usage: hippodrome forward --model DIR --input IN.safetensors --output OUT.safetensors\n"
-        "  [--mode prefill|step|chunked=N] [--weights f32|bf16] [--device auto|cpu|cuda] "
-        "[--threads N]\n"
+    .name = "forward",
+    .summary = "Writes the logits of given token ids.",
+    .usage = {"--model DIR --input FILE --output FILE [OPTION]..."},
+    .description =
         "Language models: reads input_ids I64 [B, L]; writes logits F32 [B, L, padded "
         "vocabulary].\n"
-        "Encoders: reads also attention_mask (else all 1) and token_type_ids (else all 0); writes\n"
-        "logits F32 [B, L, vocabulary or labels] or [B, labels], for multiple choice [B], or\n"
-        "start_logits and end_logits [B, L]. Nothing is padded or truncated; no --mode.",
-    .values = {"device", "model", "input", "output", "mode", "weights", "threads"}};
+        "Encoders: reads also attention_mask (else all 1) and token_type_ids (else all 0); writes "
+        "logits F32 [B, L, vocabulary or labels] or [B, labels], for multiple choice [B], or "
+        "start_logits and end_logits [B, L].\n"
+        "Nothing is padded or truncated.",
+    .options = {ModelOption(), InputOption(), OutputOption(), ModeOption(), WeightsOption(),
+                DeviceOption(), ThreadsOption()}};
 
 absl::Status WriteDecoderLogits(Backend& backend, const HybridH3& model, const InputIds& input,
                                 const ForwardMode& mode, const std::string& path) {

@@ -19,24 +19,35 @@ namespace hippodrome {
 namespace {
 
 const CommandSpec kGenerateSpec = {
-    .usage =
-        "usage: hippodrome generate --model DIR (--prompt TEXT | --prompt-ids 1,2,3)\n"
-        "  [--max-tokens 128] [--temperature 0] [--top-k 0] [--top-p 1] [--min-p 0]\n"
-        "  [--seed 0] [--ignore-eos] [--json] [--weights f32|bf16] [--device auto|cpu|cuda] "
-        "[--threads N]\n"
-        "--prompt-ids @FILE reads long prompts from a file. Temperature 0 is greedy.\n"
-        "--json prints {\"token_ids\", \"text\", \"finish_reason\"}.",
-    .values = {"device", "model", "prompt", "prompt-ids", "max-tokens", "temperature", "top-k",
-               "top-p", "min-p", "seed", "weights", "threads"},
-    .switches = {"ignore-eos", "json"}};
+    .name = "generate",
+    .summary = "Continues a prompt on the terminal.",
+    .usage = {"--model DIR --prompt TEXT [OPTION]...",
+              "--model DIR --prompt-ids LIST|@FILE [OPTION]..."},
+    .description = "Text is printed as it comes; of a model without tokenizer files, the JSON.",
+    .options = {
+        ModelOption(),
+        {"prompt", "TEXT", "the text to continue"},
+        {"prompt-ids", "LIST|@FILE", "its token ids, as 1,2,3, or a file that has them"},
+        {"max-tokens", "N", "tokens to make, unless the text ends earlier", "128"},
+        {"temperature", "X", "divides the logits; 0: the likeliest token is taken", "0"},
+        {"top-k", "N", "only the N likeliest tokens; 0: all", "0"},
+        {"top-p", "X", "only the likeliest tokens that have this probability together", "1"},
+        {"min-p", "X", "only tokens at least X times as likely as the likeliest", "0"},
+        {"seed", "N", "seed of the random numbers", "0"},
+        {"ignore-eos", "", "go on where the model ends its text"},
+        {"json", "", "print one object instead: token_ids, text, finish_reason"},
+        WeightsOption(),
+        DeviceOption(),
+        ThreadsOption(),
+    }};
 
 absl::StatusOr<SamplingParameters> ReadSampling(const CommandLine& line) {
   SamplingParameters s;
-  HIPPODROME_ASSIGN_OR_RETURN(const double temperature, line.Number("temperature", 0, 0, 100));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t top_k, line.Integer("top-k", 0, 0, 1 << 30));
-  HIPPODROME_ASSIGN_OR_RETURN(const double top_p, line.Number("top-p", 1, 1e-9, 1));
-  HIPPODROME_ASSIGN_OR_RETURN(const double min_p, line.Number("min-p", 0, 0, 1));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t seed, line.Integer("seed", 0, 0, INT64_MAX));
+  HIPPODROME_ASSIGN_OR_RETURN(const double temperature, line.Number("temperature", 0, 100));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t top_k, line.Integer("top-k", 0, 1 << 30));
+  HIPPODROME_ASSIGN_OR_RETURN(const double top_p, line.Number("top-p", 1e-9, 1));
+  HIPPODROME_ASSIGN_OR_RETURN(const double min_p, line.Number("min-p", 0, 1));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t seed, line.Integer("seed", 0, INT64_MAX));
   s.temperature = static_cast<float>(temperature);
   s.top_k = static_cast<int32_t>(top_k);
   s.top_p = static_cast<float>(top_p);
@@ -51,7 +62,7 @@ absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
     return Usage("give either --prompt or --prompt-ids");
   }
   if (line.Has("prompt-ids")) {
-    std::string ids = line.Text("prompt-ids", "");
+    std::string ids = line.Text("prompt-ids");
     if (ids.starts_with('@')) {
       HIPPODROME_ASSIGN_OR_RETURN(ids, ReadTextFile(ids.substr(1)));
     }
@@ -60,7 +71,7 @@ absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
   if (loaded.tokenizer == nullptr) {
     return FailedPrecondition("the model has no tokenizer files; use --prompt-ids");
   }
-  return loaded.tokenizer->Encode(line.Text("prompt", ""));
+  return loaded.tokenizer->Encode(line.Text("prompt"));
 }
 
 struct Output {
@@ -121,8 +132,7 @@ absl::Status Generate(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
   GenerationRequest request;
-  HIPPODROME_ASSIGN_OR_RETURN(request.max_tokens,
-                              line.Integer("max-tokens", 128, 1, int64_t{1} << 40));
+  HIPPODROME_ASSIGN_OR_RETURN(request.max_tokens, line.Integer("max-tokens", 1, int64_t{1} << 40));
   HIPPODROME_ASSIGN_OR_RETURN(request.sampling, ReadSampling(line));
   request.ignore_eos = line.Has("ignore-eos");
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());

@@ -10,6 +10,7 @@
 #include "engine/open_backend.h"
 #include "kernels/tape/tape.h"
 #include "tools/command_line/command_line.h"
+#include "tools/command_line/forward_input.h"
 #include "tools/commands/commands.h"
 #include "tools/train/step/decoder_trainee.h"
 #include "tools/train/step/encoder_trainee.h"
@@ -20,18 +21,18 @@ namespace hippodrome {
 namespace {
 
 const CommandSpec kGradientsSpec = {
-    .usage =
-        "usage: hippodrome gradients --model DIR --input IN.safetensors --output OUT.safetensors\n"
-        "  [--weights f32|bf16] [--device auto|cpu|cuda] [--threads N]\n"
-        "Verification of training: reads input_ids I64 [B, L] and labels I64 [B, L] (-100: "
-        "ignored; for\n"
-        "language models what should follow each position, by default the next id), and for "
-        "encoders\n"
-        "attention_mask and token_type_ids; labels [B] for classification (F32 for regression),\n"
-        "start_positions and end_positions I64 [B] for question answering. Writes loss F32, the "
-        "mean, and\n"
-        "d loss / d parameter F32 under the name of every parameter that is trained.",
-    .values = {"device", "model", "input", "output", "weights", "threads"}};
+    .name = "gradients",
+    .summary = "Writes a loss and its gradients, to check training.",
+    .usage = {"--model DIR --input FILE --output FILE [OPTION]..."},
+    .description =
+        "Reads input_ids I64 [B, L] and labels I64 [B, L] (-100: ignored; for language models what "
+        "should follow each position, by default the next id), and for encoders attention_mask and "
+        "token_type_ids; labels [B] for classification (F32 for regression), start_positions and "
+        "end_positions I64 [B] for question answering.\n"
+        "Writes loss F32, the mean, and d loss / d parameter F32 under the name of every parameter "
+        "that is trained.",
+    .options = {ModelOption(), InputOption(), OutputOption(), WeightsOption("f32"), DeviceOption(),
+                ThreadsOption()}};
 
 // What the command line says.
 struct Request {

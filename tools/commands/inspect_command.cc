@@ -1,9 +1,7 @@
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -23,22 +21,24 @@
 namespace hippodrome {
 namespace {
 
-// A preset or a config stands in the place of DIR.
-CommandSpec Spec(int argc, char** argv) {
-  const bool named = std::any_of(argv + 1, argv + argc, [](std::string_view argument) {
-    return argument.starts_with("--preset") || argument.starts_with("--config");
-  });
-  return {
-      .usage =
-          "usage: hippodrome inspect DIR|FILE\n"
-          "       hippodrome inspect --flops --length L (DIR | --preset NAME | --config FILE)\n"
-          "Prints configuration, tensors and the bytes that a sequence takes; with --flops, the\n"
-          "operations of a BiGS model on one input of L tokens. Presets: bert-large|" +
-          BigsPresetNames(),
-      .values = {"length", "preset", "config"},
-      .switches = {"flops"},
-      .positional = named ? size_t{0} : size_t{1}};
-}
+constexpr char kBertLarge[] = "bert-large";
+
+const CommandSpec kInspectSpec = {
+    .name = "inspect",
+    .summary = "Describes a model directory or a tensor file.",
+    .usage = {"DIR|FILE", "--flops --length L DIR",
+              "--flops --length L (--preset NAME | --config FILE)"},
+    .description =
+        "Prints configuration, tensors and the bytes that a sequence takes; with --flops, the "
+        "operations of a BiGS model on one input.",
+    .arguments = {{"DIR|FILE", "model directory, or checkpoint as convert reads it", true}},
+    .options = {
+        {"flops", "", "count the operations of an encoder"},
+        {"length", "L", "tokens of the input"},
+        {"preset", BigsPresetNames() + "|" + kBertLarge,
+         "a published model's configuration, in place of DIR's"},
+        {"config", "FILE", "config.json, in place of DIR's"},
+    }};
 
 void PrintTensor(const std::string& name, const std::string& type,
                  const std::vector<int64_t>& shape) {
@@ -133,29 +133,31 @@ absl::Status InspectBigs(const std::string& directory) {
 }
 
 absl::StatusOr<BigsConfig> ReadEncoderConfig(const CommandLine& line) {
-  if (line.Has("preset") && line.Has("config")) {
-    return Usage("--preset and --config exclude each other");
-  }
   if (line.Has("config")) {
-    HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config", "")));
+    HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config")));
     return ParseBigsConfig(text);
   }
   if (!line.Has("preset")) return ReadBigsConfig(line.positional()[0]);
-  const std::string name = line.Text("preset", "");
-  if (name == "bert-large") return BertLarge();
-  auto preset = BigsPreset(name);
-  if (!preset.ok()) return Usage(Message(preset.status()) + "|bert-large");
-  return preset;
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string name, line.Choice("preset"));
+  return name == kBertLarge ? BertLarge() : BigsPreset(name);
 }
 
 void PrintFlops(const char* what, double flops) {
   std::printf("%-16s %.3e (%s)\n", what, flops, PaperNotation(flops).c_str());
 }
 
+// Of DIR, --preset and --config there is one.
+absl::Status CheckSources(const CommandLine& line) {
+  const size_t sources =
+      line.positional().size() + (line.Has("preset") ? 1 : 0) + (line.Has("config") ? 1 : 0);
+  if (sources == 1) return absl::OkStatus();
+  return Usage(line.Has("flops") ? "expected one of DIR, --preset and --config"
+                                 : "expected one DIR or FILE");
+}
+
 absl::Status InspectFlops(const CommandLine& line) {
   constexpr int64_t kLongest = 1 << 20;
-  HIPPODROME_RETURN_IF_ERROR(line.Required("length").status());
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t length, line.Integer("length", 0, 1, kLongest));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t length, line.Integer("length", 1, kLongest));
   HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadEncoderConfig(line));
   const EncoderFlops flops = CountFlops(config, length);
   PrintFlops("matrix products", flops.matrices);
@@ -165,6 +167,7 @@ absl::Status InspectFlops(const CommandLine& line) {
 }
 
 absl::Status Inspect(const CommandLine& line) {
+  HIPPODROME_RETURN_IF_ERROR(CheckSources(line));
   if (line.Has("flops")) return InspectFlops(line);
   for (const char* option : {"length", "preset", "config"}) {
     if (line.Has(option)) return Usage(std::string("--") + option + " is for --flops");
@@ -181,8 +184,6 @@ absl::Status Inspect(const CommandLine& line) {
 
 }  // namespace
 
-int InspectCommand(int argc, char** argv) {
-  return RunCommand(argc, argv, Spec(argc, argv), Inspect);
-}
+int InspectCommand(int argc, char** argv) { return RunCommand(argc, argv, kInspectSpec, Inspect); }
 
 }  // namespace hippodrome

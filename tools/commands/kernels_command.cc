@@ -23,13 +23,17 @@ namespace hippodrome {
 namespace {
 
 const CommandSpec kKernelsSpec = {
-    .usage =
-        "usage: hippodrome kernels --model DIR --length L --output OUT.(safetensors|csv|svg)\n"
-        "Language models: per H3 layer i, layer{i}.diag [H, L] and layer{i}.shift [d, L].\n"
+    .name = "kernels",
+    .summary = "Writes or draws the convolution kernels of a model.",
+    .usage = {"--model DIR --length L --output FILE"},
+    .description =
+        "Language models: for each H3 layer i layer{i}.diag [H, L] and layer{i}.shift [d, L].\n"
         "Encoders: kernels [layers, 2, L], forward and backward (with H > 1 heads [layers, 2, H, "
-        "L]),\n"
-        "without D; in svg, all layers near the token and over all relative positions.",
-    .values = {"model", "length", "output"}};
+        "L]), "
+        "without D; drawn, all layers near the token and over all relative positions.",
+    .options = {ModelOption(),
+                {"length", "L", "tokens that the kernels reach"},
+                {"output", "FILE", "what to write: .safetensors, .csv, or .svg to draw"}}};
 
 absl::Status WriteSafetensors(const std::vector<H3LayerKernels>& layers, int64_t length,
                               const std::string& path) {
@@ -130,8 +134,7 @@ absl::Status WriteEncoder(const std::string& directory, int64_t length, const st
 absl::Status WriteKernels(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string output, line.Required("output"));
-  HIPPODROME_RETURN_IF_ERROR(line.Required("length").status());
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t length, line.Integer("length", 0, 1, 1 << 20));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t length, line.Integer("length", 1, 1 << 20));
   HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(directory));
   return family == ModelFamily::kBigs ? WriteEncoder(directory, length, output)
                                       : WriteLanguageModel(directory, length, output);

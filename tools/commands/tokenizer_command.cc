@@ -11,6 +11,7 @@
 #include "kernels/cpu/base/thread_pool.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/progress.h"
+#include "tools/command_line/subcommand.h"
 #include "tools/command_line/text_file.h"
 #include "tools/commands/commands.h"
 #include "tools/convert/staged_directory.h"
@@ -24,15 +25,20 @@
 namespace hippodrome {
 namespace {
 
+// The texts of either command.
+Option TextsOption() {
+  return {"input", "FILE", "UTF-8 text, which may be packed by gzip; may be repeated"};
+}
+
 const CommandSpec kEncodeSpec = {
-    .usage =
-        "usage: hippodrome tokenizer encode --tokenizer DIR --input FILE... --output FILE\n"
-        "  [--threads N]\n"
-        "Writes the token ids of UTF-8 texts, which may be packed by gzip, for training. DIR\n"
-        "has vocab.json and merges.txt, or vocab.txt. A document ends at <|endoftext|> in the\n"
-        "text and at the end of a file. Repeat --input for each file.",
-    .values = {"tokenizer", "input", "output", "threads"},
-    .positional = 1};
+    .name = "tokenizer encode",
+    .summary = "Writes the token ids of texts, for training.",
+    .usage = {"--tokenizer DIR --input FILE... --output FILE [OPTION]..."},
+    .description = "A document ends at <|endoftext|> in the text and at the end of a file.",
+    .options = {{"tokenizer", "DIR", "has vocab.json and merges.txt, or vocab.txt"},
+                TextsOption(),
+                {"output", "FILE", "safetensors to write"},
+                ThreadsOption()}};
 
 // One of the two.
 struct Tokenizer {
@@ -71,12 +77,11 @@ absl::Status Encode(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("tokenizer"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string output, line.Required("output"));
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
-  const std::vector<std::string> inputs = line.All("input");
-  if (inputs.empty()) return Usage("--input is missing");
+  HIPPODROME_RETURN_IF_ERROR(line.Required("input").status());
   HIPPODROME_ASSIGN_OR_RETURN(const Tokenizer tokenizer, ReadTokenizer(directory));
   TokenizedText tokens = NoText(tokenizer);
   ThreadPool pool(threads);
-  for (const std::string& input : inputs) {
+  for (const std::string& input : line.All("input")) {
     HIPPODROME_RETURN_IF_ERROR(AppendFile(tokenizer, input, pool, tokens));
   }
   if (tokens.tokens.empty()) return InvalidArgument("there is no text in the input");
@@ -86,14 +91,17 @@ absl::Status Encode(const CommandLine& line) {
 }
 
 const CommandSpec kTrainSpec = {
-    .usage =
-        "usage: hippodrome tokenizer train --kind bpe|wordpiece --vocab N --input FILE...\n"
-        "  --out DIR\n"
-        "Makes a tokenizer of N tokens from UTF-8 texts, which may be packed by gzip: byte-level\n"
-        "byte-pair encoding (vocab.json and merges.txt, for decoders) or uncased WordPiece\n"
-        "(vocab.txt, for encoders). Repeat --input for each file.",
-    .values = {"kind", "vocab", "input", "out"},
-    .positional = 1};
+    .name = "tokenizer train",
+    .summary = "Makes a tokenizer from texts.",
+    .usage = {"--kind bpe|wordpiece --vocab N --input FILE... --out DIR"},
+    .description = "",
+    .options = {
+        {"kind", "bpe|wordpiece",
+         "byte-level byte-pair encoding (vocab.json and merges.txt, for decoders) or uncased "
+         "WordPiece (vocab.txt, for encoders)"},
+        {"vocab", "N", "tokens that it knows"},
+        TextsOption(),
+        {"out", "DIR", "folder to write"}}};
 
 absl::StatusOr<WordCounts> CountWords(const std::vector<std::string>& inputs, TokenizerKind kind) {
   WordCounts counts;
@@ -129,35 +137,32 @@ absl::Status WriteFiles(const std::string& directory, const Files& files) {
 
 absl::Status Train(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string out, line.Required("out"));
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string name, line.Required("kind"));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t vocab_size, line.Integer("vocab", 0, 1, 1 << 24));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string name, line.Choice("kind"));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t vocab_size, line.Integer("vocab", 1, 1 << 24));
+  HIPPODROME_RETURN_IF_ERROR(line.Required("input").status());
   const std::vector<std::string> inputs = line.All("input");
-  if (inputs.empty()) return Usage("--input is missing");
-  if (!line.Has("vocab")) return Usage("--vocab is missing");
-  if (name != "bpe" && name != "wordpiece") {
-    return Usage("--kind is '" + name + "'; expected bpe or wordpiece");
-  }
   const TokenizerKind kind = name == "bpe" ? TokenizerKind::kBpe : TokenizerKind::kWordPiece;
   HIPPODROME_ASSIGN_OR_RETURN(const WordCounts counts, CountWords(inputs, kind));
   HIPPODROME_ASSIGN_OR_RETURN(const Files files, TrainFiles(counts, kind, vocab_size));
   return WriteFiles(out, files);
 }
 
-const CommandSpec kTokenizerSpec = {
-    .usage =
-        "usage: hippodrome tokenizer COMMAND [options]   (COMMAND --help says more)\n"
-        "  train    a tokenizer from texts\n"
-        "  encode   token ids of texts, for training"};
+int TrainTokenizer(int argc, char** argv) { return RunCommand(argc, argv, kTrainSpec, Train); }
+int EncodeTexts(int argc, char** argv) { return RunCommand(argc, argv, kEncodeSpec, Encode); }
+
+constexpr Subcommand kTokenizerCommands[] = {
+    {"train", "make a tokenizer from texts", TrainTokenizer},
+    {"encode", "write the token ids of texts, for training", EncodeTexts},
+};
 
 }  // namespace
 
 int TokenizerCommand(int argc, char** argv) {
-  const std::string command = argc > 1 ? argv[1] : "";
-  if (command == "train") return RunCommand(argc, argv, kTrainSpec, Train);
-  if (command == "encode") return RunCommand(argc, argv, kEncodeSpec, Encode);
-  if (AsksForHelp(argc, argv)) return PrintUsage(kTokenizerSpec);
-  return UsageError(kTokenizerSpec, Usage(command.empty() ? "no command is given"
-                                                          : "unknown command '" + command + "'"));
+  return RunSubcommand({.name = "hippodrome tokenizer",
+                        .summary = "Trains a tokenizer, or encodes texts for training.",
+                        .commands = kTokenizerCommands,
+                        .version = ""},
+                       argc, argv);
 }
 
 }  // namespace hippodrome

@@ -12,16 +12,17 @@ namespace hippodrome {
 namespace {
 
 const CommandSpec kTrainingSpec = {
-    .usage =
-        "usage: hippodrome train --config RUN.json [--resume]\n"
-        "Trains as the run file says (tools/train/run/run_file.h; examples in "
-        "tools/train/recipes). "
-        "The output\n"
-        "folder gets metrics.jsonl, checkpoints/, and at the end model/, which `serve` and `eval` "
-        "load, and\n"
-        "loss.svg. --resume goes on from the newest checkpoint, if there is one.",
-    .values = {"config"},
-    .switches = {"resume"}};
+    .name = "train",
+    .summary = "Trains a model as a run file says.",
+    .usage = {"--config FILE [--resume]"},
+    .description =
+        "The output folder, which the run file names, gets metrics.jsonl, checkpoints/, and at the "
+        "end loss.svg and model/, which serve and eval load. A run that is stopped by SIGTERM or "
+        "SIGINT writes a checkpoint first.",
+    .options = {
+        {"config", "FILE", "run file, in JSON (docs/training.md)"},
+        {"resume", "", "go on from the newest checkpoint, if there is one"},
+    }};
 
 absl::Status RunTrain(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string config, line.Required("config"));

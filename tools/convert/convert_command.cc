@@ -13,46 +13,44 @@
 namespace hippodrome {
 namespace {
 
-CommandSpec Spec() {
-  return {.usage =
-              "usage: hippodrome convert SRC --out DIR [options]\n"
-              "  SRC               H3 or BiGS checkpoint: .pt or .bin (zip or legacy, Lightning),\n"
-              "                    .safetensors, or Flax .msgpack\n"
-              "  --out DIR         model directory to write\n"
-              "  --config FILE     config.json (default: the one beside SRC, if any)\n"
-              "  --preset NAME     " +
-              H3PresetNames() + "|\n                    " + BigsPresetNames() +
-              "\n"
-              "  --tokenizer DIR   H3: vocab.json and merges.txt, or gpt2-encoder.json and\n"
-              "                    gpt2-vocab.bpe; BiGS: vocab.txt or bert-base-uncased-vocab.txt\n"
-              "  --dtype f32|bf16  of matrices (default f32)\n"
-              "  --attn-heads N    attention heads, when neither config nor preset says\n"
-              "of BiGS, in place of what the config says:\n"
-              "  --layer-gelu erf|tanh  GELU of the layers (default: tanh for .msgpack, else erf)\n"
-              "  --pad-to N|none        length to which inputs are padded (default: the longest)\n",
-          .values = {"out", "config", "preset", "tokenizer", "dtype", "attn-heads", "layer-gelu",
-                     "pad-to"},
-          .positional = 1};
-}
-
-absl::Status CheckPreset(const std::string& name) {
-  if (name.empty() || H3Preset(name).ok() || BigsPreset(name).ok()) return absl::OkStatus();
-  return Usage("unknown preset '" + name + "'; expected " + H3PresetNames() + "|" +
-               BigsPresetNames());
-}
+const CommandSpec kConvertSpec = {
+    .name = "convert",
+    .summary = "Makes a model directory from a published checkpoint.",
+    .usage = {"SRC --out DIR [OPTION]..."},
+    .description = "Pickles are parsed, never executed.",
+    .arguments =
+        {{"SRC",
+          "H3 or BiGS checkpoint: .pt or .bin (zip or legacy, Lightning), .safetensors, or "
+          "Flax .msgpack"}},
+    .options = {
+        {"out", "DIR", "model directory to write"},
+        {"config", "FILE", "config.json (default: the one beside SRC, if any)"},
+        {"preset", H3PresetNames() + "|" + BigsPresetNames(), "a published model's configuration"},
+        {"tokenizer", "DIR",
+         "H3: vocab.json and merges.txt, or gpt2-encoder.json and gpt2-vocab.bpe; BiGS: vocab.txt "
+         "or "
+         "bert-base-uncased-vocab.txt"},
+        {"dtype", "f32|bf16", "type of the matrices", "f32"},
+        {"attn-heads", "N", "attention heads, where neither config nor preset says"},
+        {"layer-gelu", "erf|tanh",
+         "BiGS: GELU of the layers (default: as the config says, else tanh for .msgpack and erf "
+         "for "
+         "others)"},
+        {"pad-to", "N|none",
+         "BiGS: tokens that inputs are padded to (default: as the config says, else the longest)"},
+    }};
 
 // The options of BiGS models.
 absl::Status ReadEncoderOptions(const CommandLine& arguments, ConvertOptions& options) {
-  options.layer_gelu = arguments.Text("layer-gelu", "");
-  if (arguments.Has("layer-gelu") && options.layer_gelu != "erf" && options.layer_gelu != "tanh") {
-    return Usage("--layer-gelu is '" + options.layer_gelu + "'; expected erf or tanh");
+  if (arguments.Has("layer-gelu")) {
+    HIPPODROME_ASSIGN_OR_RETURN(options.layer_gelu, arguments.Choice("layer-gelu"));
   }
   if (!arguments.Has("pad-to")) return absl::OkStatus();
-  if (arguments.Text("pad-to", "") == "none") {
+  if (arguments.Text("pad-to") == "none") {
     options.pad_to = 0;
     return absl::OkStatus();
   }
-  HIPPODROME_ASSIGN_OR_RETURN(options.pad_to, arguments.Integer("pad-to", 0, 1, 1 << 20));
+  HIPPODROME_ASSIGN_OR_RETURN(options.pad_to, arguments.Integer("pad-to", 1, 1 << 20));
   return absl::OkStatus();
 }
 
@@ -60,18 +58,16 @@ absl::StatusOr<ConvertOptions> ReadOptions(const CommandLine& arguments) {
   ConvertOptions options;
   options.source = arguments.positional()[0];
   HIPPODROME_ASSIGN_OR_RETURN(options.out, arguments.Required("out"));
-  options.config = arguments.Text("config", "");
-  options.preset = arguments.Text("preset", "");
-  options.tokenizer = arguments.Text("tokenizer", "");
+  options.config = arguments.Text("config");
+  if (arguments.Has("preset")) {
+    HIPPODROME_ASSIGN_OR_RETURN(options.preset, arguments.Choice("preset"));
+  }
+  options.tokenizer = arguments.Text("tokenizer");
   if (!options.config.empty() && !options.preset.empty()) {
     return Usage("--config and --preset exclude each other");
   }
-  HIPPODROME_RETURN_IF_ERROR(CheckPreset(options.preset));
   HIPPODROME_RETURN_IF_ERROR(ReadEncoderOptions(arguments, options));
-  const std::string dtype = arguments.Text("dtype", "f32");
-  if (dtype != "f32" && dtype != "bf16") {
-    return Usage("--dtype is '" + dtype + "'; expected f32 or bf16");
-  }
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string dtype, arguments.Choice("dtype"));
   options.matrix_dtype = dtype == "bf16" ? DType::kBF16 : DType::kF32;
   HIPPODROME_ASSIGN_OR_RETURN(options.attention_heads,
                               arguments.Integer("attn-heads", 0, 1, 1 << 16));
@@ -96,6 +92,6 @@ absl::Status Run(const CommandLine& arguments) {
 
 }  // namespace
 
-int ConvertCommand(int argc, char** argv) { return RunCommand(argc, argv, Spec(), Run); }
+int ConvertCommand(int argc, char** argv) { return RunCommand(argc, argv, kConvertSpec, Run); }
 
 }  // namespace hippodrome

@@ -6,27 +6,25 @@
 #include <utility>
 #include <vector>
 
-#include "tools/command_line/command_line.h"
+#include "tools/command_line/help.h"
 
 namespace hippodrome {
 
-// A command of one positional argument, the task, with the options of every encoder besides its
-// own. `synopsis` and `meaning` are the beginning and the end of its usage.
-inline CommandSpec EncoderCommand(const std::string& synopsis, const std::string& meaning,
-                                  std::vector<std::string> values = {},
-                                  std::vector<std::string> switches = {}) {
-  for (const char* name : {"model", "data", "pad-to", "weights", "device", "threads", "json"}) {
-    values.emplace_back(name);
+// Adds to a command's options, between those of its data and the rest, those of every encoder.
+inline CommandSpec EncoderCommand(CommandSpec spec) {
+  spec.options.insert(spec.options.begin(), ModelOption());
+  for (Option option : {Option{"pad-to", "N",
+                               "tokens that inputs are padded to; 0: not at all (default: as the "
+                               "model's config.json says)"},
+                        WeightsOption(), DeviceOption(), ThreadsOption(), JsonOption()}) {
+    spec.options.push_back(std::move(option));
   }
-  return {.usage = synopsis +
-                   "  [--pad-to N] [--weights f32|bf16] [--device auto|cpu|cuda] [--threads N]\n"
-                   "  [--json FILE]\n" +
-                   meaning +
-                   "\nInputs are padded as the model's config.json says, or to N tokens; 0: not at "
-                   "all.\nFILE may be packed by gzip.",
-          .values = std::move(values),
-          .switches = std::move(switches),
-          .positional = 1};
+  return spec;
+}
+
+// The data of most tasks.
+inline Option DataOption(const std::string& meaning) {
+  return {"data", "FILE", meaning + "; may be packed by gzip"};
 }
 
 }  // namespace hippodrome

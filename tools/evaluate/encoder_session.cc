@@ -25,7 +25,7 @@ absl::Status CheckModel(const std::string& directory, EncoderHead head) {
 absl::StatusOr<EncoderOptions> ReadOptions(const CommandLine& line) {
   EncoderOptions options;
   if (!line.Has("pad-to")) return options;
-  HIPPODROME_ASSIGN_OR_RETURN(options.pad_to, line.Integer("pad-to", 0, 0, 1 << 30));
+  HIPPODROME_ASSIGN_OR_RETURN(options.pad_to, line.Integer("pad-to", 0, 1 << 30));
   return options;
 }
 

@@ -16,13 +16,19 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kClassificationSpec = EncoderCommand(
-    "usage: hippodrome eval classification --model DIR --data FILE\n"
-    "  [--label COLUMN] [--text COLUMN] [--pair COLUMN] [--header]\n",
-    "FILE is a tab-separated table. A column is a number from 0 or, with --header, a name in the\n"
-    "first line; by default the label is in column 0 and the text in column 1, and there is no\n"
-    "second text. Labels are the model's, or numbers of them from 0.",
-    {"text", "pair", "label"}, {"header"});
+const CommandSpec kClassificationSpec = EncoderCommand({
+    .name = "eval classification",
+    .summary = "Evaluates a classifier on the texts in a table.",
+    .usage = {"--model DIR --data FILE [OPTION]..."},
+    .description = "Labels are the model's, or numbers of them from 0.",
+    .options = {DataOption("tab-separated table"),
+                {"label", "COLUMN",
+                 "where the label is: a number from 0 or, with --header, a name in the first line",
+                 "0"},
+                {"text", "COLUMN", "where the text is", "1"},
+                {"pair", "COLUMN", "where a second text is (default: there is none)"},
+                {"header", "", "the first line names the columns"}},
+});
 
 // The labels as the data has them: the model's names, or their numbers.
 std::vector<std::string> NamesInData(const BigsConfig& config, std::string_view some_label) {
@@ -38,9 +44,9 @@ absl::Status EvaluateClassification(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string path, line.Required("data"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string table, ReadDataFile(path));
   const TableLayout layout = {.header = line.Has("header"),
-                              .first = line.Text("text", "1"),
-                              .second = line.Text("pair", ""),
-                              .label = line.Text("label", "0")};
+                              .first = line.Text("text"),
+                              .second = line.Text("pair"),
+                              .label = line.Text("label")};
   const auto texts = ReadLabelledTexts(table, layout);
   if (!texts.ok()) return InFile(path, texts.status());
   HIPPODROME_ASSIGN_OR_RETURN(const auto session,

@@ -25,12 +25,21 @@ absl::StatusOr<bool> HasFeature(const TsvRow& row, size_t column, std::string_vi
                          OneLine(field) + "', expected 0 or 1");
 }
 
-const CommandSpec kGlueSpec = EncoderCommand(
-    "usage: hippodrome eval cola|sst2|mrpc|qqp|stsb|mnli|qnli|rte|wnli --model DIR --data FILE\n"
-    "       hippodrome eval cola --model DIR --annotations FILE\n",
-    "FILE is a table of GLUE with labels (dev.tsv), or CoLA's grammatical annotations, major or\n"
-    "minor features, which are then scored one by one.",
-    {"annotations"});
+CommandSpec GlueSpec(const std::string& task) {
+  CommandSpec spec = EncoderCommand({
+      .name = "eval " + task,
+      .summary = "Evaluates a classifier on a task of GLUE.",
+      .usage = {"--model DIR --data FILE [OPTION]..."},
+      .description = "",
+      .options =
+          {DataOption("a table of the task with labels, dev.tsv"),
+           {"annotations", "FILE",
+            "of cola: its grammatical annotations, major or minor features, which are scored "
+            "one by one"}},
+  });
+  if (task == "cola") spec.usage.emplace_back("--model DIR --annotations FILE [OPTION]...");
+  return spec;
+}
 
 // The examples, and for annotated ones their features.
 absl::StatusOr<ColaAnnotations> ReadExamples(const std::string& table, const GlueTask& task,
@@ -106,8 +115,7 @@ absl::StatusOr<std::string> DataPath(const CommandLine& line, const GlueTask& ta
   return line.Required("annotations");
 }
 
-absl::Status EvaluateGlue(const CommandLine& line) {
-  const GlueTask& task = *FindGlueTask(line.positional()[0]);
+absl::Status EvaluateGlue(const CommandLine& line, const GlueTask& task) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string path, DataPath(line, task));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string table, ReadDataFile(path));
   const bool annotated = line.Has("annotations");
@@ -173,6 +181,10 @@ std::map<std::string, FeatureScore> ScoreFeatures(const ColaAnnotations& annotat
   return scores;
 }
 
-int EvalGlue(int argc, char** argv) { return RunCommand(argc, argv, kGlueSpec, EvaluateGlue); }
+int EvalGlue(int argc, char** argv) {
+  const GlueTask& task = *FindGlueTask(argv[0]);
+  return RunCommand(argc, argv, GlueSpec(task.name),
+                    [&](const CommandLine& line) { return EvaluateGlue(line, task); });
+}
 
 }  // namespace hippodrome

@@ -20,17 +20,22 @@ namespace hippodrome {
 namespace {
 
 const CommandSpec kPerplexitySpec = {
-    .usage =
-        "usage: hippodrome eval perplexity --model DIR --data FILE --window N\n"
-        "  [--weights f32|bf16] [--device auto|cpu|cuda] [--threads N] [--json FILE]\n"
-        "Scores the UTF-8 text in FILE in windows of N tokens, state reset at each.",
-    .values = {"device", "model", "data", "window", "weights", "threads", "json"},
-    .positional = 1};
+    .name = "eval perplexity",
+    .summary = "Evaluates a decoder on a text.",
+    .usage = {"--model DIR --data FILE [OPTION]..."},
+    .description = "Scores the text in windows, the state reset at each.",
+    .options = {ModelOption(),
+                {"data", "FILE", "UTF-8 text"},
+                {"window", "N", "tokens of a window", "2048"},
+                WeightsOption(),
+                DeviceOption(),
+                ThreadsOption(),
+                JsonOption()}};
 
 absl::Status EvaluateText(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string data, line.Required("data"));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, line.Integer("window", 2048, 1, 1 << 30));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, line.Integer("window", 1, 1 << 30));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(data));

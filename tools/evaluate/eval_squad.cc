@@ -20,12 +20,16 @@
 namespace hippodrome {
 namespace {
 
-const CommandSpec kSquadSpec = EncoderCommand(
-    "usage: hippodrome eval squad --model DIR --data FILE\n",
-    "FILE is SQuAD's JSON, of version 1.1 or 2.0. Figures are in percent. Long paragraphs are "
-    "read\n"
-    "in windows of what the model takes, which overlap by 128 tokens, or by half of their part of\n"
-    "the paragraph where that is less.");
+const CommandSpec kSquadSpec = EncoderCommand({
+    .name = "eval squad",
+    .summary = "Evaluates a model that answers questions about paragraphs.",
+    .usage = {"--model DIR --data FILE [OPTION]..."},
+    .description =
+        "Figures are in percent. Long paragraphs are read in windows of what the model takes, "
+        "which "
+        "overlap by 128 tokens, or by half of their part of the paragraph where that is less.",
+    .options = {DataOption("SQuAD's JSON, of version 1.1 or 2.0")},
+});
 
 // A window of a question's context, with its logits once it has run.
 struct Window {

@@ -59,11 +59,17 @@ std::string Masked(const std::vector<std::string_view>& words, size_t place) {
   return sentence + ".";
 }
 
-const CommandSpec kSyntaxSpec = EncoderCommand(
-    "usage: hippodrome eval syntax --model DIR --data FILE\n",
-    "FILE is a table of family, condition, good and bad sentence, as of Marvin and Linzen (2018).\n"
-    "Of pairs that differ in one word, that word is masked, and the model is right when its logit\n"
-    "for the good word is above that for the bad one. Both must be in the vocabulary.");
+const CommandSpec kSyntaxSpec = EncoderCommand({
+    .name = "eval syntax",
+    .summary = "Evaluates a masked LM on minimal pairs of sentences.",
+    .usage = {"--model DIR --data FILE [OPTION]..."},
+    .description =
+        "Of pairs that differ in one word, that word is masked, and the model is right when its "
+        "logit "
+        "for the good word is above that for the bad one. Both must be in the vocabulary.",
+    .options = {DataOption("a table of family, condition, good and bad sentence, as of Marvin and "
+                           "Linzen (2018)")},
+});
 
 // A pair's words as tokens.
 struct PairWords {

@@ -1,12 +1,12 @@
-// `hippodrome eval TASK`, by families of tasks. Each takes the arguments of `eval` and returns its
-// exit code.
+// `hippodrome eval TASK`, by families of tasks. Each takes the task as argv[0] and returns its exit
+// code.
 #ifndef HIPPODROME_TOOLS_EVALUATE_EVAL_TASKS_H_
 #define HIPPODROME_TOOLS_EVALUATE_EVAL_TASKS_H_
 
 namespace hippodrome {
 
 int EvalPerplexity(int argc, char** argv);
-// argv[1] names a task of GLUE.
+// argv[0] names a task of GLUE.
 int EvalGlue(int argc, char** argv);
 int EvalClassification(int argc, char** argv);
 int EvalSquad(int argc, char** argv);

@@ -62,6 +62,15 @@ const GlueTask kGlueTasks[] = {
 
 }  // namespace
 
+const std::string& GlueTaskNames() {
+  static const auto* const names = [] {
+    auto* const joined = new std::string;
+    for (const GlueTask& task : kGlueTasks) *joined += (joined->empty() ? "" : "|") + task.name;
+    return joined;
+  }();
+  return *names;
+}
+
 const GlueTask* FindGlueTask(std::string_view name) {
   const auto* const end = std::end(kGlueTasks);
   const auto* const found = std::find_if(std::begin(kGlueTasks), end,

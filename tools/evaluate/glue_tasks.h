@@ -27,6 +27,9 @@ struct GlueTask {
   std::vector<std::string> classes;  // what they mean
 };
 
+// "cola|sst2|..", all tasks.
+const std::string& GlueTaskNames();
+
 // The task called `name`, or null.
 const GlueTask* FindGlueTask(std::string_view name);
 

@@ -10,10 +10,19 @@
 namespace hippodrome::command_line_test {
 namespace {
 
-const CommandSpec kSpec = {.usage = "usage: test FILE",
-                           .values = {"name", "count", "share", "weights", "threads"},
-                           .switches = {"loud"},
-                           .positional = 1};
+const CommandSpec kSpec = {.name = "test",
+                           .summary = "Tests.",
+                           .usage = {"FILE"},
+                           .description = "",
+                           .arguments = {{"FILE", "one"}, {"OTHER", "another", true}},
+                           .options = {{"name", "TEXT", ""},
+                                       {"count", "N", "", "1"},
+                                       {"share", "X", "", "1"},
+                                       {"kind", "tall|small|N", ""},
+                                       WeightsOption(),
+                                       DeviceOption("cuda"),
+                                       ThreadsOption(),
+                                       {"loud", "", ""}}};
 
 absl::StatusOr<CommandLine> Parse(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "test");
@@ -35,24 +44,41 @@ TEST(CommandLineTest, ReadsBothFormsOfAnOption) {
 }
 
 TEST(CommandLineTest, RefusesWhatItDoesNotKnow) {
-  for (const auto& arguments : std::vector<std::vector<std::string>>{
-           {"file", "--what", "1"}, {"file", "--name"}, {"file", "--loud=1"}, {}, {"a", "b"}}) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{{"file", "--what", "1"},
+                                                                     {"file", "--name"},
+                                                                     {"file", "--loud=1"},
+                                                                     {},
+                                                                     {"a", "b", "c"}}) {
     EXPECT_TRUE(IsUsage(Parse(arguments).status()));
   }
 }
 
 TEST(CommandLineTest, ChecksNumbers) {
   const auto with = [](const std::string& option) { return *Parse({"file", option}); };
-  EXPECT_EQ(*with("--count=7").Integer("count", 1, 0, 10), 7);
-  EXPECT_EQ(*with("--name=x").Integer("count", 1, 0, 10), 1);
-  EXPECT_DOUBLE_EQ(*with("--share=0.25").Number("share", 1, 0, 1), 0.25);
+  EXPECT_EQ(*with("--count=7").Integer("count", 0, 10), 7);
+  EXPECT_EQ(*with("--name=x").Integer("count", 0, 10), 1);
+  EXPECT_EQ(*with("--name=x").Integer("count", 5, 0, 10), 5);
+  EXPECT_EQ(*with("--count=7").Integer("count", 5, 0, 10), 7);
+  EXPECT_DOUBLE_EQ(*with("--share=0.25").Number("share", 0, 1), 0.25);
+  EXPECT_EQ(Message(with("--loud").Integer("name", 0, 1).status()), "--name is required");
   for (const char* bad : {"--count=", "--count=7x", "--count=11", "--count=-1", "--count=1e3",
                           "--count=99999999999999999999"}) {
-    EXPECT_TRUE(IsUsage(with(bad).Integer("count", 1, 0, 10).status())) << bad;
+    EXPECT_TRUE(IsUsage(with(bad).Integer("count", 0, 10).status())) << bad;
   }
   for (const char* bad : {"--share=nan", "--share=inf", "--share=1.1", "--share=", "--share=0,5"}) {
-    EXPECT_TRUE(IsUsage(with(bad).Number("share", 1, 0, 1).status())) << bad;
+    EXPECT_TRUE(IsUsage(with(bad).Number("share", 0, 1).status())) << bad;
   }
+}
+
+TEST(CommandLineTest, ChoosesAmongAlternatives) {
+  EXPECT_EQ(*Parse({"file", "--kind=tall"})->Choice("kind"), "tall");
+  EXPECT_EQ(Message(Parse({"file", "--kind", "wide"})->Choice("kind").status()),
+            "--kind is 'wide', expected tall, small or N");
+  EXPECT_EQ(Message(Parse({"file", "--kind="})->Choice("kind").status()),
+            "--kind is '', expected tall, small or N");
+  EXPECT_EQ(Message(Parse({"file"})->Choice("kind").status()), "--kind is required");
+  EXPECT_EQ(*Parse({"file"})->Device(), DeviceChoice::kCuda);
+  EXPECT_EQ(*Parse({"file", "--device", "auto"})->Device(), DeviceChoice::kAuto);
 }
 
 TEST(CommandLineTest, ReadsWeights) {

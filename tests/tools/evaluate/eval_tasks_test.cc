@@ -78,9 +78,8 @@ class EvalTasksTest : public testing::Test {
     });
   }
 
-  // Runs `eval` with these arguments and the model, and gives its exit code.
+  // Runs the task with these arguments, its name first, and the model, and gives its exit code.
   int Run(int (*command)(int, char**), std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "eval");
     arguments.insert(arguments.end(), {"--model", directory_.path(), "--device", "cpu", "--threads",
                                        "1", "--json", directory_.File("out.json")});
     std::vector<char*> argv;
