@@ -1,5 +1,6 @@
-// Stands for libnccl.so.2: as much as kernels/cuda/nccl/nccl_all_reduce.cu names, between devices of
-// the emulator. The program that loads this library has the runtime, cudaMemcpyAsync() and so on.
+// Stands for libnccl.so.2: as much as kernels/cuda/nccl/nccl_all_reduce.cu names, between devices
+// of the emulator. The program that loads this library has the runtime, cudaMemcpyAsync() and so
+// on.
 #include <algorithm>
 #include <memory>
 #include <utility>
