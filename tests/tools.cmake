@@ -83,16 +83,16 @@ add_test(NAME tools_train_fetch_data_test
 hippodrome_test_files(train_data_tests
   LIBRARIES hippodrome_train_data hippodrome_train_tokenizer
   SOURCES
-    tools/train/data/answer_windows_test.cc
+    tools/train/data/batch_sampler_test.cc
     tools/train/data/causal_lm_test.cc
     tools/train/data/encode_text_test.cc
-    tools/train/data/example_order_test.cc
     tools/train/data/masked_lm_test.cc
     tools/train/data/numpy_generator_test.cc
+    tools/train/data/question_answering_test.cc
     tools/train/data/split_text_test.cc
     tools/train/data/synthetic_tasks_test.cc
-    tools/train/data/tagged_words_test.cc
     tools/train/data/text_classification_test.cc
+    tools/train/data/token_classification_test.cc
     tools/train/data/tokenized_text_test.cc
     tools/train/tokenizer/pair_merges_test.cc
     tools/train/tokenizer/train_bpe_test.cc

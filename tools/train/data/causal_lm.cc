@@ -13,18 +13,18 @@ namespace {
 class CausalLm final : public TrainingData {
  public:
   CausalLm(std::vector<int32_t> tokens, int64_t length, int64_t offsets, uint64_t seed,
-           ExampleOrder order)
+           BatchSampler sampler)
       : tokens_(std::move(tokens)),
         length_(length),
         offsets_(offsets),
         seed_(seed),
-        order_(order) {}
+        sampler_(sampler) {}
 
-  int64_t batches() const override { return order_.batches(); }
+  int64_t batches() const override { return sampler_.batches(); }
 
   TrainingBatch Batch(int64_t index) const override {
-    const int64_t offset = Offset(order_.Epoch(index));
-    const std::vector<int64_t> windows = order_.Examples(index);
+    const int64_t offset = Offset(sampler_.Epoch(index));
+    const std::vector<int64_t> windows = sampler_.Examples(index);
     TrainingBatch batch{.sequences = std::ssize(windows), .length = length_};
     for (const int64_t window : windows) {
       const auto first = tokens_.begin() + offset + window * length_;
@@ -44,7 +44,7 @@ class CausalLm final : public TrainingData {
   int64_t length_;
   int64_t offsets_;  // offsets are below
   uint64_t seed_;
-  ExampleOrder order_;
+  BatchSampler sampler_;
 };
 
 }  // namespace
@@ -61,8 +61,8 @@ absl::StatusOr<std::unique_ptr<TrainingData>> MakeCausalLm(std::vector<int32_t> 
   const int64_t windows =
       options.evaluation ? (size - 1) / length : std::max<int64_t>(1, size / length - 1);
   const int64_t offsets = options.evaluation ? 1 : std::min(length, size - windows * length);
-  HIPPODROME_ASSIGN_OR_RETURN(ExampleOrder order, ExampleOrder::Create(windows, options));
-  return std::make_unique<CausalLm>(std::move(tokens), length, offsets, options.seed, order);
+  HIPPODROME_ASSIGN_OR_RETURN(BatchSampler sampler, BatchSampler::Create(windows, options));
+  return std::make_unique<CausalLm>(std::move(tokens), length, offsets, options.seed, sampler);
 }
 
 }  // namespace hippodrome

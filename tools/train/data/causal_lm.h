@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/train/data/example_order.h"
+#include "tools/train/data/batch_sampler.h"
 #include "tools/train/data/training_batch.h"
 
 namespace hippodrome {

@@ -12,21 +12,21 @@ namespace {
 
 class EncodedData final : public TrainingData {
  public:
-  EncodedData(EncodedExamples data, ExampleOrder order, const BatchOptions& options)
-      : data_(std::move(data)), order_(order), seed_(options.seed) {
+  EncodedData(EncodedExamples data, BatchSampler sampler, const BatchOptions& options)
+      : data_(std::move(data)), sampler_(sampler), seed_(options.seed) {
     if (options.evaluation) data_.token_dropout = 0;
   }
 
-  int64_t batches() const override { return order_.batches(); }
+  int64_t batches() const override { return sampler_.batches(); }
 
   TrainingBatch Batch(int64_t index) const override {
-    const std::vector<int64_t> examples = order_.Examples(index);
+    const std::vector<int64_t> examples = sampler_.Examples(index);
     TrainingBatch batch{.sequences = std::ssize(examples), .length = data_.length};
     for (const int64_t example : examples) {
       const size_t first = batch.ids.size();
       Append(data_.examples[example], batch);
       if (data_.token_dropout == 0) continue;
-      ExampleRandom random(seed_, static_cast<uint64_t>(order_.Epoch(index)),
+      ExampleRandom random(seed_, static_cast<uint64_t>(sampler_.Epoch(index)),
                            static_cast<uint64_t>(example));
       Drop(std::span(batch.ids).subspan(first), random);
     }
@@ -54,7 +54,7 @@ class EncodedData final : public TrainingData {
   }
 
   EncodedExamples data_;
-  ExampleOrder order_;
+  BatchSampler sampler_;
   uint64_t seed_;
 };
 
@@ -62,9 +62,9 @@ class EncodedData final : public TrainingData {
 
 absl::StatusOr<std::unique_ptr<TrainingData>> MakeEncodedData(EncodedExamples examples,
                                                               const BatchOptions& options) {
-  HIPPODROME_ASSIGN_OR_RETURN(ExampleOrder order,
-                              ExampleOrder::Create(std::ssize(examples.examples), options));
-  return std::make_unique<EncodedData>(std::move(examples), order, options);
+  HIPPODROME_ASSIGN_OR_RETURN(BatchSampler sampler,
+                              BatchSampler::Create(std::ssize(examples.examples), options));
+  return std::make_unique<EncodedData>(std::move(examples), sampler, options);
 }
 
 absl::StatusOr<EncodedExamples> NoExamples(const WordPieceTokenizer& tokenizer, int64_t length,

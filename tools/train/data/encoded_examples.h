@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/tokenizer/wordpiece.h"
-#include "tools/train/data/example_order.h"
+#include "tools/train/data/batch_sampler.h"
 #include "tools/train/data/training_batch.h"
 
 namespace hippodrome {
@@ -31,7 +31,7 @@ struct EncodedExamples {
 };
 
 // Batches with ids, types and mask, and labels or targets. Which tokens are dropped changes with
-// the epoch. Errors: as of ExampleOrder.
+// the epoch. Errors: as of BatchSampler.
 absl::StatusOr<std::unique_ptr<TrainingData>> MakeEncodedData(EncodedExamples examples,
                                                               const BatchOptions& options);
 

@@ -71,20 +71,20 @@ int64_t Heads(int64_t count, ExampleRandom& random) {
 class MaskedLm final : public TrainingData {
  public:
   MaskedLm(TokenizedText text, std::vector<Chunk> chunks, const SpecialIds& special,
-           const MaskedLmOptions& options, const BatchOptions& batches, ExampleOrder order)
+           const MaskedLmOptions& options, const BatchOptions& batches, BatchSampler sampler)
       : tokens_(std::move(text.tokens)),
         chunks_(std::move(chunks)),
         special_(special),
         options_(options),
         seed_(batches.seed),
         evaluation_(batches.evaluation),
-        order_(order) {}
+        sampler_(sampler) {}
 
-  int64_t batches() const override { return order_.batches(); }
+  int64_t batches() const override { return sampler_.batches(); }
 
   TrainingBatch Batch(int64_t index) const override {
-    const uint64_t epoch = evaluation_ ? 0 : static_cast<uint64_t>(order_.Epoch(index));
-    const std::vector<int64_t> examples = order_.Examples(index);
+    const uint64_t epoch = evaluation_ ? 0 : static_cast<uint64_t>(sampler_.Epoch(index));
+    const std::vector<int64_t> examples = sampler_.Examples(index);
     TrainingBatch batch{.sequences = std::ssize(examples), .length = options_.length};
     for (const int64_t example : examples) {
       ExampleRandom random(seed_, epoch, static_cast<uint64_t>(example));
@@ -139,7 +139,7 @@ class MaskedLm final : public TrainingData {
   MaskedLmOptions options_;
   uint64_t seed_;
   bool evaluation_;
-  ExampleOrder order_;
+  BatchSampler sampler_;
 };
 
 absl::Status CheckText(const TokenizedText& text, const WordPieceTokenizer& tokenizer) {
@@ -175,15 +175,15 @@ absl::StatusOr<std::unique_ptr<TrainingData>> MakeMaskedLm(TokenizedText text,
   HIPPODROME_RETURN_IF_ERROR(CheckOptions(options));
   HIPPODROME_RETURN_IF_ERROR(CheckText(text, tokenizer));
   std::vector<Chunk> chunks = MakeChunks(text, options, batches.seed);
-  HIPPODROME_ASSIGN_OR_RETURN(ExampleOrder order,
-                              ExampleOrder::Create(std::ssize(chunks), batches));
+  HIPPODROME_ASSIGN_OR_RETURN(BatchSampler sampler,
+                              BatchSampler::Create(std::ssize(chunks), batches));
   const SpecialIds special = {.cls = tokenizer.cls(),
                               .sep = tokenizer.sep(),
                               .mask = tokenizer.mask(),
                               .pad = tokenizer.pad(),
                               .vocab_size = tokenizer.vocab_size()};
   return std::make_unique<MaskedLm>(std::move(text), std::move(chunks), special, options, batches,
-                                    order);
+                                    sampler);
 }
 
 }  // namespace hippodrome

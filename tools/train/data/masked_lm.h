@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/tokenizer/wordpiece.h"
-#include "tools/train/data/example_order.h"
+#include "tools/train/data/batch_sampler.h"
 #include "tools/train/data/tokenized_text.h"
 #include "tools/train/data/training_batch.h"
 

@@ -121,13 +121,13 @@ absl::StatusOr<SyntheticSequences> Sequences(const SyntheticTask& task, int64_t 
 
 class SyntheticData final : public TrainingData {
  public:
-  SyntheticData(SyntheticSequences sequences, bool last_only, ExampleOrder order)
-      : sequences_(std::move(sequences)), last_only_(last_only), order_(order) {}
+  SyntheticData(SyntheticSequences sequences, bool last_only, BatchSampler sampler)
+      : sequences_(std::move(sequences)), last_only_(last_only), sampler_(sampler) {}
 
-  int64_t batches() const override { return order_.batches(); }
+  int64_t batches() const override { return sampler_.batches(); }
 
   TrainingBatch Batch(int64_t index) const override {
-    const std::vector<int64_t> examples = order_.Examples(index);
+    const std::vector<int64_t> examples = sampler_.Examples(index);
     TrainingBatch batch{.sequences = std::ssize(examples), .length = std::ssize(sequences_[0]) - 1};
     for (const int64_t example : examples) {
       const std::vector<int32_t>& sequence = sequences_[example];
@@ -141,7 +141,7 @@ class SyntheticData final : public TrainingData {
  private:
   SyntheticSequences sequences_;  // all of one length
   bool last_only_;                // only the last position has a label
-  ExampleOrder order_;
+  BatchSampler sampler_;
 };
 
 }  // namespace
@@ -157,9 +157,9 @@ absl::StatusOr<SyntheticExamples> MakeSyntheticExamples(const SyntheticTask& tas
 
 absl::StatusOr<std::unique_ptr<TrainingData>> MakeSyntheticData(SyntheticSequences sequences,
                                                                 const BatchOptions& options) {
-  HIPPODROME_ASSIGN_OR_RETURN(ExampleOrder order,
-                              ExampleOrder::Create(std::ssize(sequences), options));
-  return std::make_unique<SyntheticData>(std::move(sequences), options.evaluation, order);
+  HIPPODROME_ASSIGN_OR_RETURN(BatchSampler sampler,
+                              BatchSampler::Create(std::ssize(sequences), options));
+  return std::make_unique<SyntheticData>(std::move(sequences), options.evaluation, sampler);
 }
 
 }  // namespace hippodrome

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/train/data/example_order.h"
+#include "tools/train/data/batch_sampler.h"
 #include "tools/train/data/training_batch.h"
 
 namespace hippodrome {
@@ -45,7 +45,7 @@ struct SyntheticExamples {
 absl::StatusOr<SyntheticExamples> MakeSyntheticExamples(const SyntheticTask& task);
 
 // ids are all tokens but the last, labels all but the first. Evaluation has labels of the last
-// position alone, since the others are random. Errors: kInvalidArgument as of ExampleOrder.
+// position alone, since the others are random. Errors: kInvalidArgument as of BatchSampler.
 absl::StatusOr<std::unique_ptr<TrainingData>> MakeSyntheticData(SyntheticSequences sequences,
                                                                 const BatchOptions& options);
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "engine/tokenizer/wordpiece.h"
 #include "tools/evaluate/labelled_texts.h"
-#include "tools/train/data/example_order.h"
+#include "tools/train/data/batch_sampler.h"
 #include "tools/train/data/training_batch.h"
 
 namespace hippodrome {

@@ -10,12 +10,12 @@
 #include "tools/command_line/text_file.h"
 #include "tools/evaluate/labelled_texts.h"
 #include "tools/evaluate/squad_file.h"
-#include "tools/train/data/answer_windows.h"
 #include "tools/train/data/causal_lm.h"
 #include "tools/train/data/masked_lm.h"
+#include "tools/train/data/question_answering.h"
 #include "tools/train/data/synthetic_tasks.h"
-#include "tools/train/data/tagged_words.h"
 #include "tools/train/data/text_classification.h"
+#include "tools/train/data/token_classification.h"
 #include "tools/train/data/tokenized_text.h"
 
 namespace hippodrome {

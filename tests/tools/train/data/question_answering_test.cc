@@ -1,11 +1,11 @@
-#include "tools/train/data/answer_windows.h"
+#include "tools/train/data/question_answering.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/status.h"
 
-namespace hippodrome::answer_windows_test {
+namespace hippodrome::question_answering_test {
 namespace {
 
 using testing::ElementsAre;
@@ -28,7 +28,7 @@ constexpr BatchOptions kInOrder = {.batch_size = 9, .evaluation = true};
 
 // [CLS] q ? [SEP] part [SEP] with parts of 3 tokens, which overlap by 1: "a b c", "c d ee", of
 // which the last word is two pieces, and "e f".
-TEST(AnswerWindowsTest, LabelsAreTokensOfTheWindow) {
+TEST(QuestionAnsweringTest, LabelsAreTokensOfTheWindow) {
   const auto data =
       MakeQuestionAnswering(File("a b c d ee f", {"q?", {"d"}, {6}}), Tokenizer(), 8, 1, kInOrder);
   ASSERT_TRUE(data.ok()) << data.status();
@@ -41,7 +41,7 @@ TEST(AnswerWindowsTest, LabelsAreTokensOfTheWindow) {
 }
 
 // An answer that a window has only in part is not in it.
-TEST(AnswerWindowsTest, PartsOfAnAnswerAreNone) {
+TEST(QuestionAnsweringTest, PartsOfAnAnswerAreNone) {
   const auto labels = [](const std::string& answer, int64_t start) {
     const auto data = MakeQuestionAnswering(File("a b c d ee f", {"q?", {answer}, {start}}),
                                             Tokenizer(), 8, 1, kInOrder);
@@ -56,7 +56,7 @@ TEST(AnswerWindowsTest, PartsOfAnAnswerAreNone) {
   EXPECT_THAT(labels(" b ", 1), ElementsAre(5, 5, 0, 0, 0, 0));
 }
 
-TEST(AnswerWindowsTest, PlacesAreCodePoints) {
+TEST(QuestionAnsweringTest, PlacesAreCodePoints) {
   const auto data = MakeQuestionAnswering(File("\u00e9\U0001f600 b c", {"q", {"b"}, {3}}),
                                           Tokenizer(), 16, 0, kInOrder);
   ASSERT_TRUE(data.ok()) << data.status();
@@ -65,13 +65,13 @@ TEST(AnswerWindowsTest, PlacesAreCodePoints) {
   EXPECT_EQ(batch.labels[0], batch.labels[1]);
 }
 
-TEST(AnswerWindowsTest, QuestionsWithoutAnswerPointAtCls) {
+TEST(QuestionAnsweringTest, QuestionsWithoutAnswerPointAtCls) {
   const auto data = MakeQuestionAnswering(File("a b", {"q", {}, {}}), Tokenizer(), 8, 0, kInOrder);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_THAT((*data)->Batch(0).labels, ElementsAre(0, 0));
 }
 
-TEST(AnswerWindowsTest, LongQuestionsAreLeftOut) {
+TEST(QuestionAnsweringTest, LongQuestionsAreLeftOut) {
   SquadFile file = File("a b", {"q q q q q q q", {"a"}, {0}});
   file.paragraphs[0].questions.push_back({"q", {"a"}, {0}});
   const auto data = MakeQuestionAnswering(file, Tokenizer(), 8, 0, kInOrder);
@@ -79,7 +79,7 @@ TEST(AnswerWindowsTest, LongQuestionsAreLeftOut) {
   EXPECT_EQ((*data)->Batch(0).sequences, 1);
 }
 
-TEST(AnswerWindowsTest, RefusesAnswersThatAreNotThere) {
+TEST(QuestionAnsweringTest, RefusesAnswersThatAreNotThere) {
   for (const int64_t start : {-1, 1, 2, 100}) {
     EXPECT_THAT(Message(MakeQuestionAnswering(File("a b", {"q?", {"a"}, {start}}), Tokenizer(), 8,
                                               0, kInOrder)
@@ -93,4 +93,4 @@ TEST(AnswerWindowsTest, RefusesAnswersThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace hippodrome::answer_windows_test
+}  // namespace hippodrome::question_answering_test

@@ -1,6 +1,6 @@
-// Sentences whose words have tags.
-#ifndef HIPPODROME_TOOLS_TRAIN_DATA_TAGGED_WORDS_H_
-#define HIPPODROME_TOOLS_TRAIN_DATA_TAGGED_WORDS_H_
+// Token classification: sentences whose words have tags.
+#ifndef HIPPODROME_TOOLS_TRAIN_DATA_TOKEN_CLASSIFICATION_H_
+#define HIPPODROME_TOOLS_TRAIN_DATA_TOKEN_CLASSIFICATION_H_
 
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/tokenizer/wordpiece.h"
-#include "tools/train/data/example_order.h"
+#include "tools/train/data/batch_sampler.h"
 #include "tools/train/data/training_batch.h"
 
 namespace hippodrome {
@@ -40,4 +40,4 @@ absl::StatusOr<std::unique_ptr<TrainingData>> MakeTokenClassification(
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_TRAIN_DATA_TAGGED_WORDS_H_
+#endif  // HIPPODROME_TOOLS_TRAIN_DATA_TOKEN_CLASSIFICATION_H_

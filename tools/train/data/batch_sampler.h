@@ -1,6 +1,6 @@
 // Which examples make up a batch.
-#ifndef HIPPODROME_TOOLS_TRAIN_DATA_EXAMPLE_ORDER_H_
-#define HIPPODROME_TOOLS_TRAIN_DATA_EXAMPLE_ORDER_H_
+#ifndef HIPPODROME_TOOLS_TRAIN_DATA_BATCH_SAMPLER_H_
+#define HIPPODROME_TOOLS_TRAIN_DATA_BATCH_SAMPLER_H_
 
 #include <cstdint>
 #include <vector>
@@ -19,10 +19,10 @@ struct BatchOptions {
 
 // The order of a fixed number of examples, epoch after epoch, without a table: a permutation is
 // computed place by place.
-class ExampleOrder {
+class BatchSampler {
  public:
   // Errors: kInvalidArgument when there is no batch, or one of a size below 1.
-  static absl::StatusOr<ExampleOrder> Create(int64_t examples, const BatchOptions& options);
+  static absl::StatusOr<BatchSampler> Create(int64_t examples, const BatchOptions& options);
 
   int64_t batches() const { return batches_; }
   // Of batch `index` >= 0.
@@ -30,7 +30,7 @@ class ExampleOrder {
   std::vector<int64_t> Examples(int64_t index) const;
 
  private:
-  ExampleOrder(int64_t examples, const BatchOptions& options, int64_t batches)
+  BatchSampler(int64_t examples, const BatchOptions& options, int64_t batches)
       : examples_(examples), options_(options), batches_(batches) {}
 
   int64_t examples_;
@@ -43,4 +43,4 @@ int64_t Permuted(uint64_t key, int64_t n, int64_t i);
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_TRAIN_DATA_EXAMPLE_ORDER_H_
+#endif  // HIPPODROME_TOOLS_TRAIN_DATA_BATCH_SAMPLER_H_

@@ -1,6 +1,6 @@
-// Questions whose answers are parts of a context.
-#ifndef HIPPODROME_TOOLS_TRAIN_DATA_ANSWER_WINDOWS_H_
-#define HIPPODROME_TOOLS_TRAIN_DATA_ANSWER_WINDOWS_H_
+// Question answering: questions whose answers are parts of a context.
+#ifndef HIPPODROME_TOOLS_TRAIN_DATA_QUESTION_ANSWERING_H_
+#define HIPPODROME_TOOLS_TRAIN_DATA_QUESTION_ANSWERING_H_
 
 #include <cstdint>
 #include <memory>
@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "engine/tokenizer/wordpiece.h"
 #include "tools/evaluate/squad_file.h"
-#include "tools/train/data/example_order.h"
+#include "tools/train/data/batch_sampler.h"
 #include "tools/train/data/training_batch.h"
 
 namespace hippodrome {
@@ -26,4 +26,4 @@ absl::StatusOr<std::unique_ptr<TrainingData>> MakeQuestionAnswering(
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_TRAIN_DATA_ANSWER_WINDOWS_H_
+#endif  // HIPPODROME_TOOLS_TRAIN_DATA_QUESTION_ANSWERING_H_

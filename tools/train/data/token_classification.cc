@@ -1,4 +1,4 @@
-#include "tools/train/data/tagged_words.h"
+#include "tools/train/data/token_classification.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "tools/train/data/answer_windows.h"
+#include "tools/train/data/question_answering.h"
 
 #include <algorithm>
 #include <span>

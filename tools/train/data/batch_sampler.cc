@@ -1,4 +1,4 @@
-#include "tools/train/data/example_order.h"
+#include "tools/train/data/batch_sampler.h"
 
 #include <algorithm>
 #include <bit>
@@ -42,20 +42,20 @@ int64_t Permuted(uint64_t key, int64_t n, int64_t i) {
   return static_cast<int64_t>(x);
 }
 
-absl::StatusOr<ExampleOrder> ExampleOrder::Create(int64_t examples, const BatchOptions& options) {
+absl::StatusOr<BatchSampler> BatchSampler::Create(int64_t examples, const BatchOptions& options) {
   if (options.batch_size < 1) {
     return InvalidArgument("the batch size is " + std::to_string(options.batch_size) +
                            ", expected at least 1");
   }
   int64_t batches = examples / options.batch_size;
   if (options.evaluation && examples % options.batch_size != 0) ++batches;
-  if (batches > 0) return ExampleOrder(examples, options, batches);
+  if (batches > 0) return BatchSampler(examples, options, batches);
   return InvalidArgument("there are " + std::to_string(examples) +
                          " example(s), too few for a batch of " +
                          std::to_string(options.batch_size));
 }
 
-std::vector<int64_t> ExampleOrder::Examples(int64_t index) const {
+std::vector<int64_t> BatchSampler::Examples(int64_t index) const {
   const int64_t begin = index % batches_ * options_.batch_size;
   const int64_t end = std::min(begin + options_.batch_size, examples_);
   const uint64_t key = ExampleRandom(options_.seed, static_cast<uint64_t>(Epoch(index)), 0).Bits();

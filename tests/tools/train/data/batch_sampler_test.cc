@@ -1,4 +1,4 @@
-#include "tools/train/data/example_order.h"
+#include "tools/train/data/batch_sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,13 +9,13 @@
 
 #include "engine/base/status.h"
 
-namespace hippodrome::example_order_test {
+namespace hippodrome::batch_sampler_test {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<int64_t> Epoch(const ExampleOrder& order, int64_t epoch) {
+std::vector<int64_t> Epoch(const BatchSampler& order, int64_t epoch) {
   std::vector<int64_t> all;
   for (int64_t i = 0; i < order.batches(); ++i) {
     const auto batch = order.Examples(epoch * order.batches() + i);
@@ -48,8 +48,8 @@ TEST(PermutedTest, SendsAnElementEverywhere) {
   }
 }
 
-TEST(ExampleOrderTest, EpochsAreShuffledEachInItsOwnWay) {
-  const auto order = ExampleOrder::Create(100, {.batch_size = 10, .seed = 5});
+TEST(BatchSamplerTest, EpochsAreShuffledEachInItsOwnWay) {
+  const auto order = BatchSampler::Create(100, {.batch_size = 10, .seed = 5});
   ASSERT_TRUE(order.ok()) << order.status();
   EXPECT_EQ(order->batches(), 10);
   const auto first = Epoch(*order, 0);
@@ -57,12 +57,12 @@ TEST(ExampleOrderTest, EpochsAreShuffledEachInItsOwnWay) {
   EXPECT_TRUE(std::is_permutation(first.begin(), first.end(), second.begin()));
   EXPECT_NE(first, second);
   EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
-  const auto other = ExampleOrder::Create(100, {.batch_size = 10, .seed = 6});
+  const auto other = BatchSampler::Create(100, {.batch_size = 10, .seed = 6});
   EXPECT_NE(first, Epoch(*other, 0));
 }
 
-TEST(ExampleOrderTest, TrainingDropsWhatFillsNoBatch) {
-  const auto order = ExampleOrder::Create(11, {.batch_size = 4});
+TEST(BatchSamplerTest, TrainingDropsWhatFillsNoBatch) {
+  const auto order = BatchSampler::Create(11, {.batch_size = 4});
   EXPECT_EQ(order->batches(), 2);
   auto epoch = Epoch(*order, 3);
   std::sort(epoch.begin(), epoch.end());
@@ -70,20 +70,20 @@ TEST(ExampleOrderTest, TrainingDropsWhatFillsNoBatch) {
   EXPECT_EQ(std::unique(epoch.begin(), epoch.end()), epoch.end());
 }
 
-TEST(ExampleOrderTest, EvaluationKeepsOrderAndAll) {
-  const auto order = ExampleOrder::Create(5, {.batch_size = 2, .evaluation = true});
+TEST(BatchSamplerTest, EvaluationKeepsOrderAndAll) {
+  const auto order = BatchSampler::Create(5, {.batch_size = 2, .evaluation = true});
   EXPECT_EQ(order->batches(), 3);
   EXPECT_THAT(Epoch(*order, 0), ElementsAre(0, 1, 2, 3, 4));
   EXPECT_THAT(order->Examples(5), ElementsAre(4));
 }
 
-TEST(ExampleOrderTest, NamesWhatIsMissing) {
-  EXPECT_THAT(Message(ExampleOrder::Create(3, {.batch_size = 4}).status()),
+TEST(BatchSamplerTest, NamesWhatIsMissing) {
+  EXPECT_THAT(Message(BatchSampler::Create(3, {.batch_size = 4}).status()),
               HasSubstr("3 example(s), too few for a batch of 4"));
-  EXPECT_FALSE(ExampleOrder::Create(0, {.batch_size = 4, .evaluation = true}).ok());
-  EXPECT_THAT(Message(ExampleOrder::Create(3, {.batch_size = 0}).status()),
+  EXPECT_FALSE(BatchSampler::Create(0, {.batch_size = 4, .evaluation = true}).ok());
+  EXPECT_THAT(Message(BatchSampler::Create(3, {.batch_size = 0}).status()),
               HasSubstr("batch size is 0"));
 }
 
 }  // namespace
-}  // namespace hippodrome::example_order_test
+}  // namespace hippodrome::batch_sampler_test

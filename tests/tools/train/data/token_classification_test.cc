@@ -1,11 +1,11 @@
-#include "tools/train/data/tagged_words.h"
+#include "tools/train/data/token_classification.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/status.h"
 
-namespace hippodrome::tagged_words_test {
+namespace hippodrome::token_classification_test {
 namespace {
 
 using testing::ElementsAre;
@@ -19,7 +19,7 @@ const WordPieceTokenizer& Tokenizer() {
 
 std::string ReadError(std::string_view text) { return Message(ReadTaggedSentences(text).status()); }
 
-TEST(TaggedWordsTest, ReadsSentences) {
+TEST(TokenClassificationTest, ReadsSentences) {
   const auto sentences = ReadTaggedSentences("\nA\tX\r\nb\tO\n\n\n.\tO");
   ASSERT_TRUE(sentences.ok()) << sentences.status();
   ASSERT_EQ(sentences->size(), 2U);
@@ -30,7 +30,7 @@ TEST(TaggedWordsTest, ReadsSentences) {
   EXPECT_THAT(TagsOf(*sentences), ElementsAre("O", "X"));
 }
 
-TEST(TaggedWordsTest, NamesTheLineAtFault) {
+TEST(TokenClassificationTest, NamesTheLineAtFault) {
   EXPECT_THAT(ReadError("a\tO\nb O\n"), HasSubstr("line 2: 'b O', expected a word, a tab"));
   EXPECT_THAT(ReadError("a\tO\tX\n"), HasSubstr("line 1"));
   EXPECT_THAT(ReadError("\tO\n"), HasSubstr("line 1"));
@@ -43,7 +43,7 @@ TEST(TaggedWordsTest, NamesTheLineAtFault) {
 
 // "abb" is two pieces after "a": only a word's first piece has a label. A word without a piece
 // has none.
-TEST(TaggedWordsTest, FirstPiecesHaveLabels) {
+TEST(TokenClassificationTest, FirstPiecesHaveLabels) {
   const auto sentences = ReadTaggedSentences("bb\tX\na.\tO\n\x01\tX\nb\tX\n\na\tX\n");
   ASSERT_TRUE(sentences.ok()) << sentences.status();
   const auto data = MakeTokenClassification(*sentences, {"O", "X"}, Tokenizer(), 8,
@@ -55,7 +55,7 @@ TEST(TaggedWordsTest, FirstPiecesHaveLabels) {
               ElementsAre(-1, 1, -1, 0, -1, 1, -1, -1, -1, 1, -1, -1, -1, -1, -1, -1));
 }
 
-TEST(TaggedWordsTest, LongSentencesAreCut) {
+TEST(TokenClassificationTest, LongSentencesAreCut) {
   const auto sentences = ReadTaggedSentences("a\tX\nb\tX\na\tX\n");
   const auto data = MakeTokenClassification(*sentences, {"X"}, Tokenizer(), 4, {});
   ASSERT_TRUE(data.ok()) << data.status();
@@ -64,4 +64,4 @@ TEST(TaggedWordsTest, LongSentencesAreCut) {
 }
 
 }  // namespace
-}  // namespace hippodrome::tagged_words_test
+}  // namespace hippodrome::token_classification_test
