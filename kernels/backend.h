@@ -1,7 +1,9 @@
 // The operations that models are written in: one vocabulary, several backends.
 //
 // A backend owns memory and arithmetic. Models call these operations and nothing else, so that a
-// new backend, or a faster fusion inside one, changes no model. Formulas use the symbols of
+// new backend, or a faster fusion inside one, changes no model. SequenceBackend has what a forward
+// over whole sequences needs, which is all that encoders and training call; Backend adds what
+// serving a decoder needs: parts of sequences, steps and their states. Formulas use the symbols of
 // "Hungry Hungry Hippos" (Fu et al., 2023; "H3" below), of "Pretraining Without Attention" (Wang et
 // al., 2022; "BiGS" below), and of their published code.
 //
@@ -13,9 +15,12 @@
 //  * Outputs are given by the caller and must not overlap inputs unless the contract says so.
 //  * Preconditions are the caller's duty: they are checked by assert() where that is cheap.
 //  * Row independence: row i of every result depends on row i of the inputs (and on its slot)
-//  alone:
-//    bit for bit on processors, whatever the number of rows and threads; on devices within the
-//    error bound, because the order of a product's sums may follow the number of rows.
+//    alone. On processors that holds bit for bit, whatever the number of rows and threads: a
+//    sequence has the same logits and tokens whatever runs beside it. On devices it holds within
+//    the error bound: the number of rows may decide between kernels, and between orders of a sum,
+//    that differ in their last bits. So devices promise the same tokens within the error bound
+//    only: where a choice hangs on less, what runs beside a sequence may decide it.
+//  * Prefill and step compute the same within the error bound, on processors and on devices.
 //  * Error bounds are absolute, with u = 2^-24 (f32) and g(n) = n u / (1 - n u). A result stored as
 //    bf16 is rounded once more, to nearest even.
 //  * Threads: calls on one backend must not overlap in time. Handles may be destroyed on any
@@ -87,7 +92,7 @@ enum class StateMatrixForm : uint8_t {
 // checkpoint (f32). d channels, H kernels, of which channel c uses c / (d / H): one in the
 // published BiGS models, one for each channel in S4D and GSS. N complex modes. Head h uses row h
 // mod S of A. Complex numbers are (re, im) pairs.
-struct SharedSsmParameters {
+struct DiagonalSsmParameters {
   int64_t channels = 0;  // d, a multiple of H
   int64_t heads = 1;     // H
   int64_t modes = 0;     // N
@@ -118,7 +123,7 @@ struct NplrParameters {
   std::span<const float> d;         // [d]
 };
 
-using LongConvParameters = std::variant<SharedSsmParameters, NplrParameters>;
+using LongConvParameters = std::variant<DiagonalSsmParameters, NplrParameters>;
 
 // Which way an SSM of an encoder runs through time.
 enum class Direction : uint8_t { kForward, kBackward };
@@ -172,7 +177,7 @@ class LinearWeights {
   virtual int64_t bytes() const = 0;
 };
 
-// The constants of one H3 layer: folded taps, discretised modes, kernel spectra.
+// The constants of one H3 layer for prefill and steps: folded taps, discretised modes, kernels.
 class H3Weights {
  public:
   virtual ~H3Weights() = default;
@@ -204,10 +209,10 @@ class KeyValuePages {
   virtual int64_t bytes_per_page() const = 0;
 };
 
-// A run of operations that a backend can repeat; see Backend::Repeat.
-class Recording {
+// Operations that were captured once and can be replayed; see Backend::Replay.
+class Graph {
  public:
-  virtual ~Recording() = default;
+  virtual ~Graph() = default;
 };
 
 // How a backend likes prompts to be cut; see Backend::prefill_shape.
@@ -235,18 +240,15 @@ struct AddedRows {
   Tensor indices;  // kI32 [1, rows], each in [0, n), or -1 to add nothing; unread without a table
 };
 
-class Backend {
+// What a forward over whole sequences needs, be it to serve or to train. Sequences begin at
+// position 0 from empty states; whether those then hold anything is left to the backend. One that
+// can go on from them, and take a sequence in parts, is a Backend.
+class SequenceBackend {
  public:
-  virtual ~Backend() = default;
+  virtual ~SequenceBackend() = default;
 
   // A short name: "cpu", "cuda", "reference".
   virtual std::string name() const = 0;
-
-  // Beyond these sizes prefill gains nothing; constants of a backend.
-  virtual PrefillShape prefill_shape() const { return {}; }
-  // How many rows, >= `rows`, a step of `rows` sequences should have, the rest inert: steps of few
-  // different sizes can be repeated.
-  virtual int64_t StepRows(int64_t rows) const { return rows; }
 
   // ---- Memory --------------------------------------------------------------------------------
 
@@ -293,14 +295,9 @@ class Backend {
 
   // ---- State ---------------------------------------------------------------------------------
 
-  // `slots` states, all zero: that of a sequence without tokens. A state goes with the position of
+  // `slots` states, all empty: that of a sequence without tokens. A state goes with the position of
   // the sequence's next token, which the operations are told.
   virtual std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) = 0;
-  virtual void ResetSlot(H3State& state, int64_t slot) = 0;
-  virtual void CopySlot(H3State& state, int64_t from, int64_t to) = 0;
-  // `position`: tokens taken in. Waits for pending work.
-  virtual H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
-                                   int64_t position) = 0;
   // `pages` pages of `page_tokens` rows, each 2 * d activations; `weights`: as for the
   // NewActivations() that made the layer's qkv. Memory is touched on first use.
   virtual std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape,
@@ -324,8 +321,7 @@ class Backend {
   // y = epilogue(x W^T).  x: activations [rows, in]; y: [rows, out], activations or of the residual
   // stream's type; bias and residual: of y's type.
   // kF32 weights: |error| <= g(in + 2) |x| |W|^T before the epilogue. kBF16 weights: x is rounded
-  // to bf16 first, products are exact and sums f32. Row independence holds bit for bit for every
-  // number of rows.
+  // to bf16 first, products are exact and sums f32.
   virtual void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) = 0;
 
   // What follows the product of Linear() without a product, y = epilogue(x): x, y, gate and
@@ -345,16 +341,11 @@ class Backend {
   // qkv: [B T, 3 d], columns q | k | v, the rows of a sequence adjacent, T >= 1; slots: kI32 [1,
   // B], distinct or -1, which marks an inert sequence, whose rows of o are unspecified; start: the
   // position of the first token of each sequence, where 0 promises an empty state; o: [B T, d].
+  // REQUIRES: start = 0, unless this is a Backend.
   // Error <= c u log2(T) |K|_2 |kv|_2 |q| with a small constant c: global, as an FFT's is; for bf16
   // activations c may also cover the rounding of operands to 11 bits (u = 2^-11).
   virtual void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
                           int64_t start, Tensor o) = 0;
-
-  // The same, one token for each of B sequences. qkv: [B, 3 d]; slots: kI32 [1, B], -1 marks an
-  // inert row, whose output is zero; positions: kI32 [1, B], of the tokens; o: [B, d]. REQUIRES:
-  // slots are distinct or -1.
-  virtual void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-                      Tensor positions, Tensor o) = 0;
 
   // Causal multi-head attention of T consecutive tokens of each of B sequences, the first at
   // position `start`, over the cached rows of positions < start and over themselves:
@@ -363,16 +354,10 @@ class Backend {
   // qkv: [B T, 3 d], the rows of a sequence adjacent; page_tables: kI32 [B, P], page of positions
   // [i * page_tokens, (i+1) * page_tokens) of each sequence, or -1 in the first column for an inert
   // one, whose rows of o are unspecified; inv_freq: [1, rotary_dim / 2], empty without rotary;
-  // o: [B T, d]. REQUIRES: start + T <= P * page_tokens.
+  // o: [B T, d]. REQUIRES: start + T <= P * page_tokens; start = 0, unless this is a Backend.
   virtual void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                                  KeyValuePages& pages, Tensor page_tables, int64_t start,
                                  Tensor o) = 0;
-
-  // The same, one token for each of B sequences. positions: kI32 [1, B], -1 marks an inert row,
-  // whose output is zero; page_tables: kI32 [B, P], row i of sequence i.
-  virtual void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                             KeyValuePages& pages, Tensor page_tables, Tensor positions,
-                             Tensor o) = 0;
 
   // A convolution over time of every channel of B sequences of T tokens with the kernel of its
   // head, causal, or the same in reversed time, which is what an encoder means by backward:
@@ -408,21 +393,59 @@ class Backend {
     (void)site;
     (void)x;
   }
+};
+
+// What serving a decoder needs beside: parts of sequences, single tokens, and the states between.
+class Backend : public SequenceBackend {
+ public:
+  // ---- Shapes ---------------------------------------------------------------------------------
+
+  // Beyond these sizes prefill gains nothing; constants of a backend.
+  virtual PrefillShape prefill_shape() const { return {}; }
+  // How many rows, >= `rows`, a step of `rows` sequences should have, the rest inert: graphs of few
+  // sizes then serve every step. A device may compute steps of different sizes by different
+  // kernels: what a sequence gets from them is the same within the error bound; on processors, bit
+  // for bit.
+  virtual int64_t StepRows(int64_t rows) const { return rows; }
+
+  // ---- State ----------------------------------------------------------------------------------
+
+  // Makes a slot's state empty.
+  virtual void ResetSlot(H3State& state, int64_t slot) = 0;
+  virtual void CopySlot(H3State& state, int64_t from, int64_t to) = 0;
+  // `position`: tokens taken in. Waits for pending work.
+  virtual H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
+                                   int64_t position) = 0;
+
+  // ---- Steps ----------------------------------------------------------------------------------
+
+  // H3Sequence() of one token of each of B sequences. qkv: [B, 3 d]; slots: kI32 [1, B], -1 marks
+  // an inert row, whose output is zero; positions: kI32 [1, B], of the tokens; o: [B, d]. REQUIRES:
+  // slots are distinct or -1.
+  virtual void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+                      Tensor positions, Tensor o) = 0;
+
+  // AttentionSequence() of one token of each of B sequences. positions: kI32 [1, B], -1 marks an
+  // inert row, whose output is zero; page_tables: kI32 [B, P], row i of sequence i.
+  virtual void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                             KeyValuePages& pages, Tensor page_tables, Tensor positions,
+                             Tensor o) = 0;
 
   // Chooses one token per row among the first `vocab` columns (padded ids are never chosen).
   // Greedy (temperature 0): the largest logit, the smallest id among equals. Otherwise: logits /
   // temperature, keep top_k, softmax, drop below min_p, renormalise, keep top_p, renormalise, draw
   // along the descending order by a counter-based generator keyed by (seed, position): the same
-  // request gives the same tokens whatever runs beside it. logits: [B, >= vocab]; rows: kI32
+  // logits give the same token whatever the other rows are. logits: [B, >= vocab]; rows: kI32
   // [B, kSamplingColumns], SamplingRow each; tokens: kI32 [1, B].
   virtual void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) = 0;
 
   // Runs `work`, which calls operations of this backend and neither uploads nor downloads. Whenever
-  // it is called with the same `recording`, null at first, `work` must make the same calls on the
-  // same handles and tensors: a backend may then repeat what it recorded instead of calling `work`.
-  // A recording must go before the handles and tensors in it.
-  virtual void Repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& work) {
-    (void)recording;
+  // it is called with the same `graph`, null at first, `work` must make the same calls on the same
+  // handles and tensors: a backend may capture them in `graph` and then replay that instead of
+  // calling `work`. A graph must go before the handles and tensors in it. Replaying gives what
+  // calling gives; but a graph is of one number of rows, see StepRows().
+  virtual void Replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) {
+    (void)graph;
     work();
   }
 };

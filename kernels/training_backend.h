@@ -54,10 +54,23 @@ struct LongConvParameterGradients {
   std::span<float> b, p;  // of an NPLR kernel
 };
 
-// d loss / d (taps, kernels, skips) of one SSM layer, summed over calls on the device.
-class KernelGradients {
+// The kernels of one H3 layer for whole sequences, in the form in which H3Convolution() uses them.
+class H3ConvolutionWeights {
  public:
-  virtual ~KernelGradients() = default;
+  virtual ~H3ConvolutionWeights() = default;
+  virtual int64_t bytes() const = 0;
+};
+
+// d loss / d (taps, kernels, skips) of one H3 layer, summed over calls on the device.
+class H3Gradients {
+ public:
+  virtual ~H3Gradients() = default;
+};
+
+// d loss / d (kernels, skips) of one LongConvWeights, summed over calls on the device.
+class LongConvGradients {
+ public:
+  virtual ~LongConvGradients() = default;
 };
 
 // One step of AdamW (Loshchilov and Hutter, 2019), PyTorch's form:
@@ -114,34 +127,38 @@ class TrainingBackend : public Backend {
   // ---- H3 ------------------------------------------------------------------------------------
 
   // As PrepareH3(), for H3Convolution() of up to `longest` tokens.
-  virtual std::unique_ptr<H3Weights> PrepareH3Convolution(const H3Parameters& parameters,
-                                                          int64_t longest, DType weights) = 0;
+  virtual std::unique_ptr<H3ConvolutionWeights> PrepareH3Convolution(const H3Parameters& parameters,
+                                                                     int64_t longest,
+                                                                     DType weights) = 0;
   // What H3Sequence() computes from empty states, without leaving any. qkv: [B T, 3 d], o: [B T,
-  // d], B = `sequences`. REQUIRES: weights of PrepareH3Convolution(), T <= longest.
-  virtual void H3Convolution(const H3Weights& weights, Tensor qkv, int64_t sequences, Tensor o) = 0;
-  virtual std::unique_ptr<KernelGradients> NewH3Gradients(const H3Weights& weights) = 0;
+  // d], B = `sequences`. REQUIRES: T <= longest.
+  virtual void H3Convolution(const H3ConvolutionWeights& weights, Tensor qkv, int64_t sequences,
+                             Tensor o) = 0;
+  virtual std::unique_ptr<H3Gradients> NewH3Gradients(const H3ConvolutionWeights& weights) = 0;
   // dqkv, and into `sums` those of the taps, the kernel K and both skips (with r = dq-gated do):
   //   r = q do;  dq = y do;  dkv_t = sum_{s >= t} K[s - t] r_s + D r_t;  dK[l] += sum r_t kv_{t-l}
   //   dks = dkv v;  dv = dkv ks;  dk = corr(taps, dks) + shift_d dks;  dtaps[j] += sum dks_t
   //   k_{t-j}
-  virtual void H3ConvolutionBackward(const H3Weights& weights, Tensor qkv, int64_t sequences,
-                                     Tensor d_o, Gradient dqkv, KernelGradients& sums) = 0;
+  virtual void H3ConvolutionBackward(const H3ConvolutionWeights& weights, Tensor qkv,
+                                     int64_t sequences, Tensor d_o, Gradient dqkv,
+                                     H3Gradients& sums) = 0;
   // Replaces `gradients` by `sums` carried through the kernels' formulas in double, and zeroes
   // `sums`. `parameters`: those that `weights` were prepared from. Waits for pending work.
-  virtual void TakeH3Gradients(const H3Weights& weights, const H3Parameters& parameters,
-                               KernelGradients& sums, const H3ParameterGradients& gradients) = 0;
+  virtual void TakeH3Gradients(const H3ConvolutionWeights& weights, const H3Parameters& parameters,
+                               H3Gradients& sums, const H3ParameterGradients& gradients) = 0;
 
   // ---- Long convolution ----------------------------------------------------------------------
 
-  virtual std::unique_ptr<KernelGradients> NewLongConvGradients(const LongConvWeights& weights) = 0;
+  virtual std::unique_ptr<LongConvGradients> NewLongConvGradients(
+      const LongConvWeights& weights) = 0;
   // kForward:  du_t = D dy_t + sum_l K[l] dy_{t+l};  dK[l] += sum_t dy_t u_{t-l};  dD += sum dy u
   // kBackward: the same in reversed time. `sums`: of NewLongConvGradients() of these weights.
   virtual void LongConvBackward(const LongConvWeights& weights, Tensor u, int64_t sequences,
                                 Direction direction, Tensor dy, Gradient du,
-                                KernelGradients& sums) = 0;
+                                LongConvGradients& sums) = 0;
   // As TakeH3Gradients().
   virtual void TakeLongConvGradients(const LongConvWeights& weights,
-                                     const LongConvParameters& parameters, KernelGradients& sums,
+                                     const LongConvParameters& parameters, LongConvGradients& sums,
                                      const LongConvParameterGradients& gradients) = 0;
 
   // ---- Attention -----------------------------------------------------------------------------

@@ -13,9 +13,9 @@ add_library(hippodrome_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/nplr_ssm.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/reference_backend.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/sample.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/shared_ssm.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/shared_ssm_gradients.cc
-  ${CMAKE_CURRENT_SOURCE_DIR}/reference/ssm.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/diagonal_ssm.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/diagonal_ssm_gradients.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/h3_ssm.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_attention.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_h3.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_linear.cc
@@ -75,7 +75,7 @@ hippodrome_test_files(engine_tests
     engine/models/mixer_gradients_test.cc
     engine/passes/decode_step_test.cc
     engine/passes/prefill_chunk_test.cc
-    engine/shared_kernel_test.cc
+    engine/diagonal_kernel_test.cc
     engine/state/decode_state_test.cc
     reference/sample_test.cc
     reference/training/training_reference_test.cc

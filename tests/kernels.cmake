@@ -50,7 +50,6 @@ hippodrome_test_files(kernels_tests
     kernels/ssm/h3_gradient_test.cc
     kernels/ssm/long_conv_gradient_test.cc
     kernels/ssm/ssm_kernel_test.cc
-    kernels/tape/rectangles_test.cc
     kernels/tape/tape_memory_test.cc
     kernels/tape/tape_test.cc
 )

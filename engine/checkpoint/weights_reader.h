@@ -24,10 +24,10 @@ struct NamedPart {
 class WeightsReader {
  public:
   // `linear_dtype`: kF32 or kBF16, the dtype of packed matrices.
-  WeightsReader(WeightsSource& source, Backend& backend, DType linear_dtype)
+  WeightsReader(WeightsSource& source, SequenceBackend& backend, DType linear_dtype)
       : source_(source), backend_(backend), linear_dtype_(linear_dtype) {}
 
-  Backend& backend() const { return backend_; }
+  SequenceBackend& backend() const { return backend_; }
   DType linear_dtype() const { return linear_dtype_; }
   WeightsSource& source() const { return source_; }
 
@@ -52,7 +52,7 @@ class WeightsReader {
   absl::StatusOr<OwnedTensor> Fill(OwnedTensor row, const std::vector<NamedPart>& parts) const;
 
   WeightsSource& source_;
-  Backend& backend_;
+  SequenceBackend& backend_;
   DType linear_dtype_;
 };
 

@@ -23,7 +23,7 @@ struct ActivationRows {
 class Activations {
  public:
   // `weights`: the dtype of the model's matrices.
-  Activations(Backend& backend, const H3Config& config, DType weights, int64_t max_rows)
+  Activations(SequenceBackend& backend, const H3Config& config, DType weights, int64_t max_rows)
       : r_(backend.NewTensor(max_rows, config.d_model)),
         u_(backend.NewActivations(max_rows, config.d_model, weights)),
         qkv_(backend.NewActivations(max_rows, 3 * config.d_model, weights)),

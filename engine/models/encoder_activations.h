@@ -20,7 +20,8 @@ struct EncoderRows {
 class EncoderActivations {
  public:
   // `weights`: the dtype of the model's matrices.
-  EncoderActivations(Backend& backend, const BigsConfig& config, DType weights, int64_t max_rows)
+  EncoderActivations(SequenceBackend& backend, const BigsConfig& config, DType weights,
+                     int64_t max_rows)
       : x_(backend.NewTensor(max_rows, config.hidden_size)),
         y_(backend.NewActivations(max_rows, config.hidden_size, weights)),
         wide_(backend.NewActivations(max_rows, Width(config), weights)) {}

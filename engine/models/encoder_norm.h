@@ -17,7 +17,9 @@ class EncoderNorm {
                                           int64_t size, double epsilon);
 
   // y = LN(x)
-  void Apply(Backend& b, Tensor x, Tensor y) const { b.LayerNorm(x, gamma_, beta_, epsilon_, y); }
+  void Apply(SequenceBackend& b, Tensor x, Tensor y) const {
+    b.LayerNorm(x, gamma_, beta_, epsilon_, y);
+  }
 
  private:
   OwnedTensor gamma_, beta_;  // [1, d]

@@ -22,7 +22,7 @@ Tensor DecodeStep::UploadPageTables(std::span<const StepToken> tokens, int64_t r
   size_t width = 1;
   for (const StepToken& t : tokens) width = std::max(width, t.sequence->pages.size());
   if (page_tables_.view.cols < static_cast<int64_t>(width)) {
-    recordings_.clear();  // they hold the old table
+    graphs_.clear();  // they hold the old table
     page_tables_ = b_.NewIndices(max_rows_, static_cast<int64_t>(std::bit_ceil(width)));
   }
   const Tensor tables = page_tables_.view.Rows(0, rows);
@@ -59,14 +59,14 @@ void DecodeStep::Run(const Inputs& inputs) {
   const ActivationRows a = activations_.Rows(inputs.rows);
   model_.Embed(b_, inputs.ids, inputs.step.positions, a);
   for (int64_t layer = 0; layer < model_.layers(); ++layer) {
-    model_.StepLayer(b_, layer, a, inputs.step, state_);
+    model_.StepLayer(b_, layer, a, inputs.step, state_.layers());
   }
   model_.Logits(b_, a, logits_.view.Rows(0, inputs.rows));
 }
 
 Tensor DecodeStep::Logits(std::span<const StepToken> tokens) {
   const Inputs inputs = Upload(tokens);
-  b_.Repeat(recordings_[{Purpose::kLogits, inputs.rows}], [&] { Run(inputs); });
+  b_.Replay(graphs_[{Purpose::kLogits, inputs.rows}], [&] { Run(inputs); });
   return logits_.view.Rows(0, static_cast<int64_t>(tokens.size()));
 }
 
@@ -78,7 +78,7 @@ std::vector<int32_t> DecodeStep::Next(std::span<const StepToken> tokens) {
     sampling[i] = {tokens[i].sampling, tokens[i].position + 1};
   }
   b_.UploadIndices(AsIndices(sampling), SamplingRows(inputs.rows));
-  b_.Repeat(recordings_[{Purpose::kNext, inputs.rows}], [&] {
+  b_.Replay(graphs_[{Purpose::kNext, inputs.rows}], [&] {
     Run(inputs);
     b_.Sample(logits_.view.Rows(0, inputs.rows), model_.config().vocab_size,
               SamplingRows(inputs.rows), Chosen(inputs.rows));

@@ -63,7 +63,7 @@ class DecodeStep {
   OwnedTensor logits_;       // [max_rows, padded V]
   OwnedTensor sampling_;     // kI32 [max_rows, kSamplingColumns]
   OwnedTensor chosen_;       // kI32 [1, max_rows]
-  std::map<std::pair<Purpose, int64_t>, std::unique_ptr<Recording>> recordings_;  // by rows
+  std::map<std::pair<Purpose, int64_t>, std::unique_ptr<Graph>> graphs_;  // by rows
 };
 
 }  // namespace hippodrome

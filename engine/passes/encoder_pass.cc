@@ -12,7 +12,7 @@ constexpr int64_t kAnswerRows = 256;
 
 }  // namespace
 
-EncoderPass::EncoderPass(Backend& backend, const Bigs& model, int64_t max_rows)
+EncoderPass::EncoderPass(SequenceBackend& backend, const Bigs& model, int64_t max_rows)
     : backend_(backend),
       model_(model),
       activations_(model.NewActivations(backend, max_rows)),

@@ -22,7 +22,7 @@ struct EncoderBatch {
 class EncoderPass {
  public:
   // `backend` and `model` must outlive it.
-  EncoderPass(Backend& backend, const Bigs& model, int64_t max_rows);
+  EncoderPass(SequenceBackend& backend, const Bigs& model, int64_t max_rows);
 
   // Runs all layers. REQUIRES: values in range; B T <= max_rows.
   void Run(const EncoderBatch& batch);
@@ -36,7 +36,7 @@ class EncoderPass {
   void Means(std::span<float> means);
 
  private:
-  Backend& backend_;
+  SequenceBackend& backend_;
   const Bigs& model_;
   EncoderActivations activations_;
   HeadScratch scratch_;

@@ -66,7 +66,7 @@ void PrefillChunk::Drop(int64_t part) {
 }
 
 void PrefillChunk::RunLayer(DecodeState& state) {
-  model_.PrefillLayer(b_, next_layer_++, Rows(), where_, state);
+  model_.PrefillLayer(b_, next_layer_++, Rows(), where_, state.layers());
 }
 
 void PrefillChunk::LastLogits(Tensor logits) const {

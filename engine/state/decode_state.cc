@@ -4,18 +4,12 @@
 
 namespace hippodrome {
 
-DecodeState::DecodeState(Backend& backend, std::vector<std::unique_ptr<H3State>> h3,
-                         std::vector<std::unique_ptr<KeyValuePages>> attention, int64_t slots,
-                         int64_t pages)
-    : backend_(backend),
-      h3_(std::move(h3)),
-      attention_(std::move(attention)),
-      slots_(slots),
-      pages_(pages) {
-  for (const auto& state : h3_) {
+DecodeState::DecodeState(Backend& backend, LayerStates layers, int64_t slots, int64_t pages)
+    : backend_(backend), layers_(std::move(layers)), slots_(slots), pages_(pages) {
+  for (const auto& state : layers_.h3) {
     if (state != nullptr) bytes_per_slot_ += state->bytes_per_slot();
   }
-  for (const auto& rows : attention_) {
+  for (const auto& rows : layers_.attention) {
     if (rows != nullptr) bytes_per_page_ += rows->bytes_per_page();
   }
   // Low numbers on top, so that a lightly used pool touches little memory.
@@ -29,7 +23,7 @@ std::optional<SequenceState> DecodeState::Reserve(int64_t pages) {
   free_slots_.pop_back();
   state.pages.assign(free_pages_.rbegin(), free_pages_.rbegin() + pages);
   free_pages_.resize(free_pages_.size() - pages);
-  for (const auto& layer : h3_) {
+  for (const auto& layer : layers_.h3) {
     if (layer != nullptr) backend_.ResetSlot(*layer, state.slot);
   }
   return state;

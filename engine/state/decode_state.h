@@ -18,13 +18,18 @@ struct SequenceState {
   std::vector<int32_t> pages;
 };
 
+// What a model's layers keep of their sequences, one entry per layer.
+struct LayerStates {
+  std::vector<std::unique_ptr<H3State>> h3;               // null but for H3 layers
+  std::vector<std::unique_ptr<KeyValuePages>> attention;  // null but for attention layers
+};
+
 // Two pools of fixed size. A sequence's bytes are known before it enters and do not change while it
 // runs, so nothing is ever preempted. Not thread-safe.
 class DecodeState {
  public:
-  // One entry per layer: `h3` holds null for attention layers, `attention` null for H3 layers.
-  DecodeState(Backend& backend, std::vector<std::unique_ptr<H3State>> h3,
-              std::vector<std::unique_ptr<KeyValuePages>> attention, int64_t slots, int64_t pages);
+  // `layers`: of as many slots and pages.
+  DecodeState(Backend& backend, LayerStates layers, int64_t slots, int64_t pages);
 
   // A fresh (all zero) state with `pages` pages; nothing when either pool is short.
   std::optional<SequenceState> Reserve(int64_t pages);
@@ -38,13 +43,11 @@ class DecodeState {
   int64_t bytes_per_slot() const { return bytes_per_slot_; }
   int64_t bytes_per_page() const { return bytes_per_page_; }
 
-  H3State& h3(int64_t layer) { return *h3_[layer]; }
-  KeyValuePages& attention(int64_t layer) { return *attention_[layer]; }
+  const LayerStates& layers() const { return layers_; }
 
  private:
   Backend& backend_;
-  std::vector<std::unique_ptr<H3State>> h3_;
-  std::vector<std::unique_ptr<KeyValuePages>> attention_;
+  LayerStates layers_;
   int64_t slots_;
   int64_t pages_;
   int64_t bytes_per_slot_ = 0;

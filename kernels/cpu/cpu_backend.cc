@@ -44,15 +44,15 @@ const cpu::PackedWeights& Packed(const LinearWeights& weights) {
 const cpu::TrainedWeights& Trained(const LinearWeights& weights) {
   return static_cast<const cpu::TrainedWeights&>(weights);
 }
-const cpu::H3Constants& Recurrent(const H3Weights& weights) {
-  return static_cast<const cpu::H3Constants&>(weights);
+const cpu::H3PrefillWeights& Recurrent(const H3Weights& weights) {
+  return static_cast<const cpu::H3PrefillWeights&>(weights);
 }
-const cpu::H3ConvolutionWeights& Convolved(const H3Weights& weights) {
-  return static_cast<const cpu::H3ConvolutionWeights&>(weights);
+const cpu::H3ConvolutionKernels& Convolved(const H3ConvolutionWeights& weights) {
+  return static_cast<const cpu::H3ConvolutionKernels&>(weights);
 }
 cpu::H3Slots& Slots(H3State& state) { return static_cast<cpu::H3Slots&>(state); }
-const cpu::SharedKernels& Kernels(const LongConvWeights& weights) {
-  return static_cast<const cpu::SharedKernels&>(weights);
+const cpu::LongConvKernels& Kernels(const LongConvWeights& weights) {
+  return static_cast<const cpu::LongConvKernels&>(weights);
 }
 cpu::PagedRows& Paged(KeyValuePages& pages) { return static_cast<cpu::PagedRows&>(pages); }
 
@@ -139,7 +139,7 @@ void CpuBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens
 
 std::unique_ptr<H3Weights> CpuBackend::PrepareH3(const H3Parameters& parameters,
                                                  DType /*weights*/) {
-  return std::make_unique<cpu::H3Constants>(Turn(), parameters);
+  return std::make_unique<cpu::H3PrefillWeights>(Turn(), parameters);
 }
 
 std::unique_ptr<H3State> CpuBackend::NewH3State(const H3Weights& weights, int64_t slots) {
@@ -174,7 +174,7 @@ void CpuBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Te
 
 std::unique_ptr<LongConvWeights> CpuBackend::PrepareLongConv(const LongConvParameters& parameters,
                                                              int64_t longest, DType /*weights*/) {
-  return std::make_unique<cpu::SharedKernels>(parameters, longest, Turn().pool().Loop());
+  return std::make_unique<cpu::LongConvKernels>(parameters, longest, Turn().pool().Loop());
 }
 
 void CpuBackend::LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences,
@@ -211,51 +211,57 @@ void CpuBackend::LinearCrossEntropy(Tensor x, const LinearWeights& w, Tensor bia
   cpu::LinearCrossEntropy(Turn(), x, Trained(w), bias, labels, scale, losses, gradients);
 }
 
-std::unique_ptr<H3Weights> CpuBackend::PrepareH3Convolution(const H3Parameters& parameters,
-                                                            int64_t longest, DType /*weights*/) {
-  return std::make_unique<cpu::H3ConvolutionWeights>(Turn(), parameters, longest);
+std::unique_ptr<H3ConvolutionWeights> CpuBackend::PrepareH3Convolution(
+    const H3Parameters& parameters, int64_t longest, DType /*weights*/) {
+  return std::make_unique<cpu::H3ConvolutionKernels>(Turn(), parameters, longest);
 }
 
-void CpuBackend::H3Convolution(const H3Weights& weights, Tensor qkv, int64_t sequences, Tensor o) {
+void CpuBackend::H3Convolution(const H3ConvolutionWeights& weights, Tensor qkv, int64_t sequences,
+                               Tensor o) {
   cpu::H3Convolution(Turn(), plans_, Convolved(weights), qkv, sequences, o);
 }
 
-std::unique_ptr<KernelGradients> CpuBackend::NewH3Gradients(const H3Weights& weights) {
-  return std::make_unique<cpu::H3Sums>(Convolved(weights).layout());
+std::unique_ptr<H3Gradients> CpuBackend::NewH3Gradients(const H3ConvolutionWeights& weights) {
+  return std::make_unique<cpu::H3KernelGradients>(Convolved(weights).layout());
 }
 
-void CpuBackend::H3ConvolutionBackward(const H3Weights& weights, Tensor qkv, int64_t sequences,
-                                       Tensor d_o, Gradient dqkv, KernelGradients& sums) {
+void CpuBackend::H3ConvolutionBackward(const H3ConvolutionWeights& weights, Tensor qkv,
+                                       int64_t sequences, Tensor d_o, Gradient dqkv,
+                                       H3Gradients& sums) {
   cpu::H3ConvolutionBackward(Turn(), plans_, Convolved(weights), qkv, sequences, d_o, dqkv,
-                             static_cast<cpu::H3Sums&>(sums));
+                             static_cast<cpu::H3KernelGradients&>(sums));
 }
 
-void CpuBackend::TakeH3Gradients(const H3Weights& weights, const H3Parameters& parameters,
-                                 KernelGradients& sums, const H3ParameterGradients& gradients) {
-  auto& taken = static_cast<cpu::H3Sums&>(sums);
+void CpuBackend::TakeH3Gradients(const H3ConvolutionWeights& weights,
+                                 const H3Parameters& parameters, H3Gradients& sums,
+                                 const H3ParameterGradients& gradients) {
+  auto& taken = static_cast<cpu::H3KernelGradients&>(sums);
   const ThreadPool::Turn turn(client_);
   const HeadLoop loop = turn.pool().Loop();
-  H3TapGradients(parameters, taken.Taps(), gradients, loop);
-  H3KernelGradients(parameters, taken.Kernels(), Convolved(weights).layout().longest, gradients,
-                    loop);
+  H3TapGradient(parameters, taken.Taps(), gradients, loop);
+  H3KernelGradient(parameters, taken.Kernels(), Convolved(weights).layout().longest, gradients,
+                   loop);
   taken.Zero();
 }
 
-std::unique_ptr<KernelGradients> CpuBackend::NewLongConvGradients(const LongConvWeights& weights) {
-  return std::make_unique<cpu::LongConvSums>(Kernels(weights).tiling(), weights.longest());
+std::unique_ptr<LongConvGradients> CpuBackend::NewLongConvGradients(
+    const LongConvWeights& weights) {
+  return std::make_unique<cpu::LongConvKernelGradients>(Kernels(weights).tiling(),
+                                                        weights.longest());
 }
 
 void CpuBackend::LongConvBackward(const LongConvWeights& weights, Tensor u, int64_t sequences,
                                   Direction direction, Tensor dy, Gradient du,
-                                  KernelGradients& sums) {
+                                  LongConvGradients& sums) {
   cpu::ConvolveSequencesBackward(Turn(), plans_, Kernels(weights), u, sequences, direction, dy, du,
-                                 static_cast<cpu::LongConvSums&>(sums));
+                                 static_cast<cpu::LongConvKernelGradients&>(sums));
 }
 
 void CpuBackend::TakeLongConvGradients(const LongConvWeights& weights,
-                                       const LongConvParameters& parameters, KernelGradients& sums,
+                                       const LongConvParameters& parameters,
+                                       LongConvGradients& sums,
                                        const LongConvParameterGradients& gradients) {
-  auto& taken = static_cast<cpu::LongConvSums&>(sums);
+  auto& taken = static_cast<cpu::LongConvKernelGradients&>(sums);
   LongConvGradient(parameters, taken.OfHeads(), weights.longest(), gradients, Turn().pool().Loop());
   taken.Zero();
 }

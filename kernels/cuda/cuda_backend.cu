@@ -41,21 +41,21 @@ const cuda::PackedWeights& Packed(const LinearWeights& weights) {
 const cuda::TrainedWeights& Trained(const LinearWeights& weights) {
   return static_cast<const cuda::TrainedWeights&>(weights);
 }
-const cuda::H3Constants& Recurrent(const H3Weights& weights) {
-  return static_cast<const cuda::H3Constants&>(weights);
+const cuda::H3PrefillWeights& Recurrent(const H3Weights& weights) {
+  return static_cast<const cuda::H3PrefillWeights&>(weights);
 }
-const cuda::H3ConvolutionConstants& Convolved(const H3Weights& weights) {
-  return static_cast<const cuda::H3ConvolutionConstants&>(weights);
+const cuda::H3ConvolutionKernels& Convolved(const H3ConvolutionWeights& weights) {
+  return static_cast<const cuda::H3ConvolutionKernels&>(weights);
 }
 cuda::H3Slots& Slots(H3State& state) { return static_cast<cuda::H3Slots&>(state); }
-cuda::H3ConvolutionSums& H3Sums(KernelGradients& sums) {
-  return static_cast<cuda::H3ConvolutionSums&>(sums);
+cuda::H3KernelGradients& Sums(H3Gradients& sums) {
+  return static_cast<cuda::H3KernelGradients&>(sums);
 }
-const cuda::LongConvConstants& Kernels(const LongConvWeights& weights) {
-  return static_cast<const cuda::LongConvConstants&>(weights);
+const cuda::LongConvKernels& Kernels(const LongConvWeights& weights) {
+  return static_cast<const cuda::LongConvKernels&>(weights);
 }
-cuda::LongConvSums& LongConvSums(KernelGradients& sums) {
-  return static_cast<cuda::LongConvSums&>(sums);
+cuda::LongConvKernelGradients& Sums(LongConvGradients& sums) {
+  return static_cast<cuda::LongConvKernelGradients&>(sums);
 }
 cuda::PagedRows& Paged(KeyValuePages& pages) { return static_cast<cuda::PagedRows&>(pages); }
 
@@ -147,7 +147,7 @@ void CudaBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor token
 }
 
 std::unique_ptr<H3Weights> CudaBackend::PrepareH3(const H3Parameters& parameters, DType weights) {
-  return std::make_unique<cuda::H3Constants>(device_, parameters, ActivationsBeside(weights));
+  return std::make_unique<cuda::H3PrefillWeights>(device_, parameters, ActivationsBeside(weights));
 }
 
 std::unique_ptr<H3State> CudaBackend::NewH3State(const H3Weights& weights, int64_t slots) {
@@ -178,8 +178,8 @@ void CudaBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& state, T
 
 std::unique_ptr<LongConvWeights> CudaBackend::PrepareLongConv(const LongConvParameters& parameters,
                                                               int64_t longest, DType weights) {
-  return std::make_unique<cuda::LongConvConstants>(device_, parameters, longest,
-                                                   ActivationsBeside(weights));
+  return std::make_unique<cuda::LongConvKernels>(device_, parameters, longest,
+                                                 ActivationsBeside(weights));
 }
 
 void CudaBackend::LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences,
@@ -218,49 +218,52 @@ void CudaBackend::LinearCrossEntropy(Tensor x, const LinearWeights& w, Tensor bi
                            {x, Trained(w), bias, labels, scale, losses, gradients});
 }
 
-std::unique_ptr<H3Weights> CudaBackend::PrepareH3Convolution(const H3Parameters& parameters,
-                                                             int64_t longest, DType weights) {
-  return std::make_unique<cuda::H3ConvolutionConstants>(device_, parameters, longest,
-                                                        ActivationsBeside(weights));
+std::unique_ptr<H3ConvolutionWeights> CudaBackend::PrepareH3Convolution(
+    const H3Parameters& parameters, int64_t longest, DType weights) {
+  return std::make_unique<cuda::H3ConvolutionKernels>(device_, parameters, longest,
+                                                      ActivationsBeside(weights));
 }
 
-void CudaBackend::H3Convolution(const H3Weights& weights, Tensor qkv, int64_t sequences, Tensor o) {
+void CudaBackend::H3Convolution(const H3ConvolutionWeights& weights, Tensor qkv, int64_t sequences,
+                                Tensor o) {
   cuda::H3Convolution(device_, Convolved(weights), qkv, sequences, o);
 }
 
-std::unique_ptr<KernelGradients> CudaBackend::NewH3Gradients(const H3Weights& weights) {
-  return std::make_unique<cuda::H3ConvolutionSums>(device_, Convolved(weights));
+std::unique_ptr<H3Gradients> CudaBackend::NewH3Gradients(const H3ConvolutionWeights& weights) {
+  return std::make_unique<cuda::H3KernelGradients>(device_, Convolved(weights));
 }
 
-void CudaBackend::H3ConvolutionBackward(const H3Weights& weights, Tensor qkv, int64_t sequences,
-                                        Tensor d_o, Gradient dqkv, KernelGradients& sums) {
-  cuda::H3ConvolutionBackward(device_, Convolved(weights), qkv, sequences, d_o, dqkv, H3Sums(sums));
+void CudaBackend::H3ConvolutionBackward(const H3ConvolutionWeights& weights, Tensor qkv,
+                                        int64_t sequences, Tensor d_o, Gradient dqkv,
+                                        H3Gradients& sums) {
+  cuda::H3ConvolutionBackward(device_, Convolved(weights), qkv, sequences, d_o, dqkv, Sums(sums));
 }
 
-void CudaBackend::TakeH3Gradients(const H3Weights& weights, const H3Parameters& parameters,
-                                  KernelGradients& sums, const H3ParameterGradients& gradients) {
-  cuda::H3ConvolutionSums& taken = H3Sums(sums);
-  H3TapGradients(parameters, Floats(taken.taps.Take(device_)), gradients);
-  H3KernelGradients(parameters, Floats(taken.kernels.Take(device_)), Convolved(weights).longest(),
-                    gradients);
+void CudaBackend::TakeH3Gradients(const H3ConvolutionWeights& weights,
+                                  const H3Parameters& parameters, H3Gradients& sums,
+                                  const H3ParameterGradients& gradients) {
+  cuda::H3KernelGradients& taken = Sums(sums);
+  H3TapGradient(parameters, Floats(taken.taps.Take(device_)), gradients);
+  H3KernelGradient(parameters, Floats(taken.kernels.Take(device_)), Convolved(weights).longest(),
+                   gradients);
 }
 
-std::unique_ptr<KernelGradients> CudaBackend::NewLongConvGradients(const LongConvWeights& weights) {
-  return std::make_unique<cuda::LongConvSums>(device_, Kernels(weights));
+std::unique_ptr<LongConvGradients> CudaBackend::NewLongConvGradients(
+    const LongConvWeights& weights) {
+  return std::make_unique<cuda::LongConvKernelGradients>(device_, Kernels(weights));
 }
 
 void CudaBackend::LongConvBackward(const LongConvWeights& weights, Tensor u, int64_t sequences,
                                    Direction direction, Tensor dy, Gradient du,
-                                   KernelGradients& sums) {
-  cuda::LongConvBackward(device_, {Kernels(weights), u, sequences, direction, dy, du},
-                         LongConvSums(sums));
+                                   LongConvGradients& sums) {
+  cuda::LongConvBackward(device_, {Kernels(weights), u, sequences, direction, dy, du}, Sums(sums));
 }
 
 void CudaBackend::TakeLongConvGradients(const LongConvWeights& weights,
-                                        const LongConvParameters& parameters, KernelGradients& sums,
+                                        const LongConvParameters& parameters,
+                                        LongConvGradients& sums,
                                         const LongConvParameterGradients& gradients) {
-  LongConvGradient(parameters, LongConvSums(sums).kernels.Take(device_), weights.longest(),
-                   gradients);
+  LongConvGradient(parameters, Sums(sums).kernels.Take(device_), weights.longest(), gradients);
 }
 
 void CudaBackend::CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,

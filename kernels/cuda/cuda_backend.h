@@ -21,7 +21,7 @@ class CudaBackend final : public TrainingBackend {
   std::string name() const override { return "cuda"; }
   // Enough rows to keep every multiprocessor in large tiles of a product.
   PrefillShape prefill_shape() const override { return {.grid = 2048, .rows = 16384}; }
-  // Powers of two, so that a handful of recorded steps serves every batch.
+  // Powers of two, so that a handful of graphs serves every batch.
   int64_t StepRows(int64_t rows) const override;
 
   OwnedTensor NewTensor(int64_t rows, int64_t cols) override;
@@ -78,21 +78,23 @@ class CudaBackend final : public TrainingBackend {
   void LinearCrossEntropy(Tensor x, const LinearWeights& w, Tensor bias, Tensor labels,
                           double scale, Tensor losses, const LinearGradients* gradients) override;
 
-  std::unique_ptr<H3Weights> PrepareH3Convolution(const H3Parameters& parameters, int64_t longest,
-                                                  DType weights) override;
-  void H3Convolution(const H3Weights& weights, Tensor qkv, int64_t sequences, Tensor o) override;
-  std::unique_ptr<KernelGradients> NewH3Gradients(const H3Weights& weights) override;
-  void H3ConvolutionBackward(const H3Weights& weights, Tensor qkv, int64_t sequences, Tensor d_o,
-                             Gradient dqkv, KernelGradients& sums) override;
-  void TakeH3Gradients(const H3Weights& weights, const H3Parameters& parameters,
-                       KernelGradients& sums, const H3ParameterGradients& gradients) override;
+  std::unique_ptr<H3ConvolutionWeights> PrepareH3Convolution(const H3Parameters& parameters,
+                                                             int64_t longest,
+                                                             DType weights) override;
+  void H3Convolution(const H3ConvolutionWeights& weights, Tensor qkv, int64_t sequences,
+                     Tensor o) override;
+  std::unique_ptr<H3Gradients> NewH3Gradients(const H3ConvolutionWeights& weights) override;
+  void H3ConvolutionBackward(const H3ConvolutionWeights& weights, Tensor qkv, int64_t sequences,
+                             Tensor d_o, Gradient dqkv, H3Gradients& sums) override;
+  void TakeH3Gradients(const H3ConvolutionWeights& weights, const H3Parameters& parameters,
+                       H3Gradients& sums, const H3ParameterGradients& gradients) override;
 
-  std::unique_ptr<KernelGradients> NewLongConvGradients(const LongConvWeights& weights) override;
+  std::unique_ptr<LongConvGradients> NewLongConvGradients(const LongConvWeights& weights) override;
   void LongConvBackward(const LongConvWeights& weights, Tensor u, int64_t sequences,
                         Direction direction, Tensor dy, Gradient du,
-                        KernelGradients& sums) override;
+                        LongConvGradients& sums) override;
   void TakeLongConvGradients(const LongConvWeights& weights, const LongConvParameters& parameters,
-                             KernelGradients& sums,
+                             LongConvGradients& sums,
                              const LongConvParameterGradients& gradients) override;
 
   void CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, int64_t sequences,
@@ -120,7 +122,7 @@ class CudaBackend final : public TrainingBackend {
 
   // The first time, runs `work`, so that scratch memory is there; the second time, captures it in a
   // CUDA graph; then launches the graph.
-  void Repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& work) override;
+  void Replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) override;
 
  private:
   cuda::Device device_;

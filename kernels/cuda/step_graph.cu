@@ -1,10 +1,10 @@
-// CudaBackend::Repeat: a step of many small kernels becomes one launch.
+// CudaBackend::Replay: a step of many small kernels becomes one launch.
 #include "kernels/cuda/cuda_backend.h"
 
 namespace hippodrome {
 namespace {
 
-class StepGraph final : public Recording {
+class StepGraph final : public Graph {
  public:
   ~StepGraph() override {
     if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
@@ -44,18 +44,18 @@ class StepGraph final : public Recording {
 
 }  // namespace
 
-void CudaBackend::Repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& work) {
-  if (recording == nullptr) {
+void CudaBackend::Replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) {
+  if (graph == nullptr) {
     work();
-    recording = std::make_unique<StepGraph>();
+    graph = std::make_unique<StepGraph>();
     return;
   }
-  auto& graph = static_cast<StepGraph&>(*recording);
-  if (!graph.captured() && !graph.Capture(device_.stream(), work)) {
+  auto& step = static_cast<StepGraph&>(*graph);
+  if (!step.captured() && !step.Capture(device_.stream(), work)) {
     device_.Note(cudaErrorStreamCaptureInvalidated, "step graph");
     return;
   }
-  device_.Note(graph.Launch(device_.stream()), "step graph");
+  device_.Note(step.Launch(device_.stream()), "step graph");
 }
 
 }  // namespace hippodrome

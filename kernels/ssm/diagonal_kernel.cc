@@ -14,14 +14,14 @@ using Complex = std::complex<double>;
 
 constexpr double kLargestRealPart = -1e-4;
 
-int64_t RowsOfA(const SharedSsmParameters& p) { return p.n_ssm == 0 ? p.heads : p.n_ssm; }
+int64_t RowsOfA(const DiagonalSsmParameters& p) { return p.n_ssm == 0 ? p.heads : p.n_ssm; }
 
-double Step(const SharedSsmParameters& p, int64_t head) {
+double Step(const DiagonalSsmParameters& p, int64_t head) {
   return p.log_step.empty() ? 1 : std::exp(double{p.log_step[static_cast<size_t>(head)]});
 }
 
 // A, from number i of the stored ones.
-Complex StateMatrix(const SharedSsmParameters& p, int64_t i) {
+Complex StateMatrix(const DiagonalSsmParameters& p, int64_t i) {
   const double re = p.a_real[static_cast<size_t>(i)];
   const double im = p.a_imag[static_cast<size_t>(i)];
   switch (p.form) {
@@ -36,7 +36,7 @@ Complex StateMatrix(const SharedSsmParameters& p, int64_t i) {
 }
 
 // d loss / d (a_real, a_imag) from that of A.
-void StoreStateGradient(const SharedSsmParameters& p, int64_t i, Complex a, Complex da,
+void StoreStateGradient(const DiagonalSsmParameters& p, int64_t i, Complex a, Complex da,
                         const LongConvParameterGradients& gradients) {
   const auto at = static_cast<size_t>(i);
   double re = da.real();
@@ -58,7 +58,7 @@ struct Modes {
   std::vector<Complex> db;  // scale (exp(dt A) - 1) / A
 };
 
-Modes Discretize(const SharedSsmParameters& p, int64_t head) {
+Modes Discretize(const DiagonalSsmParameters& p, int64_t head) {
   Modes modes;
   const double dt = Step(p, head);
   for (int64_t n = 0; n < p.modes; ++n) {
@@ -74,7 +74,7 @@ Modes Discretize(const SharedSsmParameters& p, int64_t head) {
 // The modes of all heads: without steps of their own, heads of one row of A share them.
 class AllModes {
  public:
-  AllModes(const SharedSsmParameters& p, const HeadLoop& loop)
+  AllModes(const DiagonalSsmParameters& p, const HeadLoop& loop)
       : modes_(static_cast<size_t>(p.log_step.empty() ? RowsOfA(p) : p.heads)) {
     loop(static_cast<int64_t>(modes_.size()),
          [&](int64_t h) { modes_[static_cast<size_t>(h)] = Discretize(p, h); });
@@ -86,14 +86,14 @@ class AllModes {
   std::vector<Modes> modes_;
 };
 
-Complex C(const SharedSsmParameters& p, int64_t head, int64_t n) {
+Complex C(const DiagonalSsmParameters& p, int64_t head, int64_t n) {
   const auto at = static_cast<size_t>(2 * (head * p.modes + n));
   return {p.c[at], p.c[at + 1]};
 }
 
 // Writes d loss / d C and d loss / d log_step of a head, and d loss / d A to `da`. g: d loss / d K.
 // A complex gradient is d / d Re + i d / d Im: that of x is conj(f'(x)) times that of f(x).
-void HeadGradient(const SharedSsmParameters& p, int64_t head, const Modes& modes,
+void HeadGradient(const DiagonalSsmParameters& p, int64_t head, const Modes& modes,
                   std::span<const double> g, const LongConvParameterGradients& gradients,
                   std::span<Complex> da) {
   std::vector<Complex> m0(modes.a.size());
@@ -123,8 +123,8 @@ void HeadGradient(const SharedSsmParameters& p, int64_t head, const Modes& modes
 
 }  // namespace
 
-std::vector<double> SharedKernel(const SharedSsmParameters& p, int64_t length,
-                                 const HeadLoop& loop) {
+std::vector<double> DiagonalKernel(const DiagonalSsmParameters& p, int64_t length,
+                                   const HeadLoop& loop) {
   const AllModes modes(p, loop);
   std::vector<double> kernels(static_cast<size_t>(p.heads * length));
   loop(p.heads, [&](int64_t head) {
@@ -140,8 +140,9 @@ std::vector<double> SharedKernel(const SharedSsmParameters& p, int64_t length,
   return kernels;
 }
 
-void SharedKernelGradient(const SharedSsmParameters& p, std::span<const double> dk, int64_t length,
-                          const LongConvParameterGradients& gradients, const HeadLoop& loop) {
+void DiagonalKernelGradient(const DiagonalSsmParameters& p, std::span<const double> dk,
+                            int64_t length, const LongConvParameterGradients& gradients,
+                            const HeadLoop& loop) {
   const AllModes modes(p, loop);
   const auto n = static_cast<size_t>(p.modes);
   std::vector<Complex> da(static_cast<size_t>(p.heads) * n);

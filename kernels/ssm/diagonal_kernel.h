@@ -1,4 +1,4 @@
-// The kernels of a SharedSsmParameters, and their gradients, on the host in double precision.
+// The kernels of a DiagonalSsmParameters, and their gradients, on the host in double precision.
 // Formulas at Backend::PrepareLongConv.
 #ifndef HIPPODROME_KERNELS_SSM_DIAGONAL_KERNEL_H_
 #define HIPPODROME_KERNELS_SSM_DIAGONAL_KERNEL_H_
@@ -14,13 +14,13 @@ namespace hippodrome {
 
 // K, [H, length]. Relative error to scale sum_n |C_n B_n| below 1e-15 length, where B_n =
 // (exp(dt A_n) - 1) / A_n.
-std::vector<double> SharedKernel(const SharedSsmParameters& parameters, int64_t length,
-                                 const HeadLoop& loop = OneAfterAnother);
+std::vector<double> DiagonalKernel(const DiagonalSsmParameters& parameters, int64_t length,
+                                   const HeadLoop& loop = OneAfterAnother);
 
 // Replaces the gradients of a_real, a_imag, c and log_step. dk: d loss / d K, [H, length].
-void SharedKernelGradient(const SharedSsmParameters& parameters, std::span<const double> dk,
-                          int64_t length, const LongConvParameterGradients& gradients,
-                          const HeadLoop& loop = OneAfterAnother);
+void DiagonalKernelGradient(const DiagonalSsmParameters& parameters, std::span<const double> dk,
+                            int64_t length, const LongConvParameterGradients& gradients,
+                            const HeadLoop& loop = OneAfterAnother);
 
 }  // namespace hippodrome
 

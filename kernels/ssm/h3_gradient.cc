@@ -169,8 +169,8 @@ void H3Kernels(const H3Parameters& p, int64_t length, std::span<float> kernels,
   });
 }
 
-void H3TapGradients(const H3Parameters& p, std::span<const float> dtaps,
-                    const H3ParameterGradients& gradients, const HeadLoop& loop) {
+void H3TapGradient(const H3Parameters& p, std::span<const float> dtaps,
+                   const H3ParameterGradients& gradients, const HeadLoop& loop) {
   const int64_t n = p.d_state;
   assert(std::ssize(dtaps) == p.d_model * n);
   loop(p.d_model, [&](int64_t channel) {
@@ -192,8 +192,8 @@ void H3TapGradients(const H3Parameters& p, std::span<const float> dtaps,
   });
 }
 
-void H3KernelGradients(const H3Parameters& p, std::span<const float> dk, int64_t length,
-                       const H3ParameterGradients& gradients, const HeadLoop& loop) {
+void H3KernelGradient(const H3Parameters& p, std::span<const float> dk, int64_t length,
+                      const H3ParameterGradients& gradients, const HeadLoop& loop) {
   const int64_t heads = p.d_model / p.head_dim;
   assert(std::ssize(dk) == heads * length);
   HeadGradients rows(static_cast<size_t>(heads * (p.d_state / 2)));

@@ -24,14 +24,14 @@ void H3Kernels(const H3Parameters& parameters, int64_t length, std::span<float> 
 
 // Replaces the gradients of shift_b, shift_c and shift_d.  dtaps: [d, N].
 //   dC[n] = sum_{j <= n} dtaps[j] B[n - j];  dB[n] = sum_j dtaps[j] C[n + j];  dshift_d = dtaps[0]
-void H3TapGradients(const H3Parameters& parameters, std::span<const float> dtaps,
-                    const H3ParameterGradients& gradients, const HeadLoop& loop = OneAfterAnother);
+void H3TapGradient(const H3Parameters& parameters, std::span<const float> dtaps,
+                   const H3ParameterGradients& gradients, const HeadLoop& loop = OneAfterAnother);
 
 // Replaces the gradients of d, log_dt, inv_a_real, a_imag, b and c.  dk: [H, length]. Heads that
 // share a row of A and B add to it in ascending order.
-void H3KernelGradients(const H3Parameters& parameters, std::span<const float> dk, int64_t length,
-                       const H3ParameterGradients& gradients,
-                       const HeadLoop& loop = OneAfterAnother);
+void H3KernelGradient(const H3Parameters& parameters, std::span<const float> dk, int64_t length,
+                      const H3ParameterGradients& gradients,
+                      const HeadLoop& loop = OneAfterAnother);
 
 }  // namespace hippodrome
 

@@ -14,7 +14,8 @@ void LongConvGradient(const LongConvParameters& parameters, std::span<const doub
   if (const auto* nplr = std::get_if<NplrParameters>(&parameters)) {
     NplrKernelGradient(*nplr, dk, length, gradients, loop);
   } else {
-    SharedKernelGradient(std::get<SharedSsmParameters>(parameters), dk, length, gradients, loop);
+    DiagonalKernelGradient(std::get<DiagonalSsmParameters>(parameters), dk, length, gradients,
+                           loop);
   }
 }
 

@@ -37,7 +37,7 @@ DiagonalModes Discretize(const H3Parameters& p) {
   return modes;
 }
 
-std::vector<double> DiagonalKernel(const H3Parameters& parameters, int64_t length) {
+std::vector<double> H3Kernel(const H3Parameters& parameters, int64_t length) {
   const DiagonalModes modes = Discretize(parameters);
   std::vector<double> kernels(static_cast<size_t>(modes.heads * length));
   for (int64_t h = 0; h < modes.heads; ++h) {
@@ -59,7 +59,7 @@ LongConvShape ShapeOf(const LongConvParameters& parameters) {
   if (const auto* nplr = std::get_if<NplrParameters>(&parameters)) {
     return {nplr->channels, nplr->channels, nplr->d};
   }
-  const auto& shared = std::get<SharedSsmParameters>(parameters);
+  const auto& shared = std::get<DiagonalSsmParameters>(parameters);
   return {shared.channels, shared.heads, shared.d};
 }
 
@@ -68,7 +68,7 @@ std::vector<double> ConvolutionKernel(const LongConvParameters& parameters, int6
   if (const auto* nplr = std::get_if<NplrParameters>(&parameters)) {
     return NplrKernel(*nplr, length, loop);
   }
-  return SharedKernel(std::get<SharedSsmParameters>(parameters), length, loop);
+  return DiagonalKernel(std::get<DiagonalSsmParameters>(parameters), length, loop);
 }
 
 std::vector<double> ShiftTaps(const H3Parameters& p) {

@@ -27,7 +27,7 @@ struct DiagonalModes {
 DiagonalModes Discretize(const H3Parameters& parameters);
 
 // K[l] = 2 Re sum_n C_n dB_n dA_n^l, [H, length]. Relative error to max |K| below 1e-15 length.
-std::vector<double> DiagonalKernel(const H3Parameters& parameters, int64_t length);
+std::vector<double> H3Kernel(const H3Parameters& parameters, int64_t length);
 
 // The first kernel.size() points of the kernel of one head.
 void HeadKernel(const DiagonalModes& modes, int64_t head, std::span<double> kernel);
@@ -40,7 +40,8 @@ struct LongConvShape {
 };
 LongConvShape ShapeOf(const LongConvParameters& parameters);
 
-// The kernels of a layer's SSM, [H, length]; for their errors see SharedKernel() and NplrKernel().
+// The kernels of a layer's SSM, [H, length]; for their errors see DiagonalKernel() and
+// NplrKernel().
 std::vector<double> ConvolutionKernel(const LongConvParameters& parameters, int64_t length,
                                       const HeadLoop& loop = OneAfterAnother);
 

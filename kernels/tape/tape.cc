@@ -1,5 +1,6 @@
 #include "kernels/tape/tape.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hippodrome {
@@ -31,11 +32,11 @@ void Tape::Recompute(Tensor carried, const std::function<void()>& part) {
     part();
     mode_ = Mode::kOff;
     std::swap(record, record_);
-    Replay(record);
+    GoBack(record);
   });
 }
 
-void Tape::Replay(std::vector<Undo>& record) {
+void Tape::GoBack(std::vector<Undo>& record) {
   while (!record.empty()) {
     const Undo undo = std::move(record.back());
     record.pop_back();
@@ -45,7 +46,7 @@ void Tape::Replay(std::vector<Undo>& record) {
 
 void Tape::Backward() {
   mode_ = Mode::kOff;
-  Replay(record_);
+  GoBack(record_);
   memory_.UnsetAll();
 }
 
@@ -104,6 +105,39 @@ void Tape::Download(Tensor src, std::span<float> values) { backend_.Download(src
 
 void Tape::DownloadIndices(Tensor src, std::span<int32_t> values) {
   backend_.DownloadIndices(src, values);
+}
+
+// ---- Handles -----------------------------------------------------------------------------------
+
+std::unique_ptr<LinearWeights> Tape::PackLinear(std::span<const HostMatrix> parts, DType dtype) {
+  auto trained = std::make_shared<TrainedLinear>(backend_, parameters_, parts, dtype);
+  trained_.push_back(trained);
+  return std::make_unique<TapedLinear>(std::move(trained));
+}
+
+std::unique_ptr<H3Weights> Tape::PrepareH3(const H3Parameters& parameters, DType weights) {
+  auto trained =
+      std::make_shared<TrainedH3>(backend_, parameters_, parameters, options_.longest, weights);
+  trained_.push_back(trained);
+  return std::make_unique<TapedH3>(std::move(trained));
+}
+
+std::unique_ptr<LongConvWeights> Tape::PrepareLongConv(const LongConvParameters& parameters,
+                                                       int64_t longest, DType weights) {
+  auto trained = std::make_shared<TrainedLongConv>(backend_, parameters_, parameters,
+                                                   std::min(longest, options_.longest), weights);
+  trained_.push_back(trained);
+  return std::make_unique<TapedLongConv>(std::move(trained));
+}
+
+std::unique_ptr<H3State> Tape::NewH3State(const H3Weights& /*weights*/, int64_t slots) {
+  return std::make_unique<EmptyState>(slots);
+}
+
+std::unique_ptr<KeyValuePages> Tape::NewKeyValuePages(const AttentionShape& /*shape*/,
+                                                      int64_t pages, int64_t page_tokens,
+                                                      DType /*weights*/) {
+  return std::make_unique<EmptyPages>(pages, page_tokens);
 }
 
 }  // namespace hippodrome

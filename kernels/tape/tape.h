@@ -24,13 +24,13 @@ struct TapeOptions {
 
 // A backend over which a model is loaded and run as for serving. The model's weights must come from
 // a WeightsSource that keeps() the host copies of `parameters`; whole sequences go through its
-// prefill from position 0, which leaves no state behind: steps are refused with std::logic_error.
+// prefill from position 0 and leave nothing in their states.
 //
 //   tape.Begin(seed); <model forward>; tape.LinearCrossEntropy(...); tape.Backward();
 //   ... more micro-batches; tape.CollectGradients(); <optimizer on parameters>; tape.Update();
 //
 // Not thread-safe. `backend` and `parameters` must outlive it, and it the model.
-class Tape final : public Backend {
+class Tape final : public SequenceBackend {
  public:
   Tape(TrainingBackend& backend, Parameters& parameters, const TapeOptions& options);
 
@@ -57,7 +57,7 @@ class Tape final : public Backend {
   // Prepares all weights again from the parameters' present values.
   void Update();
 
-  // ---- Backend ---------------------------------------------------------------------------------
+  // ---- SequenceBackend -------------------------------------------------------------------------
 
   std::string name() const override { return backend_.name(); }
   OwnedTensor NewTensor(int64_t rows, int64_t cols) override;
@@ -77,10 +77,6 @@ class Tape final : public Backend {
                                                    int64_t longest, DType weights) override;
 
   std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
-  void ResetSlot(H3State& state, int64_t slot) override;
-  void CopySlot(H3State& state, int64_t from, int64_t to) override;
-  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
-                           int64_t position) override;
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
                                                   int64_t page_tokens, DType weights) override;
 
@@ -91,13 +87,9 @@ class Tape final : public Backend {
   void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override;
   void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
                   Tensor o) override;
-  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,
-              Tensor o) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                          KeyValuePages& pages, Tensor page_tables, int64_t start,
                          Tensor o) override;
-  void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
-                     Tensor page_tables, Tensor positions, Tensor o) override;
   void LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences, Direction direction,
                 Tensor y) override;
   void BidirectionalAttention(const AttentionShape& shape, Tensor qkv, Tensor mask,
@@ -105,7 +97,6 @@ class Tape final : public Backend {
   void MeanPool(Tensor x, Tensor mask, Tensor y) override;
   void GatherRows(Tensor x, Tensor rows, Tensor y) override;
   void Dropout(DropoutSite site, Tensor x) override;
-  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
 
  private:
   enum class Mode : uint8_t {
@@ -122,13 +113,13 @@ class Tape final : public Backend {
   // Of what is dropped next.
   uint64_t NextDropoutSeed();
   // Makes the gradients that `record` asks for, from its end.
-  void Replay(std::vector<Undo>& record);
+  void GoBack(std::vector<Undo>& record);
 
   TrainingBackend& backend_;
   Parameters& parameters_;
   TapeOptions options_;
   TapeMemory memory_;
-  std::vector<std::shared_ptr<TrainedWeights>> trained_;
+  std::vector<std::shared_ptr<TrainedHandle>> trained_;
   Mode mode_ = Mode::kOff;
   std::vector<Undo> record_;
   uint64_t seed_ = 0;

@@ -1,6 +1,5 @@
 #include "kernels/tape/trained_handles.h"
 
-#include <array>
 #include <stdexcept>
 
 namespace hippodrome {
@@ -12,17 +11,36 @@ Parameter& Known(Parameters& parameters, std::span<const float> values) {
   return *parameter;
 }
 
-// The order of the spans of each description, which SsmParameters keeps.
-std::array<std::span<const float>, 9> Spans(const H3Parameters& p) {
-  return {p.shift_b, p.shift_c, p.shift_d, p.d, p.log_dt, p.inv_a_real, p.a_imag, p.b, p.c};
+// Add each array, and set where its gradient is computed.
+
+H3ParameterGradients AddArrays(const H3Parameters& p, SsmArrays& arrays) {
+  return {.shift_b = arrays.Add(p.shift_b),
+          .shift_c = arrays.Add(p.shift_c),
+          .shift_d = arrays.Add(p.shift_d),
+          .d = arrays.Add(p.d),
+          .log_dt = arrays.Add(p.log_dt),
+          .inv_a_real = arrays.Add(p.inv_a_real),
+          .a_imag = arrays.Add(p.a_imag),
+          .b = arrays.Add(p.b),
+          .c = arrays.Add(p.c)};
 }
 
-std::array<std::span<const float>, 7> Spans(const LongConvParameters& ssm) {
-  if (const auto* p = std::get_if<NplrParameters>(&ssm)) {
-    return {p->a_real, p->a_imag, p->c, p->log_step, p->d, p->b, p->p};
-  }
-  const auto& p = std::get<SharedSsmParameters>(ssm);
-  return {p.a_real, p.a_imag, p.c, p.log_step, p.d};
+LongConvParameterGradients AddArrays(const DiagonalSsmParameters& p, SsmArrays& arrays) {
+  return {.a_real = arrays.Add(p.a_real),
+          .a_imag = arrays.Add(p.a_imag),
+          .c = arrays.Add(p.c),
+          .log_step = arrays.Add(p.log_step),
+          .d = arrays.Add(p.d)};
+}
+
+LongConvParameterGradients AddArrays(const NplrParameters& p, SsmArrays& arrays) {
+  return {.a_real = arrays.Add(p.a_real),
+          .a_imag = arrays.Add(p.a_imag),
+          .c = arrays.Add(p.c),
+          .log_step = arrays.Add(p.log_step),
+          .d = arrays.Add(p.d),
+          .b = arrays.Add(p.b),
+          .p = arrays.Add(p.p)};
 }
 
 }  // namespace
@@ -55,30 +73,22 @@ TrainedRows::TrainedRows(TrainingBackend& backend, Parameter& parameter, Tensor 
 
 void TrainedRows::Update() { backend_.Copy(parameter_.value, place_); }
 
-SsmParameters::SsmParameters(TrainingBackend& backend, Parameters& parameters,
-                             std::span<const std::span<const float>> host)
-    : backend_(backend), parameters_(parameters), fields_(host.size()) {
-  for (size_t i = 0; i < host.size(); ++i) {
-    if (host[i].empty()) continue;
-    Field& field = fields_[i];
-    field.parameter = &Known(parameters, host[i]);
-    field.staged.resize(host[i].size());
-    const Tensor value = field.parameter->value;
-    field.gradient = backend.NewTensor(value.rows, value.cols);
-    field.parameter->gradient = field.gradient;
-  }
+std::span<float> SsmArrays::Add(std::span<const float> values) {
+  if (values.empty()) return {};
+  Parameter& parameter = Known(parameters_, values);
+  const OwnedTensor gradient =
+      backend_.NewTensor(parameter.value.view.rows, parameter.value.view.cols);
+  parameter.gradient = gradient;
+  return arrays_.emplace_back(Array{parameter, std::vector<float>(values.size()), gradient})
+      .host_gradient;
 }
 
-void SsmParameters::Fetch() {
-  for (Field& field : fields_) {
-    if (field.parameter != nullptr) parameters_.Fetch(*field.parameter);
-  }
+void SsmArrays::Fetch() {
+  for (Array& array : arrays_) parameters_.Fetch(array.parameter);
 }
 
-void SsmParameters::Upload() {
-  for (Field& field : fields_) {
-    if (field.parameter != nullptr) backend_.Upload(field.staged, field.gradient);
-  }
+void SsmArrays::Upload() {
+  for (Array& array : arrays_) backend_.Upload(array.host_gradient, array.gradient);
 }
 
 TrainedH3::TrainedH3(TrainingBackend& backend, Parameters& parameters, const H3Parameters& ssm,
@@ -87,28 +97,19 @@ TrainedH3::TrainedH3(TrainingBackend& backend, Parameters& parameters, const H3P
       sums(backend.NewH3Gradients(*weights)),
       backend_(backend),
       ssm_(ssm),
-      parameters_(backend, parameters, Spans(ssm)),
+      arrays_(backend, parameters),
+      gradients_(AddArrays(ssm, arrays_)),
       longest_(longest),
       dtype_(dtype) {}
 
 void TrainedH3::Update() {
-  parameters_.Fetch();
+  arrays_.Fetch();
   weights = backend_.PrepareH3Convolution(ssm_, longest_, dtype_);
 }
 
 void TrainedH3::Collect() {
-  const auto at = [&](size_t i) { return parameters_.staged(i); };
-  backend_.TakeH3Gradients(*weights, ssm_, *sums,
-                           {.shift_b = at(0),
-                            .shift_c = at(1),
-                            .shift_d = at(2),
-                            .d = at(3),
-                            .log_dt = at(4),
-                            .inv_a_real = at(5),
-                            .a_imag = at(6),
-                            .b = at(7),
-                            .c = at(8)});
-  parameters_.Upload();
+  backend_.TakeH3Gradients(*weights, ssm_, *sums, gradients_);
+  arrays_.Upload();
 }
 
 TrainedLongConv::TrainedLongConv(TrainingBackend& backend, Parameters& parameters,
@@ -117,26 +118,19 @@ TrainedLongConv::TrainedLongConv(TrainingBackend& backend, Parameters& parameter
       sums(backend.NewLongConvGradients(*weights)),
       backend_(backend),
       ssm_(ssm),
-      parameters_(backend, parameters, Spans(ssm)),
+      arrays_(backend, parameters),
+      gradients_(std::visit([&](const auto& p) { return AddArrays(p, arrays_); }, ssm)),
       longest_(longest),
       dtype_(dtype) {}
 
 void TrainedLongConv::Update() {
-  parameters_.Fetch();
+  arrays_.Fetch();
   weights = backend_.PrepareLongConv(ssm_, longest_, dtype_);
 }
 
 void TrainedLongConv::Collect() {
-  const auto at = [&](size_t i) { return parameters_.staged(i); };
-  backend_.TakeLongConvGradients(*weights, ssm_, *sums,
-                                 {.a_real = at(0),
-                                  .a_imag = at(1),
-                                  .c = at(2),
-                                  .log_step = at(3),
-                                  .d = at(4),
-                                  .b = at(5),
-                                  .p = at(6)});
-  parameters_.Upload();
+  backend_.TakeLongConvGradients(*weights, ssm_, *sums, gradients_);
+  arrays_.Upload();
 }
 
 }  // namespace hippodrome

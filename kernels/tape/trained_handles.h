@@ -1,9 +1,11 @@
-// The weights of a model in training, which follow its parameters.
+// The weights of a model in training, which follow its parameters, and the handles to them.
 #ifndef HIPPODROME_KERNELS_TAPE_TRAINED_HANDLES_H_
 #define HIPPODROME_KERNELS_TAPE_TRAINED_HANDLES_H_
 
+#include <deque>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/tape/parameters.h"
@@ -13,9 +15,9 @@ namespace hippodrome {
 
 // What a handle is prepared from and where its gradients are summed. Shared by the handle, which
 // the model owns, and the tape.
-class TrainedWeights {
+class TrainedHandle {
  public:
-  virtual ~TrainedWeights() = default;
+  virtual ~TrainedHandle() = default;
   // Prepares the weights again from the parameters' present values.
   virtual void Update() = 0;
   // Completes the gradients of the parameters.
@@ -23,7 +25,7 @@ class TrainedWeights {
 };
 
 // A matrix whose rows are those of its parts, one after another.
-class TrainedLinear final : public TrainedWeights {
+class TrainedLinear final : public TrainedHandle {
  public:
   // Throws std::logic_error for parts that are no parameters.
   TrainedLinear(TrainingBackend& backend, Parameters& parameters, std::span<const HostMatrix> parts,
@@ -39,7 +41,7 @@ class TrainedLinear final : public TrainedWeights {
 };
 
 // A vector or table that was uploaded, in the type that operations want.
-class TrainedRows final : public TrainedWeights {
+class TrainedRows final : public TrainedHandle {
  public:
   // `gradient`: of `place`, which must live as long as this.
   TrainedRows(TrainingBackend& backend, Parameter& parameter, Tensor place, Tensor gradient);
@@ -51,52 +53,53 @@ class TrainedRows final : public TrainedWeights {
   Tensor place_;
 };
 
-// The parameters of one SSM, with host memory for their gradients.
-class SsmParameters {
+// The arrays of an SSM's parameters: where the host computes their gradients, and where these go.
+class SsmArrays {
  public:
-  // `host`: the spans of an SSM's description, empty for parameters that it lacks. Throws
-  // std::logic_error for spans that are no parameters.
-  SsmParameters(TrainingBackend& backend, Parameters& parameters,
-                std::span<const std::span<const float>> host);
+  SsmArrays(TrainingBackend& backend, Parameters& parameters)
+      : backend_(backend), parameters_(parameters) {}
 
-  // Brings the host copies up to date.
+  // Takes in an array of the SSM's description, unless it is empty, and gives where its gradient is
+  // computed. Throws std::logic_error for an array that is no parameter.
+  std::span<float> Add(std::span<const float> values);
+
+  // Brings the host copies of the parameters up to date.
   void Fetch();
-  // Where the gradient of span `i` is computed.
-  std::span<float> staged(size_t i) { return fields_[i].staged; }
-  // Copies what is staged to the gradients of the parameters.
+  // Copies the computed gradients to those of the parameters.
   void Upload();
 
  private:
-  struct Field {
-    Parameter* parameter = nullptr;  // null for an empty span
-    std::vector<float> staged;
+  struct Array {
+    Parameter& parameter;
+    std::vector<float> host_gradient;
     OwnedTensor gradient;
   };
 
   TrainingBackend& backend_;
   Parameters& parameters_;
-  std::vector<Field> fields_;
+  std::deque<Array> arrays_;  // at addresses that stay
 };
 
-class TrainedH3 final : public TrainedWeights {
+class TrainedH3 final : public TrainedHandle {
  public:
   TrainedH3(TrainingBackend& backend, Parameters& parameters, const H3Parameters& ssm,
             int64_t longest, DType dtype);
   void Update() override;
   void Collect() override;
 
-  std::unique_ptr<H3Weights> weights;
-  std::unique_ptr<KernelGradients> sums;
+  std::unique_ptr<H3ConvolutionWeights> weights;
+  std::unique_ptr<H3Gradients> sums;
 
  private:
   TrainingBackend& backend_;
   H3Parameters ssm_;  // over host copies
-  SsmParameters parameters_;
+  SsmArrays arrays_;
+  H3ParameterGradients gradients_;  // over arrays_
   int64_t longest_;
   DType dtype_;
 };
 
-class TrainedLongConv final : public TrainedWeights {
+class TrainedLongConv final : public TrainedHandle {
  public:
   TrainedLongConv(TrainingBackend& backend, Parameters& parameters, const LongConvParameters& ssm,
                   int64_t longest, DType dtype);
@@ -104,14 +107,74 @@ class TrainedLongConv final : public TrainedWeights {
   void Collect() override;
 
   std::unique_ptr<LongConvWeights> weights;
-  std::unique_ptr<KernelGradients> sums;
+  std::unique_ptr<LongConvGradients> sums;
 
  private:
   TrainingBackend& backend_;
   LongConvParameters ssm_;  // over host copies
-  SsmParameters parameters_;
+  SsmArrays arrays_;
+  LongConvParameterGradients gradients_;  // over arrays_
   int64_t longest_;
   DType dtype_;
+};
+
+// ---- What models get in place of the backend's handles
+// -------------------------------------------
+
+class TapedLinear final : public LinearWeights {
+ public:
+  explicit TapedLinear(std::shared_ptr<TrainedLinear> trained) : trained_(std::move(trained)) {}
+  int64_t out() const override { return trained_->weights->out(); }
+  int64_t in() const override { return trained_->weights->in(); }
+  int64_t bytes() const override { return trained_->weights->bytes(); }
+  const std::shared_ptr<TrainedLinear>& trained() const { return trained_; }
+
+ private:
+  std::shared_ptr<TrainedLinear> trained_;
+};
+
+class TapedH3 final : public H3Weights {
+ public:
+  explicit TapedH3(std::shared_ptr<TrainedH3> trained) : trained_(std::move(trained)) {}
+  int64_t bytes() const override { return trained_->weights->bytes(); }
+  const std::shared_ptr<TrainedH3>& trained() const { return trained_; }
+
+ private:
+  std::shared_ptr<TrainedH3> trained_;
+};
+
+class TapedLongConv final : public LongConvWeights {
+ public:
+  explicit TapedLongConv(std::shared_ptr<TrainedLongConv> trained) : trained_(std::move(trained)) {}
+  int64_t longest() const override { return trained_->weights->longest(); }
+  int64_t bytes() const override { return trained_->weights->bytes(); }
+  const std::shared_ptr<TrainedLongConv>& trained() const { return trained_; }
+
+ private:
+  std::shared_ptr<TrainedLongConv> trained_;
+};
+
+// States of sequences that training takes whole: they stay empty.
+class EmptyState final : public H3State {
+ public:
+  explicit EmptyState(int64_t slots) : slots_(slots) {}
+  int64_t slots() const override { return slots_; }
+  int64_t bytes_per_slot() const override { return 0; }
+
+ private:
+  int64_t slots_;
+};
+
+class EmptyPages final : public KeyValuePages {
+ public:
+  EmptyPages(int64_t pages, int64_t page_tokens) : pages_(pages), page_tokens_(page_tokens) {}
+  int64_t pages() const override { return pages_; }
+  int64_t page_tokens() const override { return page_tokens_; }
+  int64_t bytes_per_page() const override { return 0; }
+
+ private:
+  int64_t pages_;
+  int64_t page_tokens_;
 };
 
 }  // namespace hippodrome

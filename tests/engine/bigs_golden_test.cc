@@ -9,7 +9,7 @@
 
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/weights_source.h"
-#include "engine/models/shared_ssm.h"
+#include "engine/models/diagonal_ssm.h"
 #include "engine/passes/encoder_forward.h"
 #include "kernels/ssm/ssm_kernel.h"
 #include "tests/reference/reference_backend.h"
@@ -129,9 +129,10 @@ TEST_P(BigsGoldenTest, KernelsAreThePublishedOnes) {
   for (int64_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
     const std::string prefix = "bigs.encoder.layer." + std::to_string(layer) + ".";
     for (int direction = 0; direction < 2; ++direction) {
-      const auto ssm = ReadSharedSsm(source, config_, prefix + (direction == 0 ? "fs4." : "bs4."));
+      const auto ssm =
+          ReadDiagonalSsm(source, config_, prefix + (direction == 0 ? "fs4." : "bs4."));
       ASSERT_TRUE(ssm.ok()) << ssm.status();
-      const auto kernel = SharedKernel(ssm->View(config_), length);
+      const auto kernel = DiagonalKernel(ssm->View(config_), length);
       for (int64_t l = 0; l < length; ++l) {
         const double published = expected[(layer * 2 + direction) * length + l];
         // As ToFloats rounds it.

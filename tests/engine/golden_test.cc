@@ -150,7 +150,7 @@ TEST_F(GoldenTest, StatesAreThePublishedOnes) {
     }
     for (const int64_t layer : {0, 2}) {
       const H3StateExport exported =
-          backend->ExportSlot(model.h3(layer)->ssm(), state->h3(layer), sequence.slot, 7);
+          backend->ExportSlot(model.h3(layer)->ssm(), *state->layers().h3[layer], sequence.slot, 7);
       const std::string name = "state_after_L7.layer" + std::to_string(layer);
       // Values of up to 4 after a layer of f32 products.
       EXPECT_LE(StateError(exported.shift, Floats(name + ".shift"), row), 2e-5);

@@ -67,14 +67,14 @@ TEST(MakeBackendTest, TheCpuBackendEncodes) {
   // A mode that decays within a token: K[0] = C, and D = 1 doubles it.
   const float zero = 0, one[] = {1, 0}, a = -50;
   const float c[] = {50, 0};
-  const SharedSsmParameters parameters = {.channels = 2,
-                                          .heads = 1,
-                                          .modes = 1,
-                                          .a_real = {&a, 1},
-                                          .a_imag = {&zero, 1},
-                                          .c = c,
-                                          .log_step = {&zero, 1},
-                                          .d = {one, 1}};
+  const DiagonalSsmParameters parameters = {.channels = 2,
+                                            .heads = 1,
+                                            .modes = 1,
+                                            .a_real = {&a, 1},
+                                            .a_imag = {&zero, 1},
+                                            .c = c,
+                                            .log_step = {&zero, 1},
+                                            .d = {one, 1}};
   const auto weights = backend->PrepareLongConv(parameters, 3, DType::kF32);
   EXPECT_EQ(weights->longest(), 3);
   OwnedTensor u = backend->NewActivations(3, 2, DType::kF32);

@@ -14,7 +14,7 @@ namespace hippodrome {
 // Parameters in the order of their names.
 class RandomLongConv {
  public:
-  // `shape`: the numbers of a SharedSsmParameters or an NplrParameters.
+  // `shape`: the numbers of a DiagonalSsmParameters or an NplrParameters.
   explicit RandomLongConv(const LongConvParameters& shape) : parameters_(shape) {
     if (auto* nplr = std::get_if<NplrParameters>(&parameters_)) {
       const int64_t rows = nplr->n_ssm == 0 ? nplr->channels : nplr->n_ssm;
@@ -27,7 +27,7 @@ class RandomLongConv {
       d = Values(nplr->channels);
       return;
     }
-    const auto& shared = std::get<SharedSsmParameters>(parameters_);
+    const auto& shared = std::get<DiagonalSsmParameters>(parameters_);
     const int64_t rows = shared.n_ssm == 0 ? shared.heads : shared.n_ssm;
     a_real = Values(rows * shared.modes, 0.4f, -0.5f);
     // kExpBoth stores logarithms.
@@ -93,21 +93,21 @@ class RandomLongConv {
 // One of each form, small.
 inline std::vector<RandomLongConv> SmallLongConvs() {
   std::vector<RandomLongConv> all;
-  all.emplace_back(SharedSsmParameters{.channels = 6, .heads = 1, .modes = 5});
-  all.emplace_back(SharedSsmParameters{.channels = 6, .heads = 3, .modes = 4, .n_ssm = 1});
-  all.emplace_back(SharedSsmParameters{
+  all.emplace_back(DiagonalSsmParameters{.channels = 6, .heads = 1, .modes = 5});
+  all.emplace_back(DiagonalSsmParameters{.channels = 6, .heads = 3, .modes = 4, .n_ssm = 1});
+  all.emplace_back(DiagonalSsmParameters{
       .channels = 5, .heads = 5, .modes = 3, .form = StateMatrixForm::kExpReal, .scale = 2});
-  all.emplace_back(SharedSsmParameters{.channels = 12,
-                                       .heads = 12,
-                                       .modes = 9,
-                                       .n_ssm = 2,
-                                       .form = StateMatrixForm::kExpReal,
-                                       .scale = 2});
-  all.push_back(RandomLongConv(SharedSsmParameters{.channels = 4,
-                                                   .heads = 4,
-                                                   .modes = 17,
-                                                   .n_ssm = 1,
-                                                   .form = StateMatrixForm::kExpBoth})
+  all.emplace_back(DiagonalSsmParameters{.channels = 12,
+                                         .heads = 12,
+                                         .modes = 9,
+                                         .n_ssm = 2,
+                                         .form = StateMatrixForm::kExpReal,
+                                         .scale = 2});
+  all.push_back(RandomLongConv(DiagonalSsmParameters{.channels = 4,
+                                                     .heads = 4,
+                                                     .modes = 17,
+                                                     .n_ssm = 1,
+                                                     .form = StateMatrixForm::kExpBoth})
                     .WithoutSteps());
   all.emplace_back(NplrParameters{.channels = 3, .modes = 4});
   all.emplace_back(NplrParameters{.channels = 18, .modes = 3, .n_ssm = 2});

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "kernels/backend.h"
-#include "tests/reference/ssm.h"
+#include "kernels/training_backend.h"
+#include "tests/reference/h3_ssm.h"
 
 namespace hippodrome::reference {
 
@@ -15,7 +15,8 @@ struct H3SlotState {
   std::vector<std::vector<Complex>> diagonal;  // [head, d1, d2][M]
 };
 
-class H3Layer final : public H3Weights {
+// Prefill, steps and training all take it step by step.
+class H3Layer final : public H3Weights, public H3ConvolutionWeights {
  public:
   explicit H3Layer(const H3Parameters& p);
 
@@ -24,8 +25,8 @@ class H3Layer final : public H3Weights {
   int64_t head_dim() const { return head_dim_; }
   int64_t heads() const { return d_model_ / head_dim_; }
   int64_t d_state() const { return d_state_; }
-  const ShiftSsm& shift(int64_t channel) const { return shift_[channel]; }
-  const DiagonalSsm& diagonal(int64_t head) const { return diagonal_[head]; }
+  const H3ShiftSsm& shift(int64_t channel) const { return shift_[channel]; }
+  const H3DiagonalSsm& diagonal(int64_t head) const { return diagonal_[head]; }
   // The column of o of output d2 of head h.
   int64_t OutputChannel(int64_t h, int64_t d2) const {
     return output_order_ == H3OutputOrder::kHeadD2 ? h * head_dim_ + d2 : d2 * heads() + h;
@@ -40,8 +41,8 @@ class H3Layer final : public H3Weights {
   int64_t head_dim_;
   int64_t d_state_;
   H3OutputOrder output_order_;
-  std::vector<ShiftSsm> shift_;        // [d]
-  std::vector<DiagonalSsm> diagonal_;  // [H]
+  std::vector<H3ShiftSsm> shift_;        // [d]
+  std::vector<H3DiagonalSsm> diagonal_;  // [H]
 };
 
 class H3LayerState final : public H3State {

@@ -1,7 +1,7 @@
 #include "tests/reference/long_conv_ssm.h"
 
+#include "tests/reference/diagonal_ssm.h"
 #include "tests/reference/nplr_ssm.h"
-#include "tests/reference/shared_ssm.h"
 
 namespace hippodrome::reference {
 
@@ -10,7 +10,7 @@ std::unique_ptr<LongConvSsm> MakeLongConvSsm(const LongConvParameters& parameter
   if (const auto* nplr = std::get_if<NplrParameters>(&parameters)) {
     return std::make_unique<NplrSsm>(*nplr, longest);
   }
-  return std::make_unique<SharedSsm>(std::get<SharedSsmParameters>(parameters), longest);
+  return std::make_unique<DiagonalSsm>(std::get<DiagonalSsmParameters>(parameters), longest);
 }
 
 }  // namespace hippodrome::reference

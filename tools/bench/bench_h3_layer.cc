@@ -83,7 +83,7 @@ class LayerBenchmark {
 
   const Ceilings& ceilings_;
   ThreadPool pool_;
-  cpu::H3Constants constants_;
+  cpu::H3PrefillWeights constants_;
   cpu::H3Slots state_;
 };
 

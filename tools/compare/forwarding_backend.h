@@ -9,7 +9,7 @@
 
 namespace hippodrome {
 
-// Repeat() stays that of Backend, so that every operation passes through here. `inner` must outlive
+// Replay() stays that of Backend, so that every operation passes through here. `inner` must outlive
 // this.
 class ForwardingBackend : public Backend {
  public:

@@ -4,7 +4,7 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/weights_source.h"
 #include "engine/config/bigs_config.h"
-#include "engine/models/shared_ssm.h"
+#include "engine/models/diagonal_ssm.h"
 #include "kernels/ssm/ssm_kernel.h"
 
 namespace hippodrome {
@@ -22,8 +22,8 @@ absl::StatusOr<EncoderKernels> ReadEncoderKernels(const std::string& directory, 
   for (int64_t layer = 0; layer < kernels.layers; ++layer) {
     for (const char* direction : {"fs4.", "bs4."}) {
       const std::string prefix = "bigs.encoder.layer." + std::to_string(layer) + "." + direction;
-      HIPPODROME_ASSIGN_OR_RETURN(const SharedSsm ssm, ReadSharedSsm(source, config, prefix));
-      const std::vector<double> kernel = SharedKernel(ssm.View(config), length);
+      HIPPODROME_ASSIGN_OR_RETURN(const DiagonalSsm ssm, ReadDiagonalSsm(source, config, prefix));
+      const std::vector<double> kernel = DiagonalKernel(ssm.View(config), length);
       kernels.values.insert(kernels.values.end(), kernel.begin(), kernel.end());
     }
   }

@@ -14,7 +14,7 @@ namespace {
 
 H3LayerKernels Compute(int64_t layer, const H3Parameters& p, int64_t length) {
   H3LayerKernels kernels{.layer = layer, .heads = p.d_model / p.head_dim, .d_model = p.d_model};
-  const std::vector<double> diagonal = DiagonalKernel(p, length);
+  const std::vector<double> diagonal = H3Kernel(p, length);
   kernels.diagonal.assign(diagonal.begin(), diagonal.end());
   const std::vector<double> taps = ShiftTaps(p);
   kernels.shift.resize(p.d_model * length);

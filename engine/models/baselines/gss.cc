@@ -6,9 +6,9 @@
 namespace hippodrome {
 namespace {
 
-absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadSharedSsm(const WeightsReader& reader,
-                                                               const H3Config& config,
-                                                               const std::string& prefix) {
+absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadGss(const WeightsReader& reader,
+                                                         const H3Config& config,
+                                                         const std::string& prefix) {
   const int64_t e = config.gss_channels;
   const int64_t n = config.d_state;
   WeightsSource& source = reader.source();
@@ -18,16 +18,16 @@ absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadSharedSsm(const WeightsRead
                               ReadFinite(source, prefix + "Lambda_imag", {n}));
   HIPPODROME_ASSIGN_OR_RETURN(const HostFloats c, ReadFinite(source, prefix + "C", {e, n, 2}));
   HIPPODROME_ASSIGN_OR_RETURN(const HostFloats skip, ReadFinite(source, prefix + "param_D", {e}));
-  const SharedSsmParameters parameters = {.channels = e,
-                                          .heads = e,
-                                          .modes = n,
-                                          .n_ssm = 1,
-                                          .form = StateMatrixForm::kExpBoth,
-                                          .a_real = a_real,
-                                          .a_imag = a_imag,
-                                          .c = c,
-                                          .log_step = {},
-                                          .d = skip};
+  const DiagonalSsmParameters parameters = {.channels = e,
+                                            .heads = e,
+                                            .modes = n,
+                                            .n_ssm = 1,
+                                            .form = StateMatrixForm::kExpBoth,
+                                            .a_real = a_real,
+                                            .a_imag = a_imag,
+                                            .c = c,
+                                            .log_step = {},
+                                            .d = skip};
   return reader.backend().PrepareLongConv(parameters, config.longest, reader.linear_dtype());
 }
 
@@ -44,14 +44,14 @@ absl::StatusOr<GssMixer> GssMixer::Load(const WeightsReader& reader, const H3Con
   HIPPODROME_ASSIGN_OR_RETURN(m.w_v_, reader.Linear({prefix + "to_v.0.weight"}, e, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.gamma_, reader.Row({prefix + "dss.norm.weight"}, e));
   HIPPODROME_ASSIGN_OR_RETURN(m.beta_, reader.Row({prefix + "dss.norm.bias"}, e));
-  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_, LoadSharedSsm(reader, config, prefix + "dss."));
+  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_, LoadGss(reader, config, prefix + "dss."));
   HIPPODROME_ASSIGN_OR_RETURN(m.w_y_, reader.Linear({prefix + "to_gate.weight"}, g, e));
   HIPPODROME_ASSIGN_OR_RETURN(m.w_o_, reader.Linear({prefix + "to_out.weight"}, d, g));
   HIPPODROME_ASSIGN_OR_RETURN(m.b_o_, reader.Row({prefix + "to_out.bias"}, d));
   return m;
 }
 
-void GssMixer::Prefill(Backend& b, const ActivationRows& a, int64_t sequences) const {
+void GssMixer::Prefill(SequenceBackend& b, const ActivationRows& a, int64_t sequences) const {
   constexpr auto kGelu = Epilogue::Activation::kGeluErf;
   const int64_t e = a.stream.cols;
   const int64_t gates = a.wide.cols - 2 * e;

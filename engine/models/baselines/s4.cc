@@ -54,7 +54,7 @@ absl::StatusOr<S4Mixer> S4Mixer::Load(const WeightsReader& reader, const H3Confi
   return m;
 }
 
-void S4Mixer::Prefill(Backend& b, const ActivationRows& a, int64_t sequences) const {
+void S4Mixer::Prefill(SequenceBackend& b, const ActivationRows& a, int64_t sequences) const {
   const int64_t d = a.u.cols;
   const Tensor z = a.stream.Cols(0, d), gate = a.stream.Cols(d, d);      // [rows, d]
   b.LongConv(*ssm_, a.u, sequences, Direction::kForward, a.o);           // o = SSM(u)

@@ -22,7 +22,7 @@ class S4Mixer {
                                       const std::string& prefix);
 
   // a.r += mixer(a.u) over as many whole sequences, from position 0.
-  void Prefill(Backend& b, const ActivationRows& a, int64_t sequences) const;
+  void Prefill(SequenceBackend& b, const ActivationRows& a, int64_t sequences) const;
 
  private:
   std::unique_ptr<LongConvWeights> ssm_;

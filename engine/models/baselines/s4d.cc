@@ -22,17 +22,17 @@ absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadS4d(const WeightsReader& re
                               ReadFinite(source, kernel + "C", {1, d, modes, 2}));
   HIPPODROME_ASSIGN_OR_RETURN(const HostFloats log_dt, ReadFinite(source, kernel + "log_dt", {d}));
   HIPPODROME_ASSIGN_OR_RETURN(const HostFloats skip, ReadFinite(source, prefix + "D", {1, d}));
-  const SharedSsmParameters parameters = {.channels = d,
-                                          .heads = d,
-                                          .modes = modes,
-                                          .n_ssm = rows,
-                                          .form = StateMatrixForm::kExpReal,
-                                          .scale = 2,
-                                          .a_real = a_real,
-                                          .a_imag = a_imag,
-                                          .c = c,
-                                          .log_step = log_dt,
-                                          .d = skip};
+  const DiagonalSsmParameters parameters = {.channels = d,
+                                            .heads = d,
+                                            .modes = modes,
+                                            .n_ssm = rows,
+                                            .form = StateMatrixForm::kExpReal,
+                                            .scale = 2,
+                                            .a_real = a_real,
+                                            .a_imag = a_imag,
+                                            .c = c,
+                                            .log_step = log_dt,
+                                            .d = skip};
   return reader.backend().PrepareLongConv(parameters, config.longest, reader.linear_dtype());
 }
 
@@ -49,7 +49,7 @@ absl::StatusOr<S4dMixer> S4dMixer::Load(const WeightsReader& reader, const H3Con
   return m;
 }
 
-void S4dMixer::Prefill(Backend& b, const ActivationRows& a, int64_t sequences) const {
+void S4dMixer::Prefill(SequenceBackend& b, const ActivationRows& a, int64_t sequences) const {
   b.LongConv(*ssm_, a.u, sequences, Direction::kForward, a.o);           // o = SSM(u)
   b.Activate(a.o, {.activation = Epilogue::Activation::kGeluErf}, a.o);  // o = gelu(o)
   b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);            // r = r + W_o o + b_o

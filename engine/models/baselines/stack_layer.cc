@@ -27,7 +27,7 @@ absl::StatusOr<StackLayer> StackLayer::Load(const WeightsReader& reader, const B
   return layer;
 }
 
-void StackLayer::Run(Backend& b, const EncoderRows& a, Tensor mask) const {
+void StackLayer::Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const {
   norm1_.Apply(b, a.x, a.y);  // y = LN1(x)
   std::visit([&](const auto& routing) { routing.Run(b, a, mask); },
              routing_);                                          // x = x + routing(y)

@@ -20,7 +20,7 @@ class StackLayer {
                                          const std::string& prefix);
 
   // a.x += routing(a.x); a.x += mlp(a.x), for B sequences.  mask: kI32 [B, T].
-  void Run(Backend& b, const EncoderRows& a, Tensor mask) const;
+  void Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const;
 
  private:
   EncoderNorm norm1_, norm2_;

@@ -1,7 +1,7 @@
 #include "engine/models/baselines/stack_routing.h"
 
 #include "engine/base/status.h"
-#include "engine/models/shared_ssm.h"
+#include "engine/models/diagonal_ssm.h"
 
 namespace hippodrome {
 
@@ -14,18 +14,18 @@ absl::StatusOr<StackSsm> StackSsm::Load(const WeightsReader& reader, const BigsC
   m.gelu_ = config.layer_gelu;
   HIPPODROME_ASSIGN_OR_RETURN(m.forward_.w_in, reader.Linear({f + "weight"}, d, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.forward_.b_in, reader.ActivationRow({f + "bias"}, d));
-  HIPPODROME_ASSIGN_OR_RETURN(m.forward_.ssm, LoadSharedSsm(reader, config, prefix + "fs4."));
+  HIPPODROME_ASSIGN_OR_RETURN(m.forward_.ssm, LoadDiagonalSsm(reader, config, prefix + "fs4."));
   HIPPODROME_ASSIGN_OR_RETURN(m.forward_.w_out, reader.Linear({cf + "weight"}, d, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.forward_.b_out, reader.ActivationRow({cf + "bias"}, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.backward_.w_in, reader.Linear({bw + "weight"}, d, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.backward_.b_in, reader.ActivationRow({bw + "bias"}, d));
-  HIPPODROME_ASSIGN_OR_RETURN(m.backward_.ssm, LoadSharedSsm(reader, config, prefix + "bs4."));
+  HIPPODROME_ASSIGN_OR_RETURN(m.backward_.ssm, LoadDiagonalSsm(reader, config, prefix + "bs4."));
   HIPPODROME_ASSIGN_OR_RETURN(m.backward_.w_out, reader.Linear({cb + "weight"}, d, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.backward_.b_out, reader.Row({cb + "bias"}, d));
   return m;
 }
 
-void StackSsm::Run(Backend& b, const EncoderRows& a, Tensor mask) const {
+void StackSsm::Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const {
   const int64_t d = a.y.cols;
   const Tensor f = a.wide.Cols(0, d);   // [rows, d]
   const Tensor bw = a.wide.Cols(d, d);  // [rows, d]
@@ -58,7 +58,7 @@ absl::StatusOr<StackAttention> StackAttention::Load(const WeightsReader& reader,
   return m;
 }
 
-void StackAttention::Run(Backend& b, const EncoderRows& a, Tensor mask) const {
+void StackAttention::Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const {
   const Tensor qkv = a.wide.Cols(0, 3 * a.y.cols);  // [rows, 3 d]
   const Tensor o = a.y;                             // [rows, d], once q, k and v are made of y
   b.Linear(a.y, *w_qkv_, {.bias = b_qkv_}, qkv);    // q, k, v = W y + b

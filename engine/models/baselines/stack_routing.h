@@ -22,7 +22,7 @@ class StackSsm {
                                        const std::string& prefix);
 
   // mask: kI32 [B, T], for B alone: SSMs see padding.
-  void Run(Backend& b, const EncoderRows& a, Tensor mask) const;
+  void Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const;
 
  private:
   // One SSM between its projections.
@@ -44,7 +44,7 @@ class StackAttention {
                                              const std::string& prefix);
 
   // mask: kI32 [B, T] of the tokens that are attended to.
-  void Run(Backend& b, const EncoderRows& a, Tensor mask) const;
+  void Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const;
 
  private:
   AttentionShape shape_;

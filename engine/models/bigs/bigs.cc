@@ -18,7 +18,7 @@ absl::StatusOr<std::variant<GatedLayer, StackLayer>> LoadLayer(const WeightsRead
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Bigs>> Bigs::Load(Backend& backend, const BigsConfig& config,
+absl::StatusOr<std::unique_ptr<Bigs>> Bigs::Load(SequenceBackend& backend, const BigsConfig& config,
                                                  WeightsSource& source, DType linear_dtype,
                                                  const Progress& progress) {
   const WeightsReader reader(source, backend, linear_dtype);
@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<Bigs>> Bigs::Load(Backend& backend, const BigsCon
   return model;
 }
 
-void Bigs::Embed(Backend& b, Tensor ids, Tensor types, Tensor positions,
+void Bigs::Embed(SequenceBackend& b, Tensor ids, Tensor types, Tensor positions,
                  const EncoderRows& a) const {
   b.Embedding(*words_, ids, {types_, types}, {positions_, positions},
               a.x);          // x = E[id] + T[type] + P[t]
@@ -56,7 +56,7 @@ void Bigs::Embed(Backend& b, Tensor ids, Tensor types, Tensor positions,
   b.Dropout(DropoutSite::kEmbedding, a.x);
 }
 
-void Bigs::Layer(Backend& b, int64_t layer, const EncoderRows& a, Tensor mask) const {
+void Bigs::Layer(SequenceBackend& b, int64_t layer, const EncoderRows& a, Tensor mask) const {
   std::visit([&](const auto& l) { l.Run(b, a, mask); }, layers_[layer]);
 }
 

@@ -30,23 +30,25 @@ class Bigs {
   using Progress = std::function<void(int64_t done, int64_t total)>;
 
   // Errors name the tensor and what was expected. `linear_dtype`: kF32 or kBF16.
-  static absl::StatusOr<std::unique_ptr<Bigs>> Load(Backend& backend, const BigsConfig& config,
-                                                    WeightsSource& source, DType linear_dtype,
+  static absl::StatusOr<std::unique_ptr<Bigs>> Load(SequenceBackend& backend,
+                                                    const BigsConfig& config, WeightsSource& source,
+                                                    DType linear_dtype,
                                                     const Progress& progress = {});
 
   const BigsConfig& config() const { return config_; }
   DType linear_dtype() const { return linear_dtype_; }
 
   // For up to `max_rows` tokens, padding included.
-  EncoderActivations NewActivations(Backend& b, int64_t max_rows) const {
+  EncoderActivations NewActivations(SequenceBackend& b, int64_t max_rows) const {
     return EncoderActivations(b, config_, linear_dtype_, max_rows);
   }
 
   // x = LN(E[ids] + T[types] + P[positions]) in a.x.  ids, types, positions: kI32 [1, rows].
-  void Embed(Backend& b, Tensor ids, Tensor types, Tensor positions, const EncoderRows& a) const;
+  void Embed(SequenceBackend& b, Tensor ids, Tensor types, Tensor positions,
+             const EncoderRows& a) const;
   // Layer `layer` over a.x, B sequences of equal length, their rows adjacent.  mask: kI32 [B, T],
   // which only attention reads.
-  void Layer(Backend& b, int64_t layer, const EncoderRows& a, Tensor mask) const;
+  void Layer(SequenceBackend& b, int64_t layer, const EncoderRows& a, Tensor mask) const;
 
   const EncoderHeadLayers& head() const { return head_; }
   // The word embedding, which is the decoder where that is tied.

@@ -85,7 +85,7 @@ absl::StatusOr<EncoderHeadLayers> EncoderHeadLayers::Load(const WeightsReader& r
   return layers;
 }
 
-Tensor EncoderHeadLayers::TokenFeatures(Backend& b, Tensor x, Tensor rows,
+Tensor EncoderHeadLayers::TokenFeatures(SequenceBackend& b, Tensor x, Tensor rows,
                                         const HeadScratch& scratch) const {
   const Tensor u = scratch.picked(rows.cols);  // [m, d]
   b.GatherRows(x, rows, u);                    // u = x[rows]
@@ -100,13 +100,14 @@ Tensor EncoderHeadLayers::TokenFeatures(Backend& b, Tensor x, Tensor rows,
   return n;
 }
 
-void EncoderHeadLayers::TokenLogits(Backend& b, Tensor x, Tensor rows, const LinearWeights& words,
-                                    const HeadScratch& scratch, Tensor logits) const {
+void EncoderHeadLayers::TokenLogits(SequenceBackend& b, Tensor x, Tensor rows,
+                                    const LinearWeights& words, const HeadScratch& scratch,
+                                    Tensor logits) const {
   const Tensor n = TokenFeatures(b, x, rows, scratch);
   b.Linear(n, decoder(words), {.bias = b_c_}, logits);  // logits = n E^T + b
 }
 
-Tensor EncoderHeadLayers::SequenceFeatures(Backend& b, Tensor x, Tensor mask,
+Tensor EncoderHeadLayers::SequenceFeatures(SequenceBackend& b, Tensor x, Tensor mask,
                                            const HeadScratch& scratch) const {
   const Tensor mean = scratch.picked(mask.rows);                        // [B, d]
   const Tensor p = scratch.normed(mask.rows);                           // [B, d]
@@ -116,7 +117,7 @@ Tensor EncoderHeadLayers::SequenceFeatures(Backend& b, Tensor x, Tensor mask,
   return p;
 }
 
-void EncoderHeadLayers::SequenceLogits(Backend& b, Tensor x, Tensor mask,
+void EncoderHeadLayers::SequenceLogits(SequenceBackend& b, Tensor x, Tensor mask,
                                        const HeadScratch& scratch, Tensor logits) const {
   const Tensor p = SequenceFeatures(b, x, mask, scratch);
   b.Linear(p, *w_c_, {.bias = b_c_}, logits);  // logits = W p + b

@@ -22,7 +22,7 @@ int64_t LogitsPerAnswer(const BigsConfig& config);
 // Scratch for up to `rows` answers.
 class HeadScratch {
  public:
-  HeadScratch(Backend& b, const BigsConfig& config, DType weights, int64_t rows)
+  HeadScratch(SequenceBackend& b, const BigsConfig& config, DType weights, int64_t rows)
       : picked_(b.NewActivations(rows, config.hidden_size, weights)),
         hidden_(b.NewTensor(rows, config.hidden_size)),
         normed_(b.NewActivations(rows, config.hidden_size, weights)) {}
@@ -46,19 +46,20 @@ class EncoderHeadLayers {
   // Logits of single tokens.  x: [n, d] the residual stream; rows: kI32 [1, m], which of its rows;
   // words: E [V, d], for a tied decoder; logits: [m, LogitsPerAnswer()]. REQUIRES:
   // AnswersForTokens(); m <= scratch.rows().
-  void TokenLogits(Backend& b, Tensor x, Tensor rows, const LinearWeights& words,
+  void TokenLogits(SequenceBackend& b, Tensor x, Tensor rows, const LinearWeights& words,
                    const HeadScratch& scratch, Tensor logits) const;
 
   // Logits of whole sequences.  x: [B T, d]; mask: kI32 [B, T] of the tokens that are pooled;
   // logits: [B, LogitsPerAnswer()]. REQUIRES: a head that does not answer for tokens;
   // B <= scratch.rows().
-  void SequenceLogits(Backend& b, Tensor x, Tensor mask, const HeadScratch& scratch,
+  void SequenceLogits(SequenceBackend& b, Tensor x, Tensor mask, const HeadScratch& scratch,
                       Tensor logits) const;
 
   // The same up to the last product, whose matrix and bias are decoder() and bias(): what losses
   // are made of. In `scratch`, [m, d] and [B, d].
-  Tensor TokenFeatures(Backend& b, Tensor x, Tensor rows, const HeadScratch& scratch) const;
-  Tensor SequenceFeatures(Backend& b, Tensor x, Tensor mask, const HeadScratch& scratch) const;
+  Tensor TokenFeatures(SequenceBackend& b, Tensor x, Tensor rows, const HeadScratch& scratch) const;
+  Tensor SequenceFeatures(SequenceBackend& b, Tensor x, Tensor mask,
+                          const HeadScratch& scratch) const;
   const LinearWeights& decoder(const LinearWeights& words) const {
     return w_c_ == nullptr ? words : *w_c_;
   }

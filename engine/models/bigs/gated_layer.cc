@@ -24,7 +24,7 @@ absl::StatusOr<GatedLayer> GatedLayer::Load(const WeightsReader& reader, const B
   return layer;
 }
 
-void GatedLayer::Run(Backend& b, const EncoderRows& a, Tensor mask) const {
+void GatedLayer::Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const {
   norm_.Apply(b, a.x, a.y);  // y = LN(x)
   const Gated routed =
       std::visit([&](const auto& routing) { return routing.Run(b, a, mask); }, routing_);

@@ -19,7 +19,7 @@ class GatedLayer {
                                          const std::string& prefix);
 
   // a.x += layer(a.x) for B sequences.  mask: kI32 [B, T].
-  void Run(Backend& b, const EncoderRows& a, Tensor mask) const;
+  void Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const;
 
  private:
   EncoderNorm norm_;

@@ -1,7 +1,7 @@
 #include "engine/models/bigs/gated_routing.h"
 
 #include "engine/base/status.h"
-#include "engine/models/shared_ssm.h"
+#include "engine/models/diagonal_ssm.h"
 
 namespace hippodrome {
 namespace {
@@ -26,8 +26,8 @@ absl::StatusOr<GatedSsm> GatedSsm::Load(const WeightsReader& reader, const BigsC
   m.gelu_ = config.layer_gelu;
   HIPPODROME_ASSIGN_OR_RETURN(m.w_vfb_, reader.Linear(Named(prefix, ".weight", vfb), d));
   HIPPODROME_ASSIGN_OR_RETURN(m.b_vfb_, reader.ActivationRow(Named(prefix, ".bias", vfb)));
-  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_f_, LoadSharedSsm(reader, config, prefix + "fs4."));
-  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_b_, LoadSharedSsm(reader, config, prefix + "bs4."));
+  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_f_, LoadDiagonalSsm(reader, config, prefix + "fs4."));
+  HIPPODROME_ASSIGN_OR_RETURN(m.ssm_b_, LoadDiagonalSsm(reader, config, prefix + "bs4."));
   HIPPODROME_ASSIGN_OR_RETURN(m.w_cf_, reader.Linear({cf + "weight"}, d, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.b_cf_, reader.ActivationRow({cf + "bias"}, d));
   HIPPODROME_ASSIGN_OR_RETURN(m.w_cb_, reader.Linear({cb + "weight"}, d, d));
@@ -35,7 +35,7 @@ absl::StatusOr<GatedSsm> GatedSsm::Load(const WeightsReader& reader, const BigsC
   return m;
 }
 
-Gated GatedSsm::Run(Backend& b, const EncoderRows& a, Tensor mask) const {
+Gated GatedSsm::Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const {
   const int64_t d = a.y.cols;
   const int64_t inner = a.wide.cols - 2 * d;
   const Tensor v_f_b = a.wide;                 // [rows, I + 2 d]
@@ -72,7 +72,7 @@ absl::StatusOr<GatedAttention> GatedAttention::Load(const WeightsReader& reader,
   return m;
 }
 
-Gated GatedAttention::Run(Backend& b, const EncoderRows& a, Tensor mask) const {
+Gated GatedAttention::Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const {
   const int64_t d = a.y.cols;
   const int64_t inner = a.wide.cols - 3 * d;
   const Tensor v = a.wide.Cols(0, inner);        // [rows, I]

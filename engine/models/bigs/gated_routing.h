@@ -28,7 +28,7 @@ class GatedSsm {
                                        const std::string& prefix);
 
   // mask: kI32 [B, T], for B alone: SSMs see padding.
-  Gated Run(Backend& b, const EncoderRows& a, Tensor mask) const;
+  Gated Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const;
 
  private:
   Epilogue::Activation gelu_ = Epilogue::Activation::kNone;
@@ -47,7 +47,7 @@ class GatedAttention {
                                              const std::string& prefix);
 
   // mask: kI32 [B, T] of the tokens that are attended to.
-  Gated Run(Backend& b, const EncoderRows& a, Tensor mask) const;
+  Gated Run(SequenceBackend& b, const EncoderRows& a, Tensor mask) const;
 
  private:
   AttentionShape shape_;

@@ -24,7 +24,7 @@ absl::StatusOr<AttentionMixer> AttentionMixer::Load(const WeightsReader& reader,
   return m;
 }
 
-void AttentionMixer::Prefill(Backend& b, const ActivationRows& a, KeyValuePages& pages,
+void AttentionMixer::Prefill(SequenceBackend& b, const ActivationRows& a, KeyValuePages& pages,
                              Tensor page_tables, int64_t start) const {
   b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);  // q, k, v = W u + b
   b.AttentionSequence(shape_, a.qkv, inv_freq_, pages, page_tables, start,

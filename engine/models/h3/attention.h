@@ -21,13 +21,14 @@ class AttentionMixer {
 
   // a.r += mixer(a.u) over consecutive tokens of the sequences of page_tables, from position
   // `start`.
-  void Prefill(Backend& b, const ActivationRows& a, KeyValuePages& pages, Tensor page_tables,
-               int64_t start) const;
+  void Prefill(SequenceBackend& b, const ActivationRows& a, KeyValuePages& pages,
+               Tensor page_tables, int64_t start) const;
   // a.r += mixer(a.u), row i being the token at positions[i] of the sequence of page_tables[i].
   void Step(Backend& b, const ActivationRows& a, KeyValuePages& pages, Tensor page_tables,
             Tensor positions) const;
 
-  std::unique_ptr<KeyValuePages> NewPages(Backend& b, int64_t pages, int64_t page_tokens) const {
+  std::unique_ptr<KeyValuePages> NewPages(SequenceBackend& b, int64_t pages,
+                                          int64_t page_tokens) const {
     return b.NewKeyValuePages(shape_, pages, page_tokens, linear_dtype_);
   }
 

@@ -23,7 +23,7 @@ absl::StatusOr<H3Mixer> H3Mixer::Load(const WeightsReader& reader, const H3Confi
   return m;
 }
 
-void H3Mixer::Prefill(Backend& b, const ActivationRows& a, H3State& state, Tensor slots,
+void H3Mixer::Prefill(SequenceBackend& b, const ActivationRows& a, H3State& state, Tensor slots,
                       int64_t start) const {
   b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);             // q, k, v = W u + b
   b.H3Sequence(*ssm_, a.qkv, state, slots, start, a.o);        // o = q SSM_diag(SSM_shift(k) v)

@@ -20,13 +20,13 @@ class H3Mixer {
                                       const std::string& prefix);
 
   // a.r += mixer(a.u) over consecutive tokens of the sequences in `slots`, from position `start`.
-  void Prefill(Backend& b, const ActivationRows& a, H3State& state, Tensor slots,
+  void Prefill(SequenceBackend& b, const ActivationRows& a, H3State& state, Tensor slots,
                int64_t start) const;
   // a.r += mixer(a.u), row i being the token at positions[i] of the sequence in slots[i].
   void Step(Backend& b, const ActivationRows& a, H3State& state, Tensor slots,
             Tensor positions) const;
 
-  std::unique_ptr<H3State> NewState(Backend& b, int64_t slots) const {
+  std::unique_ptr<H3State> NewState(SequenceBackend& b, int64_t slots) const {
     return b.NewH3State(*ssm_, slots);
   }
   const H3Weights& ssm() const { return *ssm_; }

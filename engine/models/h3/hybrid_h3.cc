@@ -40,7 +40,8 @@ absl::StatusOr<HybridH3::Block> HybridH3::LoadBlock(const WeightsReader& reader,
   return block;
 }
 
-absl::StatusOr<std::unique_ptr<HybridH3>> HybridH3::Load(Backend& backend, const H3Config& config,
+absl::StatusOr<std::unique_ptr<HybridH3>> HybridH3::Load(SequenceBackend& backend,
+                                                         const H3Config& config,
                                                          WeightsSource& source, DType linear_dtype,
                                                          const Progress& progress) {
   const WeightsReader reader(source, backend, linear_dtype);
@@ -65,33 +66,38 @@ absl::StatusOr<std::unique_ptr<HybridH3>> HybridH3::Load(Backend& backend, const
   return model;
 }
 
-std::unique_ptr<DecodeState> HybridH3::NewState(Backend& b, int64_t slots, int64_t pages,
-                                                int64_t page_tokens) const {
-  std::vector<std::unique_ptr<H3State>> h3(layers());
-  std::vector<std::unique_ptr<KeyValuePages>> attention(layers());
-  for (int64_t i = 0; i < layers(); ++i) {
-    if (const H3Mixer* mixer = this->h3(i)) {
-      h3[i] = mixer->NewState(b, slots);
-    } else if (const auto* m = std::get_if<AttentionMixer>(&blocks_[i].mixer)) {
-      attention[i] = m->NewPages(b, pages, page_tokens);
-    }
+LayerStates HybridH3::NewLayerStates(SequenceBackend& b, int64_t slots, int64_t pages,
+                                     int64_t page_tokens) const {
+  LayerStates states;
+  for (const Block& block : blocks_) {
+    const auto* h3 = std::get_if<H3Mixer>(&block.mixer);
+    const auto* attention = std::get_if<AttentionMixer>(&block.mixer);
+    states.h3.push_back(h3 ? h3->NewState(b, slots) : nullptr);
+    states.attention.push_back(attention ? attention->NewPages(b, pages, page_tokens) : nullptr);
   }
-  return std::make_unique<DecodeState>(b, std::move(h3), std::move(attention), slots, pages);
+  return states;
 }
 
-void HybridH3::Embed(Backend& b, Tensor ids, Tensor positions, const ActivationRows& a) const {
+std::unique_ptr<DecodeState> HybridH3::NewState(Backend& b, int64_t slots, int64_t pages,
+                                                int64_t page_tokens) const {
+  return std::make_unique<DecodeState>(b, NewLayerStates(b, slots, pages, page_tokens), slots,
+                                       pages);
+}
+
+void HybridH3::Embed(SequenceBackend& b, Tensor ids, Tensor positions,
+                     const ActivationRows& a) const {
   b.Embedding(*embedding_, ids, {}, {position_embedding_, positions}, a.r);  // r = E[id] + P[t]
   b.Dropout(DropoutSite::kEmbedding, a.r);
 }
 
-void HybridH3::PrefillLayer(Backend& b, int64_t layer, const ActivationRows& a,
-                            const PrefillRows& rows, DecodeState& state) const {
+void HybridH3::PrefillLayer(SequenceBackend& b, int64_t layer, const ActivationRows& a,
+                            const PrefillRows& rows, const LayerStates& states) const {
   const Block& block = blocks_[layer];
   Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
   if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
-    h3->Prefill(b, a, state.h3(layer), rows.slots, rows.start);  // r = r + H3(u)
+    h3->Prefill(b, a, *states.h3[layer], rows.slots, rows.start);  // r = r + H3(u)
   } else if (const auto* attention = std::get_if<AttentionMixer>(&block.mixer)) {
-    attention->Prefill(b, a, state.attention(layer), rows.page_tables,
+    attention->Prefill(b, a, *states.attention[layer], rows.page_tables,
                        rows.start);  // r = r + MHA(u)
   } else {
     assert(rows.start == 0);
@@ -102,19 +108,19 @@ void HybridH3::PrefillLayer(Backend& b, int64_t layer, const ActivationRows& a,
 }
 
 void HybridH3::StepLayer(Backend& b, int64_t layer, const ActivationRows& a, const StepRows& rows,
-                         DecodeState& state) const {
+                         const LayerStates& states) const {
   const Block& block = blocks_[layer];
   Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
   if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
-    h3->Step(b, a, state.h3(layer), rows.slots, rows.positions);  // r = r + H3(u)
+    h3->Step(b, a, *states.h3[layer], rows.slots, rows.positions);  // r = r + H3(u)
   } else {
     std::get<AttentionMixer>(block.mixer)
-        .Step(b, a, state.attention(layer), rows.page_tables, rows.positions);  // r = r + MHA(u)
+        .Step(b, a, *states.attention[layer], rows.page_tables, rows.positions);  // r = r + MHA(u)
   }
   Mlp(b, block, a);
 }
 
-void HybridH3::Mlp(Backend& b, const Block& block, const ActivationRows& a) const {
+void HybridH3::Mlp(SequenceBackend& b, const Block& block, const ActivationRows& a) const {
   Normalize(b, block.norm2, a.r, a.u);  // u = LN2(r)
   b.Linear(a.u, *block.fc1, {.bias = block.fc1_bias, .activation = Epilogue::Activation::kGeluTanh},
            a.hidden);  // z = gelu(W_1 u + b_1)
@@ -122,16 +128,16 @@ void HybridH3::Mlp(Backend& b, const Block& block, const ActivationRows& a) cons
            a.r);  // r = r + W_2 z + b_2
 }
 
-void HybridH3::Features(Backend& b, const ActivationRows& a) const {
+void HybridH3::Features(SequenceBackend& b, const ActivationRows& a) const {
   Normalize(b, ln_f_, a.r, a.u);  // u = LN_f(r)
 }
 
-void HybridH3::Logits(Backend& b, const ActivationRows& a, Tensor logits) const {
+void HybridH3::Logits(SequenceBackend& b, const ActivationRows& a, Tensor logits) const {
   Features(b, a);
   b.Linear(a.u, *embedding_, {}, logits);  // logits = u E^T
 }
 
-void HybridH3::Normalize(Backend& b, const Norm& norm, Tensor x, Tensor y) const {
+void HybridH3::Normalize(SequenceBackend& b, const Norm& norm, Tensor x, Tensor y) const {
   b.LayerNorm(x, norm.gamma, norm.beta, config_.layer_norm_epsilon, y);
 }
 

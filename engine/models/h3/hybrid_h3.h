@@ -38,39 +38,44 @@ struct StepRows {
   Tensor page_tables;  // [B, P]; empty for models without attention
 };
 
-// Immutable once loaded; all state is in DecodeState, all scratch in Activations.
+// Immutable once loaded; all state is in LayerStates, all scratch in Activations.
 class HybridH3 {
  public:
   // Called after each layer with the layers loaded so far and in all.
   using Progress = std::function<void(int64_t done, int64_t total)>;
 
   // Errors name the tensor and what was expected. `linear_dtype`: kF32 or kBF16.
-  static absl::StatusOr<std::unique_ptr<HybridH3>> Load(Backend& backend, const H3Config& config,
+  static absl::StatusOr<std::unique_ptr<HybridH3>> Load(SequenceBackend& backend,
+                                                        const H3Config& config,
                                                         WeightsSource& source, DType linear_dtype,
                                                         const Progress& progress = {});
 
   const H3Config& config() const { return config_; }
   int64_t layers() const { return config_.n_layer; }
 
-  Activations NewActivations(Backend& b, int64_t max_rows) const {
+  Activations NewActivations(SequenceBackend& b, int64_t max_rows) const {
     return Activations(b, config_, linear_dtype_, max_rows);
   }
+  // Empty states of the layers.
+  LayerStates NewLayerStates(SequenceBackend& b, int64_t slots, int64_t pages,
+                             int64_t page_tokens) const;
+  // The same, handed out by slots and pages.
   std::unique_ptr<DecodeState> NewState(Backend& b, int64_t slots, int64_t pages,
                                         int64_t page_tokens) const;
 
   // a.r = E[ids] (+ P[positions]).  ids, positions: kI32 [1, rows].
-  void Embed(Backend& b, Tensor ids, Tensor positions, const ActivationRows& a) const;
+  void Embed(SequenceBackend& b, Tensor ids, Tensor positions, const ActivationRows& a) const;
   // One block over a.r. Layers must be called in order; work on other activations may come between.
   // Where config().TakesWholeSequences(), there are no steps, and a prefill starts at position 0
   // with all tokens of its sequences.
-  void PrefillLayer(Backend& b, int64_t layer, const ActivationRows& a, const PrefillRows& rows,
-                    DecodeState& state) const;
+  void PrefillLayer(SequenceBackend& b, int64_t layer, const ActivationRows& a,
+                    const PrefillRows& rows, const LayerStates& states) const;
   void StepLayer(Backend& b, int64_t layer, const ActivationRows& a, const StepRows& rows,
-                 DecodeState& state) const;
+                 const LayerStates& states) const;
   // a.u = LN_f(a.r): what logits are made of.
-  void Features(Backend& b, const ActivationRows& a) const;
+  void Features(SequenceBackend& b, const ActivationRows& a) const;
   // logits = LN_f(a.r) E^T, padded columns included.  logits: [rows, padded_vocab_size].
-  void Logits(Backend& b, const ActivationRows& a, Tensor logits) const;
+  void Logits(SequenceBackend& b, const ActivationRows& a, Tensor logits) const;
 
   // E [padded V, d], the embedding and the tied head.
   const LinearWeights& embedding() const { return *embedding_; }
@@ -92,8 +97,8 @@ class HybridH3 {
                                        const std::string& prefix);
   static absl::StatusOr<Block> LoadBlock(const WeightsReader& reader, const H3Config& config,
                                          int64_t layer);
-  void Normalize(Backend& b, const Norm& norm, Tensor x, Tensor y) const;
-  void Mlp(Backend& b, const Block& block, const ActivationRows& a) const;
+  void Normalize(SequenceBackend& b, const Norm& norm, Tensor x, Tensor y) const;
+  void Mlp(SequenceBackend& b, const Block& block, const ActivationRows& a) const;
 
   H3Config config_;
   DType linear_dtype_ = DType::kF32;

@@ -56,7 +56,7 @@ void FftProduct(const FftPlan& plan, const float* spectrum, const TimeSeries& u,
 }
 
 // Heads of many channels: tiles of a head share its kernel.
-void ConvolveHeads(ThreadPool& pool, FftPlans& plans, const SharedKernels& weights, Tensor u,
+void ConvolveHeads(ThreadPool& pool, FftPlans& plans, const LongConvKernels& weights, Tensor u,
                    int64_t sequences, Direction direction, Tensor y, bool product) {
   const int64_t tokens = u.rows / sequences;
   const FftPlan* plan = product ? nullptr : &plans.For(tokens);
@@ -100,7 +100,7 @@ void LaneProduct(const FftPlan* plan, const TileKernel& kernel, const TimeSeries
 
 // Heads of few channels: lanes of a tile have kernels of their own. Some sequences go through the
 // kernels of two tiles, which share cache lines, while these are near.
-void ConvolveLanes(ThreadPool& pool, FftPlans& plans, const SharedKernels& weights, Tensor u,
+void ConvolveLanes(ThreadPool& pool, FftPlans& plans, const LongConvKernels& weights, Tensor u,
                    int64_t sequences, Direction direction, Tensor y, bool direct) {
   constexpr int64_t kSequences = 8;
   const int64_t tokens = u.rows / sequences;
@@ -126,7 +126,7 @@ void ConvolveLanes(ThreadPool& pool, FftPlans& plans, const SharedKernels& weigh
 
 }  // namespace
 
-void ConvolveSequences(ThreadPool& pool, FftPlans& plans, const SharedKernels& weights, Tensor u,
+void ConvolveSequences(ThreadPool& pool, FftPlans& plans, const LongConvKernels& weights, Tensor u,
                        int64_t sequences, Direction direction, Tensor y, ConvMethod method) {
   if (sequences == 0 || u.rows == 0) return;
   const int64_t tokens = u.rows / sequences;

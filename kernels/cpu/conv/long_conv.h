@@ -12,7 +12,7 @@ namespace hippodrome::cpu {
 enum class ConvMethod : uint8_t { kFastest, kToeplitz, kFft };
 
 // The contract of Backend::LongConv.
-void ConvolveSequences(ThreadPool& pool, FftPlans& plans, const SharedKernels& weights, Tensor u,
+void ConvolveSequences(ThreadPool& pool, FftPlans& plans, const LongConvKernels& weights, Tensor u,
                        int64_t sequences, Direction direction, Tensor y,
                        ConvMethod method = ConvMethod::kFastest);
 

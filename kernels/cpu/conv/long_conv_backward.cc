@@ -130,9 +130,9 @@ void ChunkBackward(const Call& call, int64_t first, int64_t chunk, float* dk) {
 
 }  // namespace
 
-void ConvolveSequencesBackward(ThreadPool& pool, FftPlans& plans, const SharedKernels& weights,
+void ConvolveSequencesBackward(ThreadPool& pool, FftPlans& plans, const LongConvKernels& weights,
                                Tensor u, int64_t sequences, Direction direction, Tensor dy,
-                               Gradient du, LongConvSums& sums, ConvMethod method) {
+                               Gradient du, LongConvKernelGradients& sums, ConvMethod method) {
   if (sequences == 0 || u.rows == 0) return;
   const int64_t tokens = u.rows / sequences;
   assert(u.rows == tokens * sequences && tokens <= weights.longest() && dy.rows == u.rows);

@@ -12,9 +12,9 @@
 namespace hippodrome::cpu {
 
 // The contract of TrainingBackend::LongConvBackward.
-void ConvolveSequencesBackward(ThreadPool& pool, FftPlans& plans, const SharedKernels& weights,
+void ConvolveSequencesBackward(ThreadPool& pool, FftPlans& plans, const LongConvKernels& weights,
                                Tensor u, int64_t sequences, Direction direction, Tensor dy,
-                               Gradient du, LongConvSums& sums,
+                               Gradient du, LongConvKernelGradients& sums,
                                ConvMethod method = ConvMethod::kFastest);
 
 }  // namespace hippodrome::cpu

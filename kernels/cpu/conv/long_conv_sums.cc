@@ -4,17 +4,17 @@
 
 namespace hippodrome::cpu {
 
-LongConvSums::LongConvSums(const LongConvTiling& tiling, int64_t longest)
+LongConvKernelGradients::LongConvKernelGradients(const LongConvTiling& tiling, int64_t longest)
     : tiling_(tiling),
       longest_(longest),
       lanes_(static_cast<size_t>(tiling.kernel_tiles() * longest * kTileChannels)) {}
 
-void LongConvSums::Add(int64_t kernel_tile, std::span<const float> dk) {
+void LongConvKernelGradients::Add(int64_t kernel_tile, std::span<const float> dk) {
   double* sums = lanes_.data() + kernel_tile * longest_ * kTileChannels;
   for (size_t i = 0; i < dk.size(); ++i) sums[i] += double{dk[i]};
 }
 
-std::vector<double> LongConvSums::OfHeads() const {
+std::vector<double> LongConvKernelGradients::OfHeads() const {
   std::vector<double> heads(static_cast<size_t>(tiling_.heads * longest_));
   const double* sums = lanes_.data();
   for (int64_t tile = 0; tile < tiling_.kernel_tiles(); ++tile, sums += longest_ * kTileChannels) {
@@ -28,6 +28,6 @@ std::vector<double> LongConvSums::OfHeads() const {
   return heads;
 }
 
-void LongConvSums::Zero() { std::fill(lanes_.begin(), lanes_.end(), 0.0); }
+void LongConvKernelGradients::Zero() { std::fill(lanes_.begin(), lanes_.end(), 0.0); }
 
 }  // namespace hippodrome::cpu

@@ -10,9 +10,9 @@
 
 namespace hippodrome::cpu {
 
-class LongConvSums final : public KernelGradients {
+class LongConvKernelGradients final : public LongConvGradients {
  public:
-  LongConvSums(const LongConvTiling& tiling, int64_t longest);
+  LongConvKernelGradients(const LongConvTiling& tiling, int64_t longest);
 
   // Adds what some channels of a kernel tile sum to, [tokens, kTileChannels], tokens <= longest.
   // Different kernel tiles may be added to at the same time.

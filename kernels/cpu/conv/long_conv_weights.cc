@@ -9,8 +9,8 @@
 
 namespace hippodrome::cpu {
 
-SharedKernels::SharedKernels(const LongConvParameters& parameters, int64_t longest,
-                             const HeadLoop& loop)
+LongConvKernels::LongConvKernels(const LongConvParameters& parameters, int64_t longest,
+                                 const HeadLoop& loop)
     : tiling_{ShapeOf(parameters).channels, ShapeOf(parameters).heads}, longest_(longest) {
   assert(heads() > 0 && channels() % heads() == 0 && longest > 0);
   const std::span<const float> d = ShapeOf(parameters).d;
@@ -26,13 +26,13 @@ SharedKernels::SharedKernels(const LongConvParameters& parameters, int64_t longe
   }
 }
 
-int64_t SharedKernels::TapsOfHead() const { return longest_ + kZeroTaps; }
+int64_t LongConvKernels::TapsOfHead() const { return longest_ + kZeroTaps; }
 
-const float* SharedKernels::Taps(int64_t head) const {
+const float* LongConvKernels::Taps(int64_t head) const {
   return taps_.data() + head * TapsOfHead() + longest_ - 1;
 }
 
-const float* SharedKernels::Spectra(const FftPlan& plan) const {
+const float* LongConvKernels::Spectra(const FftPlan& plan) const {
   std::vector<float>& spectra = spectra_[plan.length()];
   if (!spectra.empty()) return spectra.data();
   spectra.reserve(static_cast<size_t>(heads() * 2 * plan.length()));
@@ -51,7 +51,7 @@ const float* SharedKernels::Spectra(const FftPlan& plan) const {
   return spectra.data();
 }
 
-const TileKernels& SharedKernels::Tiles() const {
+const TileKernels& LongConvKernels::Tiles() const {
   if (tiles_ != nullptr) return *tiles_;
   tiles_ = std::make_shared<TileKernels>(tiling_.kernel_tiles(), longest_);
   for (int64_t tile = 0; tile < tiles_->tiles(); ++tile) {
@@ -66,7 +66,7 @@ const TileKernels& SharedKernels::Tiles() const {
   return *tiles_;
 }
 
-int64_t SharedKernels::bytes() const {
+int64_t LongConvKernels::bytes() const {
   size_t floats = taps_.size();
   for (const auto& [length, spectra] : spectra_) floats += spectra.size();
   const int64_t tiles = tiles_ == nullptr ? 0 : tiles_->bytes();

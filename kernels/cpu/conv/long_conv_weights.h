@@ -17,10 +17,10 @@ namespace hippodrome::cpu {
 // Kernels of H heads with their skip, K[0] + D, K[1], ..., in each of the forms that products,
 // transforms of heads, and tiles of lanes take. Forms are made at their first use: not safe for
 // concurrent use.
-class SharedKernels final : public LongConvWeights {
+class LongConvKernels final : public LongConvWeights {
  public:
-  SharedKernels(const LongConvParameters& parameters, int64_t longest,
-                const HeadLoop& loop = OneAfterAnother);
+  LongConvKernels(const LongConvParameters& parameters, int64_t longest,
+                  const HeadLoop& loop = OneAfterAnother);
 
   int64_t longest() const override { return longest_; }
   int64_t bytes() const override;

@@ -96,7 +96,7 @@ void ConvolveGroups(const H3ConvolutionForm& form, int64_t begin, int64_t end, T
 
 }  // namespace
 
-void H3Convolution(ThreadPool& pool, FftPlans& plans, const H3ConvolutionWeights& weights,
+void H3Convolution(ThreadPool& pool, FftPlans& plans, const H3ConvolutionKernels& weights,
                    Tensor qkv, int64_t sequences, Tensor o) {
   if (sequences == 0 || qkv.rows == 0) return;
   const H3ConvolutionLayout& layout = weights.layout();

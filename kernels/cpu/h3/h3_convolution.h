@@ -11,12 +11,13 @@
 
 namespace hippodrome::cpu {
 
-void H3Convolution(ThreadPool& pool, FftPlans& plans, const H3ConvolutionWeights& weights,
+void H3Convolution(ThreadPool& pool, FftPlans& plans, const H3ConvolutionKernels& weights,
                    Tensor qkv, int64_t sequences, Tensor o);
 
 // `sums`: of these weights.
-void H3ConvolutionBackward(ThreadPool& pool, FftPlans& plans, const H3ConvolutionWeights& weights,
-                           Tensor qkv, int64_t sequences, Tensor d_o, Gradient dqkv, H3Sums& sums);
+void H3ConvolutionBackward(ThreadPool& pool, FftPlans& plans, const H3ConvolutionKernels& weights,
+                           Tensor qkv, int64_t sequences, Tensor d_o, Gradient dqkv,
+                           H3KernelGradients& sums);
 
 }  // namespace hippodrome::cpu
 

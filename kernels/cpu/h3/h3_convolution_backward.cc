@@ -113,7 +113,7 @@ class GroupGradient {
     }
   }
 
-  void TakeSums(int64_t chunk, H3Sums& sums) const {
+  void TakeSums(int64_t chunk, H3KernelGradients& sums) const {
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
       form_.shift().TakeSums(ShiftSums(c), sums.ChunkTaps(group_, chunk, c), shared_.work);
     }
@@ -213,7 +213,7 @@ class ChunkGradient {
     }
   }
 
-  void TakeSums(int64_t chunk, H3Sums& sums) const {
+  void TakeSums(int64_t chunk, H3KernelGradients& sums) const {
     for (const GroupGradient& gradient : gradients_) gradient.TakeSums(chunk, sums);
   }
 
@@ -227,8 +227,9 @@ class ChunkGradient {
 
 }  // namespace
 
-void H3ConvolutionBackward(ThreadPool& pool, FftPlans& plans, const H3ConvolutionWeights& weights,
-                           Tensor qkv, int64_t sequences, Tensor d_o, Gradient dqkv, H3Sums& sums) {
+void H3ConvolutionBackward(ThreadPool& pool, FftPlans& plans, const H3ConvolutionKernels& weights,
+                           Tensor qkv, int64_t sequences, Tensor d_o, Gradient dqkv,
+                           H3KernelGradients& sums) {
   if (sequences == 0 || qkv.rows == 0) return;
   const H3ConvolutionLayout& layout = weights.layout();
   const int64_t tokens = qkv.rows / sequences;

@@ -25,7 +25,7 @@ const FftPlan* PlanFor(FftPlans& plans, int64_t tokens, int64_t taps) {
 }  // namespace
 
 H3ConvolutionForm::H3ConvolutionForm(ThreadPool& pool, FftPlans& plans,
-                                     const H3ConvolutionWeights& weights, int64_t tokens)
+                                     const H3ConvolutionKernels& weights, int64_t tokens)
     : tokens_(tokens),
       weights_(weights),
       shift_plan_(PlanFor(plans, tokens, weights.shift().count())),

@@ -11,7 +11,7 @@ namespace hippodrome::cpu {
 // Must not outlive what it was made of.
 class H3ConvolutionForm {
  public:
-  H3ConvolutionForm(ThreadPool& pool, FftPlans& plans, const H3ConvolutionWeights& weights,
+  H3ConvolutionForm(ThreadPool& pool, FftPlans& plans, const H3ConvolutionKernels& weights,
                     int64_t tokens);
 
   int64_t tokens() const { return tokens_; }
@@ -23,7 +23,7 @@ class H3ConvolutionForm {
 
  private:
   int64_t tokens_;
-  const H3ConvolutionWeights& weights_;
+  const H3ConvolutionKernels& weights_;
   const FftPlan* shift_plan_;  // null for direct sums
   const FftPlan* diagonal_plan_;
   const float* shift_spectra_;

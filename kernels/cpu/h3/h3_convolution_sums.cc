@@ -14,32 +14,32 @@ void AddTiles(const float* from, int64_t tiles, int64_t rows, int64_t to_rows, f
 
 }  // namespace
 
-H3Sums::H3Sums(const H3ConvolutionLayout& layout)
+H3KernelGradients::H3KernelGradients(const H3ConvolutionLayout& layout)
     : layout_(layout),
       dtaps_(static_cast<size_t>(layout.groups * layout.channel_blocks * layout.taps * kLanes)),
       dk_(static_cast<size_t>(layout.groups * layout.diagonal_tiles * layout.longest * kLanes)) {}
 
-int64_t H3Sums::ChunkFloats() const {
+int64_t H3KernelGradients::ChunkFloats() const {
   return (layout_.channel_blocks * taps_ + layout_.diagonal_tiles * tokens_) * kLanes;
 }
 
-void H3Sums::Begin(int64_t chunks, int64_t tokens) {
+void H3KernelGradients::Begin(int64_t chunks, int64_t tokens) {
   chunks_ = chunks;
   taps_ = std::min(layout_.taps, tokens);
   tokens_ = tokens;
   partial_.resize(static_cast<size_t>(layout_.groups * chunks * ChunkFloats()));
 }
 
-float* H3Sums::ChunkTaps(int64_t group, int64_t chunk, int64_t channel_block) {
+float* H3KernelGradients::ChunkTaps(int64_t group, int64_t chunk, int64_t channel_block) {
   return partial_.data() + (group * chunks_ + chunk) * ChunkFloats() +
          channel_block * taps_ * kLanes;
 }
 
-float* H3Sums::ChunkKernel(int64_t group, int64_t chunk, int64_t tile) {
+float* H3KernelGradients::ChunkKernel(int64_t group, int64_t chunk, int64_t tile) {
   return ChunkTaps(group, chunk, layout_.channel_blocks) + tile * tokens_ * kLanes;
 }
 
-void H3Sums::AddChunks(int64_t group) {
+void H3KernelGradients::AddChunks(int64_t group) {
   const int64_t blocks = layout_.channel_blocks;
   const int64_t tiles = layout_.diagonal_tiles;
   const int64_t taps = layout_.taps;
@@ -52,7 +52,7 @@ void H3Sums::AddChunks(int64_t group) {
   }
 }
 
-std::vector<float> H3Sums::Taps() const {
+std::vector<float> H3KernelGradients::Taps() const {
   std::vector<float> taps(static_cast<size_t>(layout_.d_model * layout_.taps));
   for (int64_t c = 0; c < layout_.d_model; ++c) {
     const auto [tile, lane] = layout_.TapsOf(c);
@@ -64,7 +64,7 @@ std::vector<float> H3Sums::Taps() const {
   return taps;
 }
 
-std::vector<float> H3Sums::Kernels() const {
+std::vector<float> H3KernelGradients::Kernels() const {
   const int64_t longest = layout_.longest;
   std::vector<float> kernels(static_cast<size_t>(layout_.heads * longest));
   layout_.ForEachLane([&](int64_t tile, int64_t lane, int64_t head) {
@@ -75,7 +75,7 @@ std::vector<float> H3Sums::Kernels() const {
   return kernels;
 }
 
-void H3Sums::Zero() {
+void H3KernelGradients::Zero() {
   std::fill(dtaps_.begin(), dtaps_.end(), 0.0f);
   std::fill(dk_.begin(), dk_.end(), 0.0f);
 }

@@ -11,9 +11,9 @@ namespace hippodrome::cpu {
 
 // Each chunk of sequences has sums of its own, which are added in the order of the chunks: the same
 // for any number of threads. Kernels are cut to the tokens of a call, n taps and T points.
-class H3Sums final : public KernelGradients {
+class H3KernelGradients final : public H3Gradients {
  public:
-  explicit H3Sums(const H3ConvolutionLayout& layout);
+  explicit H3KernelGradients(const H3ConvolutionLayout& layout);
 
   // Begins a call. Sums of chunks are unspecified until written.
   void Begin(int64_t chunks, int64_t tokens);

@@ -7,7 +7,7 @@
 
 namespace hippodrome::cpu {
 
-H3ConvolutionWeights::H3ConvolutionWeights(ThreadPool& pool, const H3Parameters& p, int64_t longest)
+H3ConvolutionKernels::H3ConvolutionKernels(ThreadPool& pool, const H3Parameters& p, int64_t longest)
     : layout_(p, longest),
       shift_(layout_.groups * layout_.channel_blocks, layout_.taps),
       diagonal_(layout_.groups * layout_.diagonal_tiles, longest) {

@@ -8,9 +8,9 @@
 
 namespace hippodrome::cpu {
 
-class H3ConvolutionWeights final : public H3Weights {
+class H3ConvolutionKernels final : public H3ConvolutionWeights {
  public:
-  H3ConvolutionWeights(ThreadPool& pool, const H3Parameters& parameters, int64_t longest);
+  H3ConvolutionKernels(ThreadPool& pool, const H3Parameters& parameters, int64_t longest);
 
   int64_t bytes() const override { return shift_.bytes() + diagonal_.bytes(); }
 

@@ -57,7 +57,7 @@ struct Buffers {
 // All tokens of one group of channels.
 class GroupSequence {
  public:
-  GroupSequence(const H3Constants& constants, int64_t group, Tensor qkv, Tensor o)
+  GroupSequence(const H3PrefillWeights& constants, int64_t group, Tensor qkv, Tensor o)
       : constants_(constants),
         layout_(constants.layout()),
         group_(group),
@@ -169,7 +169,7 @@ class GroupSequence {
                  buffers_.work);
   }
 
-  const H3Constants& constants_;
+  const H3PrefillWeights& constants_;
   const H3Layout& layout_;
   const int64_t group_;
   const Tensor qkv_;
@@ -179,7 +179,7 @@ class GroupSequence {
 
 }  // namespace
 
-void H3Sequence(ThreadPool& pool, const H3Constants& constants, Tensor qkv, H3Slots& state,
+void H3Sequence(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv, H3Slots& state,
                 int64_t slot, int64_t start, Tensor o) {
   const H3Layout& layout = constants.layout();
   assert(qkv.cols == 3 * layout.d_model && o.cols == layout.d_model && o.rows == qkv.rows);

@@ -9,7 +9,7 @@
 namespace hippodrome::cpu {
 
 // As Backend::H3Sequence, for the one sequence in `slot`. qkv and o are f32.
-void H3Sequence(ThreadPool& pool, const H3Constants& constants, Tensor qkv, H3Slots& state,
+void H3Sequence(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv, H3Slots& state,
                 int64_t slot, int64_t start, Tensor o);
 
 }  // namespace hippodrome::cpu

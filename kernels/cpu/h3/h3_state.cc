@@ -17,8 +17,8 @@ void ExportChannel(const float* b, const std::vector<float>& recent, float* x) {
   }
 }
 
-void ExportShift(const H3Constants& constants, const H3Slots& state, int64_t slot, int64_t position,
-                 float* shift) {
+void ExportShift(const H3PrefillWeights& constants, const H3Slots& state, int64_t slot,
+                 int64_t position, float* shift) {
   const H3Layout& layout = constants.layout();
   std::vector<float> recent(static_cast<size_t>(layout.taps));
   for (int64_t channel = 0; channel < layout.d_model; ++channel) {
@@ -35,7 +35,7 @@ void ExportShift(const H3Constants& constants, const H3Slots& state, int64_t slo
 }
 
 // Row (head, d1, d2) becomes [d1, d2, head] and x' becomes x = dB x'.
-void ExportDiagonal(const H3Constants& constants, const H3Slots& state, int64_t slot,
+void ExportDiagonal(const H3PrefillWeights& constants, const H3Slots& state, int64_t slot,
                     float* diagonal) {
   const H3Layout& layout = constants.layout();
   const int64_t square = layout.head_dim * layout.head_dim;
@@ -80,7 +80,7 @@ void H3Slots::Copy(int64_t from, int64_t to) {
   std::copy_n(Group(from, 0), slot_floats_, Group(to, 0));
 }
 
-H3StateExport ExportSlot(const H3Constants& constants, const H3Slots& state, int64_t slot,
+H3StateExport ExportSlot(const H3PrefillWeights& constants, const H3Slots& state, int64_t slot,
                          int64_t position) {
   const H3Layout& layout = constants.layout();
   H3StateExport out;

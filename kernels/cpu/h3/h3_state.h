@@ -31,7 +31,7 @@ class H3Slots final : public H3State {
 };
 
 // The state of `slot` after `position` tokens in the published definition.
-H3StateExport ExportSlot(const H3Constants& constants, const H3Slots& state, int64_t slot,
+H3StateExport ExportSlot(const H3PrefillWeights& constants, const H3Slots& state, int64_t slot,
                          int64_t position);
 
 }  // namespace hippodrome::cpu

@@ -18,7 +18,7 @@ constexpr int64_t kAhead = 2;
 // One group of channels of one sequence; constants stay in the first cache from one to the next.
 class GroupStep {
  public:
-  GroupStep(const H3Constants& constants, int64_t group)
+  GroupStep(const H3PrefillWeights& constants, int64_t group)
       : constants_(constants), layout_(constants.layout()), group_(group) {
     const int64_t panel = layout_.channel_blocks * kLanes;
     ks_ = ThreadScratch<float>(ScratchUse::kH3Tile, 4 * panel + 2 * kLanes);
@@ -66,7 +66,7 @@ class GroupStep {
     }
   }
 
-  const H3Constants& constants_;
+  const H3PrefillWeights& constants_;
   const H3Layout& layout_;
   const int64_t group_;
   float* ks_;  // panels of one step
@@ -79,7 +79,7 @@ class GroupStep {
 
 }  // namespace
 
-void H3Step(ThreadPool& pool, const H3Constants& constants, Tensor qkv, H3Slots& state,
+void H3Step(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv, H3Slots& state,
             Tensor slots, Tensor positions, Tensor o) {
   const H3Layout& layout = constants.layout();
   assert(qkv.cols == 3 * layout.d_model && o.cols == layout.d_model);

@@ -9,7 +9,7 @@
 namespace hippodrome::cpu {
 
 // As Backend::H3Step. qkv and o are f32, slots and positions kI32.
-void H3Step(ThreadPool& pool, const H3Constants& constants, Tensor qkv, H3Slots& state,
+void H3Step(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv, H3Slots& state,
             Tensor slots, Tensor positions, Tensor o);
 
 }  // namespace hippodrome::cpu

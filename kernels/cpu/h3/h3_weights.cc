@@ -28,7 +28,7 @@ constexpr int64_t kModeConstantFloats = sizeof(ModeConstants) / sizeof(float);
 
 }  // namespace
 
-H3Constants::H3Constants(ThreadPool& pool, const H3Parameters& p)
+H3PrefillWeights::H3PrefillWeights(ThreadPool& pool, const H3Parameters& p)
     : layout_(p),
       plan_(kKernelPoints),
       taps_(
@@ -41,7 +41,7 @@ H3Constants::H3Constants(ThreadPool& pool, const H3Parameters& p)
   pool.Run(layout_.groups, [&](int64_t group, int) { PackRows(p, modes, group); });
 }
 
-int64_t H3Constants::bytes() const {
+int64_t H3PrefillWeights::bytes() const {
   const int64_t floats = layout_.groups * (layout_.channel_blocks * layout_.padded_taps() * kLanes +
                                            layout_.row_blocks * RowBlockFloats());
   return floats * static_cast<int64_t>(sizeof(float)) +
@@ -49,22 +49,22 @@ int64_t H3Constants::bytes() const {
                               db_.size() * sizeof(std::complex<float>));
 }
 
-int64_t H3Constants::RowBlockFloats() const {
+int64_t H3PrefillWeights::RowBlockFloats() const {
   return layout_.modes * (kModeConstantFloats + kModeFloats) +
          (1 + kScanSteps + kKernelPoints) * kLanes;
 }
 
-float* H3Constants::RowBlock(int64_t group, int64_t row_block) const {
+float* H3PrefillWeights::RowBlock(int64_t group, int64_t row_block) const {
   return static_cast<float*>(rows_.get()) +
          (group * layout_.row_blocks + row_block) * RowBlockFloats();
 }
 
-const float* H3Constants::Taps(int64_t group, int64_t channel_block) const {
+const float* H3PrefillWeights::Taps(int64_t group, int64_t channel_block) const {
   return static_cast<const float*>(taps_.get()) +
          (group * layout_.channel_blocks + channel_block) * layout_.padded_taps() * kLanes;
 }
 
-RowConstants H3Constants::Rows(int64_t group, int64_t row_block) const {
+RowConstants H3PrefillWeights::Rows(int64_t group, int64_t row_block) const {
   const float* block = RowBlock(group, row_block);
   RowConstants rows;
   rows.modes = reinterpret_cast<const ModeConstants*>(block);
@@ -75,11 +75,11 @@ RowConstants H3Constants::Rows(int64_t group, int64_t row_block) const {
   return rows;
 }
 
-const float* H3Constants::Kernel(int64_t group, int64_t row_block) const {
+const float* H3PrefillWeights::Kernel(int64_t group, int64_t row_block) const {
   return Rows(group, row_block).kernel + kScanSteps * kLanes;
 }
 
-void H3Constants::PackTaps(const H3Parameters& p) {
+void H3PrefillWeights::PackTaps(const H3Parameters& p) {
   const std::vector<double> taps = ShiftTaps(p);
   for (int64_t group = 0; group < layout_.groups; ++group) {
     for (int64_t c = 0; c < layout_.Channels(group); ++c) {
@@ -94,7 +94,7 @@ void H3Constants::PackTaps(const H3Parameters& p) {
   }
 }
 
-void H3Constants::PackRows(const H3Parameters& p, const DiagonalModes& modes, int64_t group) {
+void H3PrefillWeights::PackRows(const H3Parameters& p, const DiagonalModes& modes, int64_t group) {
   std::vector<double> kernel(kKernelPoints);
   int64_t packed_head = -1;
   for (int64_t row = 0; row < layout_.Rows(group); ++row) {

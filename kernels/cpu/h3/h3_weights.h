@@ -18,9 +18,9 @@ namespace hippodrome::cpu {
 // constants of a layer small beside its matrices.
 inline constexpr int64_t kKernelPoints = 256;
 
-class H3Constants final : public H3Weights {
+class H3PrefillWeights final : public H3Weights {
  public:
-  H3Constants(ThreadPool& pool, const H3Parameters& parameters);
+  H3PrefillWeights(ThreadPool& pool, const H3Parameters& parameters);
 
   int64_t bytes() const override;
 

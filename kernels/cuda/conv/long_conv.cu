@@ -46,7 +46,8 @@ void LongConv(Device& device, const LongConvCall& call) {
   }
 }
 
-void LongConvBackward(Device& device, const LongConvBackwardCall& call, LongConvSums& sums) {
+void LongConvBackward(Device& device, const LongConvBackwardCall& call,
+                      LongConvKernelGradients& sums) {
   assert(call.u.cols == call.constants.channels() && call.u.dtype == call.constants.activations());
   assert(call.dy.rows == call.u.rows && call.dy.dtype == DType::kF32);
   ConvolveBackward(device,

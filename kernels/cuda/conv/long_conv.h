@@ -10,7 +10,7 @@ namespace hippodrome::cuda {
 
 // What Backend::LongConv is given.
 struct LongConvCall {
-  const LongConvConstants& constants;
+  const LongConvKernels& constants;
   Tensor u;  // [B T, d] activations
   int64_t sequences = 0;
   Direction direction = Direction::kForward;
@@ -38,15 +38,15 @@ void LongConv(Device& device, const LongConvCall& call);
 
 // The gradients of the long convolution, as TrainingBackend::LongConvBackward says.
 
-struct LongConvSums final : KernelGradients {
-  LongConvSums(Device& device, const LongConvConstants& constants)
+struct LongConvKernelGradients final : LongConvGradients {
+  LongConvKernelGradients(Device& device, const LongConvKernels& constants)
       : kernels(device, constants.heads(), constants.longest()) {}
 
   KernelGradientSums kernels;
 };
 
 struct LongConvBackwardCall {
-  const LongConvConstants& constants;
+  const LongConvKernels& constants;
   Tensor u;  // [B T, d] activations
   int64_t sequences = 0;
   Direction direction = Direction::kForward;
@@ -55,7 +55,8 @@ struct LongConvBackwardCall {
 };
 
 // `sums`: of these constants.
-void LongConvBackward(Device& device, const LongConvBackwardCall& call, LongConvSums& sums);
+void LongConvBackward(Device& device, const LongConvBackwardCall& call,
+                      LongConvKernelGradients& sums);
 
 }  // namespace hippodrome::cuda
 

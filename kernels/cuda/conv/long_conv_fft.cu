@@ -104,7 +104,7 @@ void AppendSpectrum(std::span<const double> kernel, int points,
 }
 
 // What the kernel reads beside u: the spectra of the heads, then twiddles, then turns.
-std::vector<std::complex<float>> MakeTables(const LongConvConstants& constants, int points) {
+std::vector<std::complex<float>> MakeTables(const LongConvKernels& constants, int points) {
   std::vector<std::complex<float>> tables;
   for (int64_t head = 0; head < constants.heads(); ++head) {
     AppendSpectrum(constants.Kernel(head), points, tables);
@@ -119,7 +119,7 @@ std::vector<std::complex<float>> MakeTables(const LongConvConstants& constants, 
 template <typename T, int kPoints>
 void Start(Device& device, const LongConvCall& call) {
   using Block = LongConvFftBlock<kPoints>;
-  const LongConvConstants& constants = call.constants;
+  const LongConvKernels& constants = call.constants;
   const float2* spectra =
       constants.Tables(device, kPoints, [&] { return MakeTables(constants, kPoints); });
   const float2* twiddles = spectra + constants.heads() * kPoints;

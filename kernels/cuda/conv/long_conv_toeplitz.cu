@@ -60,7 +60,7 @@ class ToeplitzStage {
  public:
   using Tile = ToeplitzTile<T>;
 
-  // pairs: as LongConvConstants::pairs() of the block's head, terms of `length` elements; aligned:
+  // pairs: as LongConvKernels::pairs() of the block's head, terms of `length` elements; aligned:
   // channels of u can be read in vectors of 16 bytes.
   __device__ ToeplitzStage(const LongConvView<T>& view, const ToeplitzPlace& place,
                            const uint32_t* pairs, int length, bool aligned)
@@ -156,7 +156,7 @@ class ToeplitzStage {
 template <typename T>
 struct ToeplitzArguments {
   LongConvView<T> view;
-  const uint32_t* pairs;  // LongConvConstants::pairs()
+  const uint32_t* pairs;  // LongConvKernels::pairs()
   int length;             // of a term of a head
   int head_tiles;         // of the channels of a head
   bool aligned;           // rows of heads, to 16 bytes
@@ -286,7 +286,7 @@ void Multiply(Device& device, const LongConvCall& call) {
   using Tile = ToeplitzTile<T>;
   static_assert(Tile::kKernelTerms ==
                 KernelTerms(sizeof(T) == sizeof(BF16) ? DType::kBF16 : DType::kF32));
-  const LongConvConstants& constants = call.constants;
+  const LongConvKernels& constants = call.constants;
   const int64_t head_channels = constants.channels() / constants.heads();
   const int64_t head_tiles = (head_channels + Tile::kChannels - 1) / Tile::kChannels;
   const int64_t time_tiles = (call.tokens() + Tile::kTimes - 1) / Tile::kTimes;

@@ -22,7 +22,7 @@ struct LongConvView {
 
 template <typename T>
 LongConvView<T> MakeView(const LongConvCall& call) {
-  const LongConvConstants& constants = call.constants;
+  const LongConvKernels& constants = call.constants;
   return {.u = static_cast<const T*>(call.u.data),
           .u_stride = call.u.stride,
           .y = static_cast<T*>(call.y.data),

@@ -30,8 +30,8 @@ void AppendPairs(std::span<const double> kernel, int terms, std::vector<uint32_t
 
 }  // namespace
 
-LongConvConstants::LongConvConstants(Device& device, const LongConvParameters& parameters,
-                                     int64_t longest, DType activations)
+LongConvKernels::LongConvKernels(Device& device, const LongConvParameters& parameters,
+                                 int64_t longest, DType activations)
     : channels_(ShapeOf(parameters).channels),
       heads_(ShapeOf(parameters).heads),
       longest_(longest),
@@ -47,7 +47,7 @@ LongConvConstants::LongConvConstants(Device& device, const LongConvParameters& p
   pairs_ = Upload(device, std::as_bytes(std::span(pairs)));
 }
 
-const ConvolutionKernels& LongConvConstants::BackwardKernels(Device& device) const {
+const ConvolutionKernels& LongConvKernels::BackwardKernels(Device& device) const {
   if (backward_kernels_ == nullptr) {
     const std::vector<float> kernels(kernels_.begin(), kernels_.end());
     backward_kernels_ = std::make_unique<ConvolutionKernels>(device, kernels, heads_);
@@ -55,8 +55,8 @@ const ConvolutionKernels& LongConvConstants::BackwardKernels(Device& device) con
   return *backward_kernels_;
 }
 
-std::shared_ptr<void> LongConvConstants::Upload(Device& device,
-                                                std::span<const std::byte> bytes) const {
+std::shared_ptr<void> LongConvKernels::Upload(Device& device,
+                                              std::span<const std::byte> bytes) const {
   std::shared_ptr<void> memory = AllocateZeroed(device, bytes.size());
   CopyToDevice(device, bytes.data(), memory.get(), bytes.size());
   bytes_ += static_cast<int64_t>(bytes.size());

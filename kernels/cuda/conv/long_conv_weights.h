@@ -17,11 +17,11 @@ namespace hippodrome::cuda {
 // activations.
 constexpr int KernelTerms(DType activations) { return activations == DType::kBF16 ? 2 : 3; }
 
-class LongConvConstants final : public LongConvWeights {
+class LongConvKernels final : public LongConvWeights {
  public:
   // `activations`: kBF16 or kF32, the dtype of u and y.
-  LongConvConstants(Device& device, const LongConvParameters& parameters, int64_t longest,
-                    DType activations);
+  LongConvKernels(Device& device, const LongConvParameters& parameters, int64_t longest,
+                  DType activations);
 
   int64_t longest() const override { return longest_; }
   int64_t bytes() const override {

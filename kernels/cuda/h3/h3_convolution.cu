@@ -159,7 +159,7 @@ struct Scratch {
   }
 };
 
-Scratch MakeScratch(Device& device, const H3ConvolutionConstants& constants, int64_t rows,
+Scratch MakeScratch(Device& device, const H3ConvolutionKernels& constants, int64_t rows,
                     bool backward) {
   const int64_t d = constants.d_model();
   const int64_t triples = d * constants.head_dim();
@@ -186,7 +186,7 @@ Scratch MakeScratch(Device& device, const H3ConvolutionConstants& constants, int
 template <typename T>
 class Call {
  public:
-  Call(Device& device, const H3ConvolutionConstants& constants, Tensor qkv, int64_t sequences,
+  Call(Device& device, const H3ConvolutionKernels& constants, Tensor qkv, int64_t sequences,
        bool backward)
       : device_(device),
         constants_(constants),
@@ -202,7 +202,7 @@ class Call {
            static_cast<T*>(o.data), o.stride);
   }
 
-  void Backward(const Tensor& d_o, const Gradient& dqkv, H3ConvolutionSums& sums) const {
+  void Backward(const Tensor& d_o, const Gradient& dqkv, H3KernelGradients& sums) const {
     const bool wanted = dqkv.tensor.data != nullptr;
     Convolve(device_, Shift(), {scratch_.ks});
     Expand(d_o);
@@ -247,7 +247,7 @@ class Call {
   }
 
   Device& device_;
-  const H3ConvolutionConstants& constants_;
+  const H3ConvolutionKernels& constants_;
   Tensor qkv_;
   int64_t sequences_;
   Scratch scratch_;
@@ -255,7 +255,7 @@ class Call {
 
 // run(first row, rows, sequences) for as many sequences at a time as scratch memory is meant for.
 template <typename Run>
-void ForSomeSequences(const H3ConvolutionConstants& constants, const Tensor& qkv, int64_t sequences,
+void ForSomeSequences(const H3ConvolutionKernels& constants, const Tensor& qkv, int64_t sequences,
                       const Run& run) {
   if (sequences == 0 || qkv.rows == 0) return;
   const int64_t tokens = qkv.rows / sequences;
@@ -272,14 +272,14 @@ void ForSomeSequences(const H3ConvolutionConstants& constants, const Tensor& qkv
 
 }  // namespace
 
-H3ConvolutionConstants::H3ConvolutionConstants(Device& device, const H3Parameters& p,
-                                               int64_t longest, DType activations)
+H3ConvolutionKernels::H3ConvolutionKernels(Device& device, const H3Parameters& p, int64_t longest,
+                                           DType activations)
     : output_order_(p.output_order),
       activations_(activations),
       shift_(device, Taps(p), p.d_model),
       diagonal_(device, Kernels(p, longest), p.d_model / p.head_dim) {}
 
-void H3Convolution(Device& device, const H3ConvolutionConstants& constants, Tensor qkv,
+void H3Convolution(Device& device, const H3ConvolutionKernels& constants, Tensor qkv,
                    int64_t sequences, Tensor o) {
   assert(o.rows == qkv.rows && o.cols == constants.d_model() && o.dtype == qkv.dtype);
   ForSomeSequences(constants, qkv, sequences, [&](int64_t first, int64_t rows, int64_t some) {
@@ -290,9 +290,9 @@ void H3Convolution(Device& device, const H3ConvolutionConstants& constants, Tens
   });
 }
 
-void H3ConvolutionBackward(Device& device, const H3ConvolutionConstants& constants, Tensor qkv,
+void H3ConvolutionBackward(Device& device, const H3ConvolutionKernels& constants, Tensor qkv,
                            int64_t sequences, Tensor d_o, const Gradient& dqkv,
-                           H3ConvolutionSums& sums) {
+                           H3KernelGradients& sums) {
   assert(d_o.rows == qkv.rows && d_o.cols == constants.d_model() && d_o.dtype == DType::kF32);
   ForSomeSequences(constants, qkv, sequences, [&](int64_t first, int64_t rows, int64_t some) {
     Gradient wanted = dqkv;

@@ -9,11 +9,11 @@
 namespace hippodrome::cuda {
 
 // The kernels of one layer, skips added to their first points.
-class H3ConvolutionConstants final : public H3Weights {
+class H3ConvolutionKernels final : public H3ConvolutionWeights {
  public:
   // `activations`: kBF16 or kF32, the dtype of qkv and o.
-  H3ConvolutionConstants(Device& device, const H3Parameters& parameters, int64_t longest,
-                         DType activations);
+  H3ConvolutionKernels(Device& device, const H3Parameters& parameters, int64_t longest,
+                       DType activations);
 
   int64_t bytes() const override { return shift_.bytes() + diagonal_.bytes(); }
 
@@ -32,8 +32,8 @@ class H3ConvolutionConstants final : public H3Weights {
   ConvolutionKernels diagonal_;
 };
 
-struct H3ConvolutionSums final : KernelGradients {
-  H3ConvolutionSums(Device& device, const H3ConvolutionConstants& constants)
+struct H3KernelGradients final : H3Gradients {
+  H3KernelGradients(Device& device, const H3ConvolutionKernels& constants)
       : taps(device, constants.shift().heads(), constants.shift().count()),
         kernels(device, constants.diagonal().heads(), constants.longest()) {}
 
@@ -41,13 +41,13 @@ struct H3ConvolutionSums final : KernelGradients {
   KernelGradientSums kernels;
 };
 
-void H3Convolution(Device& device, const H3ConvolutionConstants& constants, Tensor qkv,
+void H3Convolution(Device& device, const H3ConvolutionKernels& constants, Tensor qkv,
                    int64_t sequences, Tensor o);
 
 // `sums`: of these constants.
-void H3ConvolutionBackward(Device& device, const H3ConvolutionConstants& constants, Tensor qkv,
+void H3ConvolutionBackward(Device& device, const H3ConvolutionKernels& constants, Tensor qkv,
                            int64_t sequences, Tensor d_o, const Gradient& dqkv,
-                           H3ConvolutionSums& sums);
+                           H3KernelGradients& sums);
 
 }  // namespace hippodrome::cuda
 

@@ -134,7 +134,7 @@ size_t SharedBytes(int64_t tokens) {
 
 }  // namespace
 
-bool CanTransform(const H3Constants& constants, int64_t start, int64_t tokens,
+bool CanTransform(const H3PrefillWeights& constants, int64_t start, int64_t tokens,
                   size_t shared_bytes) {
   const H3View& layer = constants.view();
   return layer.head_dim == 1 && layer.taps <= kMostTaps && layer.modes <= kMostModes &&

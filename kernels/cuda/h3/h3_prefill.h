@@ -11,7 +11,7 @@ namespace hippodrome::cuda {
 
 // What Backend::H3Sequence is given. B sequences (slots.cols) of T = qkv.rows / B tokens.
 struct H3SequenceCall {
-  const H3Constants& constants;
+  const H3PrefillWeights& constants;
   Tensor qkv;  // [B T, 3 d] activations
   H3Slots& state;
   Tensor slots;  // kI32 [1, B], -1: inert
@@ -24,11 +24,12 @@ struct H3SequenceCall {
 
 // Blocked scan on the tensor cores (h3_scan.cu): any start, any length. REQUIRES: CanScan().
 // shared_bytes: Device::shared_bytes(), which the stretches of bf16 may exceed.
-bool CanScan(const H3Constants& constants, size_t shared_bytes);  // head_dim 1, N <= 64
+bool CanScan(const H3PrefillWeights& constants, size_t shared_bytes);  // head_dim 1, N <= 64
 void H3Scan(Device& device, const H3SequenceCall& call);
 
 // Fused FFT convolution (h3_fft.cu): start 0. REQUIRES: CanTransform().
-bool CanTransform(const H3Constants& constants, int64_t start, int64_t tokens, size_t shared_bytes);
+bool CanTransform(const H3PrefillWeights& constants, int64_t start, int64_t tokens,
+                  size_t shared_bytes);
 void H3Fft(Device& device, const H3SequenceCall& call);
 
 // The recurrence, token by token (h3_recurrence.cu): any layer, any start.

@@ -360,7 +360,7 @@ void Scan(Device& device, const H3SequenceCall& call) {
 
 }  // namespace
 
-bool CanScan(const H3Constants& constants, size_t shared_bytes) {
+bool CanScan(const H3PrefillWeights& constants, size_t shared_bytes) {
   const size_t needed = constants.activations() == DType::kBF16 ? sizeof(ScanShared<BF16>)
                                                                 : sizeof(ScanShared<float>);
   return constants.view().head_dim == 1 && constants.view().taps <= kHistory &&

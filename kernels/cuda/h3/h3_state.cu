@@ -46,7 +46,7 @@ void ExportChannel(const float* b, const std::vector<float>& recent, float* x) {
 }
 
 template <typename T>
-std::vector<float> ExportShift(const H3Constants& constants, const std::vector<T>& rings,
+std::vector<float> ExportShift(const H3PrefillWeights& constants, const std::vector<T>& rings,
                                int64_t position) {
   const int64_t taps = constants.view().taps;
   std::vector<float> shift(rings.size());
@@ -63,7 +63,8 @@ std::vector<float> ExportShift(const H3Constants& constants, const std::vector<T
 }
 
 // Row (head, d1, d2) becomes [d1, d2, head] and s becomes x = dB s.
-std::vector<float> ExportDiagonal(const H3Constants& constants, const std::vector<float2>& rows) {
+std::vector<float> ExportDiagonal(const H3PrefillWeights& constants,
+                                  const std::vector<float2>& rows) {
   const int64_t heads = constants.view().heads;
   const int64_t modes = constants.view().modes;
   const int64_t square = int64_t{constants.view().head_dim} * constants.view().head_dim;
@@ -85,7 +86,7 @@ std::vector<float> ExportDiagonal(const H3Constants& constants, const std::vecto
 
 // Takes the pending tokens, if there are any, into rings and modes.
 template <typename T>
-void Absorb(Device& device, const H3Constants& constants, const H3Slots& state, int64_t slot,
+void Absorb(Device& device, const H3PrefillWeights& constants, const H3Slots& state, int64_t slot,
             int64_t position, std::vector<T>& rings, std::vector<float2>& rows) {
   const int64_t d = constants.view().d_model;
   const int64_t modes = constants.view().modes;
@@ -110,7 +111,7 @@ void Absorb(Device& device, const H3Constants& constants, const H3Slots& state, 
 }
 
 template <typename T>
-H3StateExport Export(Device& device, const H3Constants& constants, const H3Slots& state,
+H3StateExport Export(Device& device, const H3PrefillWeights& constants, const H3Slots& state,
                      int64_t slot, int64_t position) {
   const H3View& v = constants.view();
   const int64_t ring_values = int64_t{v.d_model} * v.taps;
@@ -126,7 +127,7 @@ H3StateExport Export(Device& device, const H3Constants& constants, const H3Slots
 
 }  // namespace
 
-H3Slots::H3Slots(Device& device, const H3Constants& constants, int64_t slots) : slots_(slots) {
+H3Slots::H3Slots(Device& device, const H3PrefillWeights& constants, int64_t slots) : slots_(slots) {
   const H3View& h3 = constants.view();
   const auto activation = static_cast<int64_t>(SizeOf(constants.activations()));
   const auto complex = static_cast<int64_t>(sizeof(float2));
@@ -159,7 +160,7 @@ void H3Slots::Copy(Device& device, int64_t from, int64_t to) {
   }
 }
 
-H3StateExport ExportSlot(Device& device, const H3Constants& constants, const H3Slots& state,
+H3StateExport ExportSlot(Device& device, const H3PrefillWeights& constants, const H3Slots& state,
                          int64_t slot, int64_t position) {
   assert(slot >= 0 && slot < state.slots());
   return constants.activations() == DType::kBF16

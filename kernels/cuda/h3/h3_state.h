@@ -69,7 +69,7 @@ inline constexpr int64_t kLookaheadSlots = 32;
 
 class H3Slots final : public H3State {
  public:
-  H3Slots(Device& device, const H3Constants& constants, int64_t slots);
+  H3Slots(Device& device, const H3PrefillWeights& constants, int64_t slots);
 
   int64_t slots() const override { return slots_; }
   int64_t bytes_per_slot() const override;
@@ -101,7 +101,7 @@ class H3Slots final : public H3State {
 };
 
 // The state of `slot` after `position` tokens in the published definition. Waits for the device.
-H3StateExport ExportSlot(Device& device, const H3Constants& constants, const H3Slots& state,
+H3StateExport ExportSlot(Device& device, const H3PrefillWeights& constants, const H3Slots& state,
                          int64_t slot, int64_t position);
 
 }  // namespace hippodrome::cuda

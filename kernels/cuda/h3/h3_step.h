@@ -8,7 +8,7 @@ namespace hippodrome::cuda {
 
 // What Backend::H3Step is given.
 struct H3StepCall {
-  const H3Constants& constants;
+  const H3PrefillWeights& constants;
   Tensor qkv;  // [B, 3 d] activations
   H3Slots& state;
   Tensor slots;      // kI32 [1, B], -1: inert

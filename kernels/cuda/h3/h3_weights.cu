@@ -63,7 +63,7 @@ size_t PackKernel(const H3Parameters& p, const DiagonalModes& modes, Packing& pa
 
 }  // namespace
 
-H3Constants::H3Constants(Device& device, const H3Parameters& p, DType activations)
+H3PrefillWeights::H3PrefillWeights(Device& device, const H3Parameters& p, DType activations)
     : activations_(activations), shift_b_(p.shift_b.begin(), p.shift_b.end()) {
   const DiagonalModes modes = Discretize(p);
   for (const std::complex<double>& db : modes.db) db_.emplace_back(db);
@@ -92,6 +92,6 @@ H3Constants::H3Constants(Device& device, const H3Parameters& p, DType activation
            .kernel = floats + kernel};
 }
 
-int64_t H3Constants::bytes() const { return memory_bytes_; }
+int64_t H3PrefillWeights::bytes() const { return memory_bytes_; }
 
 }  // namespace hippodrome::cuda

@@ -32,10 +32,10 @@ struct H3View {
   const float* kernel;  // [H, kScanSteps] K[l] = Re sum_n w[n] dA[n]^l, D added to the first
 };
 
-class H3Constants final : public H3Weights {
+class H3PrefillWeights final : public H3Weights {
  public:
   // `activations`: kBF16 or kF32, the dtype of the rings of states and of qkv.
-  H3Constants(Device& device, const H3Parameters& parameters, DType activations);
+  H3PrefillWeights(Device& device, const H3Parameters& parameters, DType activations);
 
   int64_t bytes() const override;
   const H3View& view() const { return view_; }

@@ -27,7 +27,7 @@ class MixerGradientsTest : public testing::TestWithParam<DecoderMixer> {
     }
     model_ = std::move(HybridH3::Load(tape_, config_, source_, DType::kF32)).value();
     activations_.emplace(model_->NewActivations(tape_, kRows));
-    state_ = model_->NewState(tape_, kSequences, kSequences, kTokens);
+    states_ = model_->NewLayerStates(tape_, kSequences, kSequences, kTokens);
     ids_ = Indices(1, RandomIds(kRows, config_.vocab_size, 1));
     labels_ = Indices(1, RandomIds(kRows, config_.vocab_size, 2));
     slots_ = Indices(1, {0, 1});
@@ -45,7 +45,7 @@ class MixerGradientsTest : public testing::TestWithParam<DecoderMixer> {
     const ActivationRows a = activations_->Rows(kRows);
     model_->Embed(tape_, ids_, {}, a);
     for (int64_t layer = 0; layer < model_->layers(); ++layer) {
-      model_->PrefillLayer(tape_, layer, a, {.slots = slots_, .page_tables = pages_}, *state_);
+      model_->PrefillLayer(tape_, layer, a, {.slots = slots_, .page_tables = pages_}, states_);
     }
     model_->Features(tape_, a);
     const OwnedTensor losses = tape_.NewTensor(1, kRows);
@@ -76,7 +76,7 @@ class MixerGradientsTest : public testing::TestWithParam<DecoderMixer> {
   ParameterWeights source_{parameters_};
   std::unique_ptr<HybridH3> model_;
   std::optional<Activations> activations_;
-  std::unique_ptr<DecodeState> state_;
+  LayerStates states_;
   OwnedTensor ids_, labels_, slots_, pages_;
 };
 

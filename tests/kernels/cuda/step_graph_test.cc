@@ -19,14 +19,14 @@ class StepGraphTest : public testing::Test {
   CudaBackend backend_;
   OwnedTensor x_ = backend_.NewTensor(1, 4);
   OwnedTensor one_ = backend_.NewTensor(1, 4);
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<Graph> graph_;
 };
 
 TEST_F(StepGraphTest, RepeatsWhatItRecorded) {
   backend_.Fill(1, one_.view);
   int calls = 0;
   for (int i = 0; i < 5; ++i) {
-    backend_.Repeat(recording_, [&] {
+    backend_.Replay(graph_, [&] {
       ++calls;
       backend_.Add(one_.view, x_.view);
     });
@@ -43,10 +43,10 @@ TEST_F(StepGraphTest, WorkThatThrowsWhileItIsRecordedLeavesTheStreamUsable) {
     backend_.Add(one_.view, x_.view);
     if (++calls == 2) cuda::AllocateZeroed(backend_.device(), 64);
   };
-  backend_.Repeat(recording_, work);
-  EXPECT_THROW(backend_.Repeat(recording_, work), DeviceError);
+  backend_.Replay(graph_, work);
+  EXPECT_THROW(backend_.Replay(graph_, work), DeviceError);
   EXPECT_EQ(Values(), std::vector<float>(4, 1.0f));
-  for (int i = 0; i < 3; ++i) backend_.Repeat(recording_, work);
+  for (int i = 0; i < 3; ++i) backend_.Replay(graph_, work);
   EXPECT_EQ(Values(), std::vector<float>(4, 4.0f));
   EXPECT_EQ(calls, 3);
 }

@@ -53,7 +53,7 @@ std::vector<double> Taps(const H3Parameters& p) {
 }
 
 std::vector<double> Kernels(const H3Parameters& p, int64_t length) {
-  std::vector<double> kernels = DiagonalKernel(p, length);
+  std::vector<double> kernels = H3Kernel(p, length);
   for (int64_t h = 0; h < p.d_model / p.head_dim; ++h) kernels[Size(h * length)] += p.d[Size(h)];
   return kernels;
 }
@@ -106,8 +106,8 @@ class H3GradientTest : public testing::TestWithParam<Case> {
 };
 
 TEST_P(H3GradientTest, IsTheSlopeOfTheKernels) {
-  H3TapGradients(layer_.parameters(), dtaps_, Gradients());
-  H3KernelGradients(layer_.parameters(), dk_, kLength, Gradients());
+  H3TapGradient(layer_.parameters(), dtaps_, Gradients());
+  H3KernelGradient(layer_.parameters(), dk_, kLength, Gradients());
   for (size_t i = 0; i < gradients_.size(); ++i) {
     SCOPED_TRACE(i);
     double largest = 0;
@@ -141,14 +141,14 @@ TEST_P(H3GradientTest, KernelsAreThoseOfInference) {
 }
 
 TEST_P(H3GradientTest, AnyOrderOfHeadsGivesTheSame) {
-  H3KernelGradients(layer_.parameters(), dk_, kLength, Gradients());
-  H3TapGradients(layer_.parameters(), dtaps_, Gradients());
+  H3KernelGradient(layer_.parameters(), dk_, kLength, Gradients());
+  H3TapGradient(layer_.parameters(), dtaps_, Gradients());
   const std::vector<Values> expected = gradients_;
   const HeadLoop backwards = [](int64_t count, const std::function<void(int64_t)>& body) {
     for (int64_t i = count; i > 0; --i) body(i - 1);
   };
-  H3KernelGradients(layer_.parameters(), dk_, kLength, Gradients(), backwards);
-  H3TapGradients(layer_.parameters(), dtaps_, Gradients(), backwards);
+  H3KernelGradient(layer_.parameters(), dk_, kLength, Gradients(), backwards);
+  H3TapGradient(layer_.parameters(), dtaps_, Gradients(), backwards);
   EXPECT_EQ(gradients_, expected);
 }
 

@@ -103,7 +103,7 @@ TEST(LongConvGradientTest, IsTheSlopeOfTheKernels) {
 }
 
 TEST(LongConvGradientTest, ClampedRealPartsHaveNone) {
-  RandomLongConv ssm(SharedSsmParameters{.channels = 1, .heads = 1, .modes = 3});
+  RandomLongConv ssm(DiagonalSsmParameters{.channels = 1, .heads = 1, .modes = 3});
   ssm.a_real = {0.5f, -0.5f, -0.00005f};
   RandomLongConv gradients = ssm;
   LongConvGradient(ssm.parameters(), std::vector<double>(20, 1.0), 20, gradients.Gradients());
@@ -115,7 +115,7 @@ TEST(LongConvGradientTest, ClampedRealPartsHaveNone) {
 
 TEST(LongConvGradientTest, TinyStepsHaveNoCancellation) {
   // K[0] = (exp(-dt) - 1) / -1: its slope by log_step is dt exp(-dt).
-  RandomLongConv ssm(SharedSsmParameters{.channels = 1, .heads = 1, .modes = 1});
+  RandomLongConv ssm(DiagonalSsmParameters{.channels = 1, .heads = 1, .modes = 1});
   ssm.a_real = {-1};
   ssm.a_imag = {0};
   ssm.c = {1, 0};

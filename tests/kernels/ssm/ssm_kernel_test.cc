@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/cpu/h3/h3_problem.h"
-#include "tests/kernels/cpu/random_shared_ssm.h"
+#include "tests/kernels/cpu/random_diagonal_ssm.h"
 
 namespace hippodrome::ssm_kernel_test {
 namespace {
 
 // K[l] = 2 Re sum_n C_n dB_n exp(l log dA_n).
-double KernelPoint(const reference::DiagonalSsm& ssm, int64_t l) {
+double KernelPoint(const reference::H3DiagonalSsm& ssm, int64_t l) {
   double sum = 0;
   for (size_t n = 0; n < ssm.da.size(); ++n) {
     sum += 2 * (ssm.c[n] * ssm.db[n] * std::exp(double(l) * std::log(ssm.da[n]))).real();
@@ -18,18 +18,18 @@ double KernelPoint(const reference::DiagonalSsm& ssm, int64_t l) {
 }
 
 void ExpectKernel(const H3Parameters& p, int64_t length) {
-  const std::vector<double> kernel = DiagonalKernel(p, length);
+  const std::vector<double> kernel = H3Kernel(p, length);
   const int64_t heads = p.d_model / p.head_dim;
   ASSERT_EQ(kernel.size(), size_t(heads * length));
   for (int64_t h = 0; h < heads; ++h) {
-    const reference::DiagonalSsm ssm = reference::Discretize(p, h);
+    const reference::H3DiagonalSsm ssm = reference::Discretize(p, h);
     for (int64_t l = 0; l < length; l += 1 + length / 100) {
       ASSERT_NEAR(kernel[size_t(h * length + l)], KernelPoint(ssm, l), 1e-10) << l;
     }
   }
 }
 
-TEST(SsmKernelTest, DiagonalKernelIsTheSumOfItsModes) {
+TEST(SsmKernelTest, H3KernelIsTheSumOfItsModes) {
   for (const Discretization rule : {Discretization::kBilinear, Discretization::kZoh}) {
     for (const int64_t d_state : {2, 6, 64}) {
       ExpectKernel(
@@ -61,7 +61,7 @@ TEST(SsmKernelTest, ZohOfATinyStepHasNoCancellation) {
 }
 
 // K[l] = Re sum_n C_n (exp(dt A_n) - 1) / A_n exp(l dt A_n), term by term.
-double SharedPoint(const SharedSsmParameters& p, int64_t head, int64_t l) {
+double SharedPoint(const DiagonalSsmParameters& p, int64_t head, int64_t l) {
   const double dt = std::exp(double{p.log_step[size_t(head)]});
   double sum = 0;
   for (int64_t n = 0; n < p.modes; ++n) {
@@ -73,8 +73,8 @@ double SharedPoint(const SharedSsmParameters& p, int64_t head, int64_t l) {
   return sum;
 }
 
-void ExpectSharedKernel(const SharedSsmParameters& p, int64_t length) {
-  const std::vector<double> kernel = SharedKernel(p, length);
+void ExpectDiagonalKernel(const DiagonalSsmParameters& p, int64_t length) {
+  const std::vector<double> kernel = DiagonalKernel(p, length);
   ASSERT_EQ(kernel.size(), size_t(p.heads * length));
   for (int64_t h = 0; h < p.heads; ++h) {
     for (int64_t l = 0; l < length; l += 1 + length / 100) {
@@ -83,39 +83,39 @@ void ExpectSharedKernel(const SharedSsmParameters& p, int64_t length) {
   }
 }
 
-TEST(SsmKernelTest, SharedKernelIsTheSumOfItsModes) {
+TEST(SsmKernelTest, DiagonalKernelIsTheSumOfItsModes) {
   for (const int64_t heads : {1, 3}) {
     for (const int64_t modes : {1, 5, 64}) {
-      ExpectSharedKernel(RandomSharedSsm(6, heads, modes).parameters(), 1000);
+      ExpectDiagonalKernel(RandomDiagonalSsm(6, heads, modes).parameters(), 1000);
     }
   }
 }
 
 TEST(SsmKernelTest, SharedModesAlwaysDecay) {
-  const RandomSharedSsm ssm(1, 1, 3);
-  SharedSsmParameters p = ssm.parameters();
+  const RandomDiagonalSsm ssm(1, 1, 3);
+  DiagonalSsmParameters p = ssm.parameters();
   const float growing[] = {2.0f, 0.0f, -0.00005f};
   p.a_real = growing;
-  ExpectSharedKernel(p, 300);
+  ExpectDiagonalKernel(p, 300);
   const float clamped[] = {-1e-4f, -1e-4f, -1e-4f};
-  const std::vector<double> kernel = SharedKernel(p, 300);
+  const std::vector<double> kernel = DiagonalKernel(p, 300);
   p.a_real = clamped;
-  const std::vector<double> expected = SharedKernel(p, 300);
+  const std::vector<double> expected = DiagonalKernel(p, 300);
   for (size_t l = 0; l < 300; ++l) EXPECT_NEAR(kernel[l], expected[l], 1e-10);
 }
 
-TEST(SsmKernelTest, SharedKernelOfATinyStepHasNoCancellation) {
+TEST(SsmKernelTest, DiagonalKernelOfATinyStepHasNoCancellation) {
   const float zero = 0, one[] = {1, 0}, log_step = -30, a = -1;
-  const SharedSsmParameters p = {.channels = 1,
-                                 .heads = 1,
-                                 .modes = 1,
-                                 .a_real = {&a, 1},
-                                 .a_imag = {&zero, 1},
-                                 .c = one,
-                                 .log_step = {&log_step, 1},
-                                 .d = {&zero, 1}};
+  const DiagonalSsmParameters p = {.channels = 1,
+                                   .heads = 1,
+                                   .modes = 1,
+                                   .a_real = {&a, 1},
+                                   .a_imag = {&zero, 1},
+                                   .c = one,
+                                   .log_step = {&log_step, 1},
+                                   .d = {&zero, 1}};
   const double expected = -std::expm1(-std::exp(-30.0));
-  EXPECT_NEAR(SharedKernel(p, 1)[0], expected, 1e-14 * expected);
+  EXPECT_NEAR(DiagonalKernel(p, 1)[0], expected, 1e-14 * expected);
 }
 
 TEST(SsmKernelTest, ShiftTapsAreTheImpulseResponse) {
@@ -123,7 +123,7 @@ TEST(SsmKernelTest, ShiftTapsAreTheImpulseResponse) {
   const std::vector<double> taps = ShiftTaps(layer.parameters());
   ASSERT_EQ(taps.size(), 50u);
   for (int64_t channel = 0; channel < 5; ++channel) {
-    reference::ShiftSsm ssm = reference::Shift(layer.parameters(), channel);
+    reference::H3ShiftSsm ssm = reference::Shift(layer.parameters(), channel);
     ssm.d = 0;
     std::vector<double> x(10);
     for (int64_t j = 0; j < 10; ++j) {

@@ -79,16 +79,16 @@ TrainingProblem DiagonalProblem(const std::string& name, const ConvShape& s,
   if (ssm.log_step) operands.push_back(Parameter("log_step", 1, ssm.heads, 6, -4, -0.5));
   const auto make = [=](TrainingBackend& backend, Tensors x) {
     Parameters p(backend, x);
-    SharedSsmParameters shared = {.channels = s.channels,
-                                  .heads = ssm.heads,
-                                  .modes = ssm.modes,
-                                  .n_ssm = ssm.n_ssm,
-                                  .form = ssm.form,
-                                  .scale = ssm.scale,
-                                  .a_real = p.values[0],
-                                  .a_imag = p.values[1],
-                                  .c = p.values[2],
-                                  .d = p.values[3]};
+    DiagonalSsmParameters shared = {.channels = s.channels,
+                                    .heads = ssm.heads,
+                                    .modes = ssm.modes,
+                                    .n_ssm = ssm.n_ssm,
+                                    .form = ssm.form,
+                                    .scale = ssm.scale,
+                                    .a_real = p.values[0],
+                                    .a_imag = p.values[1],
+                                    .c = p.values[2],
+                                    .d = p.values[3]};
     p.spans = {.a_real = p.gradients[0],
                .a_imag = p.gradients[1],
                .c = p.gradients[2],

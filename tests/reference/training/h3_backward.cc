@@ -85,7 +85,7 @@ Matrix H3Backward(const H3Layer& layer, Tensor qkv, Tensor d_o, H3KernelGradient
   const int64_t tokens = qkv.rows;
   Matrix dqkv(tokens, 3 * d);
   for (int64_t h = 0; h < layer.heads(); ++h) {
-    const DiagonalSsm& ssm = layer.diagonal(h);
+    const H3DiagonalSsm& ssm = layer.diagonal(h);
     const Series kernel = ImpulseResponse(ssm, std::vector<Complex>(ssm.da.size()), tokens);
     Series& dk = sums.k[h];
     dk.resize(std::max(dk.size(), static_cast<size_t>(tokens)));

@@ -8,7 +8,7 @@
 
 namespace hippodrome::reference {
 
-struct H3KernelGradients final : public KernelGradients {
+struct H3KernelGradients final : public H3Gradients {
   explicit H3KernelGradients(const H3Layer& layer)
       : taps(layer.d(), layer.d_state()), shift_d(layer.d()), k(layer.heads()), d(layer.heads()) {}
 

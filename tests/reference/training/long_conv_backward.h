@@ -9,7 +9,7 @@
 namespace hippodrome::reference {
 
 // d loss / d (kernel, skip) of each channel, also where channels share them.
-struct LongConvKernelGradients final : public KernelGradients {
+struct LongConvKernelGradients final : public LongConvGradients {
   std::vector<std::vector<double>> k;  // [d], as long as the longest sequence so far
   std::vector<double> d;               // [d]
 
@@ -25,8 +25,8 @@ struct LongConvKernelGradients final : public KernelGradients {
 Matrix ConvolutionBackward(Tensor response, Tensor u, Direction direction, Tensor dy,
                            LongConvKernelGradients& sums);
 
-void TakeSharedSsmGradients(const SharedSsmParameters& p, const LongConvKernelGradients& sums,
-                            const LongConvParameterGradients& gradients);
+void TakeDiagonalSsmGradients(const DiagonalSsmParameters& p, const LongConvKernelGradients& sums,
+                              const LongConvParameterGradients& gradients);
 
 void TakeNplrGradients(const NplrParameters& p, const LongConvKernelGradients& sums,
                        const LongConvParameterGradients& gradients);

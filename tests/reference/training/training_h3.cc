@@ -6,14 +6,13 @@
 
 namespace hippodrome::reference {
 
-std::unique_ptr<H3Weights> TrainingReference::PrepareH3Convolution(const H3Parameters& parameters,
-                                                                   int64_t /*longest*/,
-                                                                   DType /*weights*/) {
+std::unique_ptr<H3ConvolutionWeights> TrainingReference::PrepareH3Convolution(
+    const H3Parameters& parameters, int64_t /*longest*/, DType /*weights*/) {
   return std::make_unique<H3Layer>(parameters);
 }
 
-void TrainingReference::H3Convolution(const H3Weights& weights, Tensor qkv, int64_t sequences,
-                                      Tensor o) {
+void TrainingReference::H3Convolution(const H3ConvolutionWeights& weights, Tensor qkv,
+                                      int64_t sequences, Tensor o) {
   const auto& layer = static_cast<const H3Layer&>(weights);
   const int64_t tokens = qkv.rows / sequences;
   for (int64_t b = 0; b < sequences; ++b) {
@@ -24,13 +23,14 @@ void TrainingReference::H3Convolution(const H3Weights& weights, Tensor qkv, int6
   }
 }
 
-std::unique_ptr<KernelGradients> TrainingReference::NewH3Gradients(const H3Weights& weights) {
+std::unique_ptr<H3Gradients> TrainingReference::NewH3Gradients(
+    const H3ConvolutionWeights& weights) {
   return std::make_unique<H3KernelGradients>(static_cast<const H3Layer&>(weights));
 }
 
-void TrainingReference::H3ConvolutionBackward(const H3Weights& weights, Tensor qkv,
+void TrainingReference::H3ConvolutionBackward(const H3ConvolutionWeights& weights, Tensor qkv,
                                               int64_t sequences, Tensor d_o, Gradient dqkv,
-                                              KernelGradients& sums) {
+                                              H3Gradients& sums) {
   const int64_t tokens = qkv.rows / sequences;
   for (int64_t b = 0; b < sequences; ++b) {
     const int64_t first = b * tokens;
@@ -40,8 +40,8 @@ void TrainingReference::H3ConvolutionBackward(const H3Weights& weights, Tensor q
   }
 }
 
-void TrainingReference::TakeH3Gradients(const H3Weights& weights, const H3Parameters& parameters,
-                                        KernelGradients& sums,
+void TrainingReference::TakeH3Gradients(const H3ConvolutionWeights& weights,
+                                        const H3Parameters& parameters, H3Gradients& sums,
                                         const H3ParameterGradients& gradients) {
   auto& kernels = static_cast<H3KernelGradients&>(sums);
   TakeShiftGradients(parameters, kernels, gradients);

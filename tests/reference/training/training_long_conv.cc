@@ -5,14 +5,14 @@
 
 namespace hippodrome::reference {
 
-std::unique_ptr<KernelGradients> TrainingReference::NewLongConvGradients(
+std::unique_ptr<LongConvGradients> TrainingReference::NewLongConvGradients(
     const LongConvWeights& /*weights*/) {
   return std::make_unique<LongConvKernelGradients>();
 }
 
 void TrainingReference::LongConvBackward(const LongConvWeights& weights, Tensor u,
                                          int64_t sequences, Direction direction, Tensor dy,
-                                         Gradient du, KernelGradients& sums) {
+                                         Gradient du, LongConvGradients& sums) {
   const int64_t tokens = u.rows / sequences;
   const OwnedTensor impulse = NewTensor(tokens, u.cols);
   const OwnedTensor response = NewTensor(tokens, u.cols);
@@ -28,11 +28,11 @@ void TrainingReference::LongConvBackward(const LongConvWeights& weights, Tensor 
 
 void TrainingReference::TakeLongConvGradients(const LongConvWeights& /*weights*/,
                                               const LongConvParameters& parameters,
-                                              KernelGradients& sums,
+                                              LongConvGradients& sums,
                                               const LongConvParameterGradients& gradients) {
   auto& kernels = static_cast<LongConvKernelGradients&>(sums);
-  if (const auto* shared = std::get_if<SharedSsmParameters>(&parameters)) {
-    TakeSharedSsmGradients(*shared, kernels, gradients);
+  if (const auto* shared = std::get_if<DiagonalSsmParameters>(&parameters)) {
+    TakeDiagonalSsmGradients(*shared, kernels, gradients);
   } else {
     TakeNplrGradients(std::get<NplrParameters>(parameters), kernels, gradients);
   }

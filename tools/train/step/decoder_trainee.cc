@@ -22,7 +22,7 @@ DecoderTrainee::DecoderTrainee(Tape& tape, std::unique_ptr<HybridH3> model, cons
     : tape_(tape),
       model_(std::move(model)),
       size_(size),
-      state_(model_->NewState(tape, size.sequences, size.sequences, size.length)),
+      states_(model_->NewLayerStates(tape, size.sequences, size.sequences, size.length)),
       ids_(tape.NewIndices(1, size.sequences * size.length)),
       positions_(tape.NewIndices(1, size.sequences * size.length)),
       slots_(tape.NewIndices(1, size.sequences)),
@@ -58,7 +58,7 @@ LastProduct DecoderTrainee::Forward(const TrainingBatch& batch) {
   for (int64_t layer = 0; layer < model_->layers(); ++layer) {
     const ActivationRows a = Rows(layer, rows);
     const auto run = [this, layer, a, where] {
-      model_->PrefillLayer(tape_, layer, a, where, *state_);
+      model_->PrefillLayer(tape_, layer, a, where, states_);
     };
     size_.recompute ? tape_.Recompute(a.r, run) : run();
   }

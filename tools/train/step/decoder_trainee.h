@@ -43,7 +43,7 @@ class DecoderTrainee final : public Trainee {
   Tape& tape_;
   std::unique_ptr<HybridH3> model_;
   TraineeSize size_;
-  std::unique_ptr<DecodeState> state_;
+  LayerStates states_;
   std::vector<Activations> activations_;  // of each layer, or of all
   OwnedTensor ids_, positions_;           // kI32 [1, rows]
   OwnedTensor slots_;                     // kI32 [1, sequences]

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "tests/kernels/cpu/random_shared_ssm.h"
+#include "tests/kernels/cpu/random_diagonal_ssm.h"
 
 namespace hippodrome::cpu::long_conv_backward_test {
 namespace {
@@ -37,8 +37,8 @@ struct Problem {
   Results Backward(ConvMethod method, Direction direction, const Options& options) const {
     ThreadPool pool(options.threads);
     FftPlans plans;
-    const SharedKernels weights(ssm.parameters(), longest);
-    LongConvSums sums(weights.tiling(), longest);
+    const LongConvKernels weights(ssm.parameters(), longest);
+    LongConvKernelGradients sums(weights.tiling(), longest);
     const int64_t rows = sequences * tokens;
     const StridedMatrix inputs(rows, channels, options.gap, u);
     const StridedMatrix outputs(rows, channels, options.gap, dy);
@@ -58,7 +58,7 @@ struct Problem {
   }
 
   int64_t channels, tokens, sequences, longest;
-  RandomSharedSsm ssm;
+  RandomDiagonalSsm ssm;
   Values u, dy;
 };
 
@@ -78,7 +78,7 @@ class LongConvBackwardTest : public testing::TestWithParam<std::tuple<ConvMethod
   }
 
   void ExpectInputs(const Problem& p, const Values& du) const {
-    const SharedKernels weights(p.ssm.parameters(), p.longest);
+    const LongConvKernels weights(p.ssm.parameters(), p.longest);
     for (int64_t c = 0; c < p.channels; ++c) {
       const float* taps = weights.Taps(c / (p.channels / weights.heads()));
       for (int64_t b = 0; b < p.sequences; ++b) {
@@ -210,8 +210,8 @@ TEST_P(LongConvBackwardTest, SequencesShorterThanTheKernel) {
   Expect(p, Backward(p));
 }
 
-TEST(LongConvSumsTest, ZeroBeginsAgain) {
-  LongConvSums sums({4, 4}, 3);
+TEST(LongConvKernelGradientsTest, ZeroBeginsAgain) {
+  LongConvKernelGradients sums({4, 4}, 3);
   const Values dk(3 * kTileChannels, 1.0f);
   sums.Add(0, dk);
   sums.Zero();

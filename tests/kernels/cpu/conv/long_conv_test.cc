@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "kernels/ssm/ssm_kernel.h"
-#include "tests/kernels/cpu/random_shared_ssm.h"
+#include "tests/kernels/cpu/random_diagonal_ssm.h"
 
 namespace hippodrome::cpu::long_conv_test {
 namespace {
@@ -20,7 +20,7 @@ struct Problem {
         sequences(n_sequences),
         ssm(channels, n_heads, 7),
         weights(ssm.parameters(), tokens),
-        kernels(SharedKernel(ssm.parameters(), tokens)),
+        kernels(DiagonalKernel(ssm.parameters(), tokens)),
         u(RandomValues(sequences * tokens * channels, 6)) {
     for (int64_t h = 0; h < n_heads; ++h)
       kernels[size_t(h * tokens)] += ssm.parameters().d[size_t(h)];
@@ -41,8 +41,8 @@ struct Problem {
   double U(int64_t t, int64_t channel) const { return u[size_t(t * channels + channel)]; }
 
   int64_t channels, tokens, sequences;
-  RandomSharedSsm ssm;
-  SharedKernels weights;
+  RandomDiagonalSsm ssm;
+  LongConvKernels weights;
   std::vector<double> kernels;  // [heads, tokens], with the skip
   Values u;                     // [sequences * tokens, channels]
 };

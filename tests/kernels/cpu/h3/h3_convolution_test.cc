@@ -48,8 +48,8 @@ struct Problem {
   ThreadPool pool;
   FftPlans plans;
   RandomH3 layer;
-  H3ConvolutionWeights weights;
-  H3Sums sums;
+  H3ConvolutionKernels weights;
+  H3KernelGradients sums;
   int64_t d;
   int64_t steps;
   int64_t sequences;

@@ -36,7 +36,7 @@ class H3GradientSums {
     for (int64_t c = 0; c < p.d_model; ++c) {
       taps_[Index(c * p.d_state)] += p.shift_d[Index(c)];
     }
-    kernels_ = DiagonalKernel(p, steps_);
+    kernels_ = H3Kernel(p, steps_);
     for (int64_t h = 0; h < p.d_model / p.head_dim; ++h)
       kernels_[Index(h * steps_)] += p.d[Index(h)];
     const auto d = Index(p.d_model);

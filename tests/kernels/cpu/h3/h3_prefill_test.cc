@@ -59,7 +59,7 @@ struct Problem {
 
   ThreadPool pool;
   RandomH3 layer;
-  H3Constants constants;
+  H3PrefillWeights constants;
   int64_t d;
   int64_t steps;
   Values qkv;

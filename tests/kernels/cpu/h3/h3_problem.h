@@ -9,7 +9,7 @@
 
 #include "kernels/backend.h"
 #include "tests/kernels/cpu/random_matrix.h"
-#include "tests/reference/ssm.h"
+#include "tests/reference/h3_ssm.h"
 
 namespace hippodrome {
 
@@ -96,7 +96,7 @@ inline H3Expectation ExpectedH3(const H3Parameters& p, const std::vector<float>&
   std::vector<double> ks(static_cast<size_t>(steps * d));
   std::vector<double> magnitude(static_cast<size_t>(steps * d));
   for (int64_t c = 0; c < d; ++c) {
-    const reference::ShiftSsm ssm = reference::Shift(p, c);
+    const reference::H3ShiftSsm ssm = reference::Shift(p, c);
     std::vector<double> impulse;
     std::vector<double> x(static_cast<size_t>(p.d_state));
     for (int64_t j = 0; j < p.d_state; ++j) impulse.push_back(ssm.Step(j == 0 ? 1 : 0, x));
@@ -116,7 +116,7 @@ inline H3Expectation ExpectedH3(const H3Parameters& p, const std::vector<float>&
     const int64_t value = head * hd + row % hd;
     const int64_t out =
         p.output_order == H3OutputOrder::kHeadD2 ? value : value % hd * heads + value / hd;
-    const reference::DiagonalSsm ssm = reference::Discretize(p, head);
+    const reference::H3DiagonalSsm ssm = reference::Discretize(p, head);
     std::vector<reference::Complex> impulse(static_cast<size_t>(modes));
     std::vector<reference::Complex> x(static_cast<size_t>(modes));
     std::vector<double> mode_norm2(static_cast<size_t>(modes));

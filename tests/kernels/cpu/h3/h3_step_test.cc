@@ -39,7 +39,7 @@ class Stepper {
 
   int64_t d() const { return layer_.parameters().d_model; }
   const H3Parameters& parameters() const { return layer_.parameters(); }
-  const H3Constants& constants() const { return constants_; }
+  const H3PrefillWeights& constants() const { return constants_; }
   H3Slots& state() { return state_; }
   // Puts a prompt before the steps of slot 0.
   void Prefill(Tensor qkv, Tensor o) {
@@ -50,7 +50,7 @@ class Stepper {
  private:
   ThreadPool pool_;
   RandomH3 layer_;
-  H3Constants constants_;
+  H3PrefillWeights constants_;
   H3Slots state_;
   std::vector<int32_t> taken_;  // tokens of each slot
 };

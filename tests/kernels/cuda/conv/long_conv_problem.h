@@ -33,11 +33,11 @@ inline testing::Message Describe(const LongConvCase& c) {
 }
 
 // Random SSMs of H heads with slow and fast modes.
-class RandomSharedSsm {
+class RandomDiagonalSsm {
  public:
   static constexpr int64_t kModes = 5;
 
-  RandomSharedSsm(int64_t channels, int64_t heads)
+  RandomDiagonalSsm(int64_t channels, int64_t heads)
       : a_real_(RandomValues(heads * kModes, 1)),
         a_imag_(RandomValues(heads * kModes, 2, 40)),
         c_(RandomValues(heads * kModes * 2, 3, 8)),
@@ -49,7 +49,7 @@ class RandomSharedSsm {
     for (float& x : log_step_) x -= 4;
   }
 
-  SharedSsmParameters parameters() const {
+  DiagonalSsmParameters parameters() const {
     return {.channels = channels_,
             .heads = heads_,
             .modes = kModes,
@@ -103,7 +103,7 @@ class LongConvProblem {
   }
 
   Device& device() { return device_; }
-  const LongConvConstants& constants() const { return constants_; }
+  const LongConvKernels& constants() const { return constants_; }
 
   // y [B T, d] by one of the functions of long_conv.h.
   Values Run(void (*convolve)(Device&, const LongConvCall&)) {
@@ -153,10 +153,10 @@ class LongConvProblem {
 
  private:
   const LongConvCase c_;
-  RandomSharedSsm ssm_;
+  RandomDiagonalSsm ssm_;
   Values u_;
   Device device_;
-  LongConvConstants constants_;
+  LongConvKernels constants_;
   std::vector<std::vector<double>> kernels_;
 };
 

@@ -55,8 +55,8 @@ Outcome RunLayer(const Layer& layer, DType dtype, const Values& qkv) {
                                    .b = b,
                                    .c = c};
   Device device;
-  const H3ConvolutionConstants constants(device, parameters, layer.tokens, dtype);
-  H3ConvolutionSums sums(device, constants);
+  const H3ConvolutionKernels constants(device, parameters, layer.tokens, dtype);
+  H3KernelGradients sums(device, constants);
   const DeviceMatrix in(device, {layer.rows(), 3 * layer.d_model, dtype, 1}, qkv);
   const DeviceMatrix o(device, {layer.rows(), layer.d_model, dtype, 3});
   const DeviceMatrix d_o(device, {layer.rows(), layer.d_model},

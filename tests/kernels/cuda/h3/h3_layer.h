@@ -57,7 +57,7 @@ class H3Layer {
 
   int64_t d() const { return random_.parameters().d_model; }
   Device& device() { return device_; }
-  const H3Constants& constants() const { return constants_; }
+  const H3PrefillWeights& constants() const { return constants_; }
   const H3Parameters& parameters() const { return random_.parameters(); }
   H3Slots& state() { return state_; }
   int64_t position(int32_t slot) const { return positions_[static_cast<size_t>(slot)]; }
@@ -157,7 +157,7 @@ class H3Layer {
 
   Device device_;
   RandomH3 random_;
-  H3Constants constants_;
+  H3PrefillWeights constants_;
   H3Slots state_;
   std::vector<int64_t> positions_;
 };

@@ -51,7 +51,7 @@ void ExpectConstants(const H3Shape& shape) {
   ExpectFloats(Fetch(device, view.a, heads * shape.d_state), Flatten(modes.da));
   ExpectFloats(Fetch(device, view.w, heads * shape.d_state), Flatten(modes.weights));
   ExpectFloats(Fetch(device, view.skip, heads), {p.d.begin(), p.d.end()});
-  std::vector<double> kernel = DiagonalKernel(p, kScanSteps);
+  std::vector<double> kernel = H3Kernel(p, kScanSteps);
   for (int64_t h = 0; h < heads; ++h) {
     kernel[static_cast<size_t>(h * kScanSteps)] += p.d[static_cast<size_t>(h)];
   }

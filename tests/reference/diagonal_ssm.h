@@ -1,6 +1,6 @@
 // A diagonal SSM, in double precision, as its recurrence.
-#ifndef HIPPODROME_TESTS_REFERENCE_SHARED_SSM_H_
-#define HIPPODROME_TESTS_REFERENCE_SHARED_SSM_H_
+#ifndef HIPPODROME_TESTS_REFERENCE_DIAGONAL_SSM_H_
+#define HIPPODROME_TESTS_REFERENCE_DIAGONAL_SSM_H_
 
 #include <complex>
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace hippodrome::reference {
 
-class SharedSsm final : public LongConvSsm {
+class DiagonalSsm final : public LongConvSsm {
  public:
-  SharedSsm(const SharedSsmParameters& p, int64_t longest);
+  DiagonalSsm(const DiagonalSsmParameters& p, int64_t longest);
 
   void Apply(Tensor u, Direction direction, Tensor y) const override;
 
@@ -28,4 +28,4 @@ class SharedSsm final : public LongConvSsm {
 
 }  // namespace hippodrome::reference
 
-#endif  // HIPPODROME_TESTS_REFERENCE_SHARED_SSM_H_
+#endif  // HIPPODROME_TESTS_REFERENCE_DIAGONAL_SSM_H_

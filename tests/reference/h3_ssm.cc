@@ -1,10 +1,10 @@
-#include "tests/reference/ssm.h"
+#include "tests/reference/h3_ssm.h"
 
 #include <cmath>
 
 namespace hippodrome::reference {
 
-double DiagonalSsm::Step(double u, std::vector<Complex>& x) const {
+double H3DiagonalSsm::Step(double u, std::vector<Complex>& x) const {
   double y = d * u;
   for (size_t n = 0; n < da.size(); ++n) {
     x[n] = da[n] * x[n] + db[n] * u;
@@ -13,11 +13,11 @@ double DiagonalSsm::Step(double u, std::vector<Complex>& x) const {
   return y;
 }
 
-DiagonalSsm Discretize(const H3Parameters& p, int64_t head) {
+H3DiagonalSsm Discretize(const H3Parameters& p, int64_t head) {
   const int64_t modes = p.d_state / 2;
   const int64_t row = head % p.n_ssm;
   const double dt = std::exp(double{p.log_dt[head]});
-  DiagonalSsm ssm;
+  H3DiagonalSsm ssm;
   ssm.d = p.d[head];
   for (int64_t n = 0; n < modes; ++n) {
     const int64_t a_at = row * modes + n;
@@ -41,7 +41,7 @@ DiagonalSsm Discretize(const H3Parameters& p, int64_t head) {
   return ssm;
 }
 
-double ShiftSsm::Step(double u, std::vector<double>& x) const {
+double H3ShiftSsm::Step(double u, std::vector<double>& x) const {
   double y = d * u;
   for (size_t n = x.size(); n-- > 0;) {
     x[n] = (n > 0 ? x[n - 1] : 0.0) + b[n] * u;
@@ -50,8 +50,8 @@ double ShiftSsm::Step(double u, std::vector<double>& x) const {
   return y;
 }
 
-ShiftSsm Shift(const H3Parameters& p, int64_t channel) {
-  ShiftSsm ssm;
+H3ShiftSsm Shift(const H3Parameters& p, int64_t channel) {
+  H3ShiftSsm ssm;
   const auto at = static_cast<size_t>(channel * p.d_state);
   const auto n = static_cast<size_t>(p.d_state);
   const auto b = p.shift_b.subspan(at, n);

@@ -13,7 +13,7 @@
 #include "kernels/make_backend.h"
 #include "kernels/ssm/ssm_kernel.h"
 
-namespace hippodrome::shared_kernel_test {
+namespace hippodrome::diagonal_kernel_test {
 namespace {
 
 constexpr int64_t kSsms = 8;
@@ -22,7 +22,7 @@ constexpr int64_t kTokens = 4096;
 constexpr int64_t kChannels = 2;
 constexpr int64_t kOutputs[] = {0, 3, 6, 7};  // the SSMs of y
 
-class SharedKernelTest : public testing::Test {
+class DiagonalKernelTest : public testing::Test {
  protected:
   void SetUp() override {
     auto file = SafetensorsFile::Open(std::string(HIPPODROME_TESTDATA) +
@@ -46,7 +46,7 @@ class SharedKernelTest : public testing::Test {
   }
 
   // SSM `ssm` as one head.
-  SharedSsmParameters Parameters(int64_t ssm) const {
+  DiagonalSsmParameters Parameters(int64_t ssm) const {
     const auto part = [&](const std::vector<float>& all) {
       const size_t size = all.size() / kSsms;
       return std::span(all).subspan(static_cast<size_t>(ssm) * size, size);
@@ -66,10 +66,10 @@ class SharedKernelTest : public testing::Test {
 };
 
 // Each of 4096 steps rounds a mode once more: 1e-15 * 4096 of sum |C B|, of the order of 100.
-TEST_F(SharedKernelTest, IsThePublishedKernel) {
+TEST_F(DiagonalKernelTest, IsThePublishedKernel) {
   const std::vector<double> golden = Doubles("kernel.f64");
   for (int64_t ssm = 0; ssm < kSsms; ++ssm) {
-    const std::vector<double> kernel = SharedKernel(Parameters(ssm), kTokens);
+    const std::vector<double> kernel = DiagonalKernel(Parameters(ssm), kTokens);
     double worst = 0;
     for (size_t l = 0; l < static_cast<size_t>(kTokens); ++l) {
       worst = std::max(worst, std::abs(kernel[l] - golden[static_cast<size_t>(ssm * kTokens) + l]));
@@ -80,7 +80,7 @@ TEST_F(SharedKernelTest, IsThePublishedKernel) {
 
 // The golden output is a transform in double. Ours errs by 2 u log2(4096) |K|_2 |u|_2, and by u of
 // |K|_2 |u|_2 twice for the rounding of K and of its spectrum.
-TEST_F(SharedKernelTest, ConvolvesAsThePublishedLayer) {
+TEST_F(DiagonalKernelTest, ConvolvesAsThePublishedLayer) {
   const std::unique_ptr<Backend> backend = MakeCpuBackend();
   const std::vector<double> golden = Doubles("y.f64");
   const std::vector<float> inputs = Floats("u");
@@ -90,8 +90,8 @@ TEST_F(SharedKernelTest, ConvolvesAsThePublishedLayer) {
   OwnedTensor y = backend->NewActivations(kTokens, kChannels, DType::kF32);
   backend->Upload(inputs, u);
   for (size_t i = 0; i < std::size(kOutputs); ++i) {
-    const SharedSsmParameters parameters = Parameters(kOutputs[i]);
-    std::vector<double> kernel = SharedKernel(parameters, kTokens);
+    const DiagonalSsmParameters parameters = Parameters(kOutputs[i]);
+    std::vector<double> kernel = DiagonalKernel(parameters, kTokens);
     kernel[0] += double{parameters.d[0]};
     double k2 = 0;
     for (const double value : kernel) k2 += value * value;
@@ -108,4 +108,4 @@ TEST_F(SharedKernelTest, ConvolvesAsThePublishedLayer) {
 }
 
 }  // namespace
-}  // namespace hippodrome::shared_kernel_test
+}  // namespace hippodrome::diagonal_kernel_test

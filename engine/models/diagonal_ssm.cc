@@ -1,11 +1,11 @@
-#include "engine/models/shared_ssm.h"
+#include "engine/models/diagonal_ssm.h"
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/finite_values.h"
 
 namespace hippodrome {
 
-SharedSsmParameters SharedSsm::View(const BigsConfig& config) const {
+DiagonalSsmParameters DiagonalSsm::View(const BigsConfig& config) const {
   return {.channels = config.hidden_size,
           .heads = config.num_ssm_heads,
           .modes = config.num_ssm,
@@ -16,15 +16,15 @@ SharedSsmParameters SharedSsm::View(const BigsConfig& config) const {
           .d = d};
 }
 
-absl::StatusOr<SharedSsm> ReadSharedSsm(WeightsSource& source, const BigsConfig& config,
-                                        const std::string& prefix) {
+absl::StatusOr<DiagonalSsm> ReadDiagonalSsm(WeightsSource& source, const BigsConfig& config,
+                                            const std::string& prefix) {
   // A single head has no axis of its own in files.
   const auto shape = [&](std::vector<int64_t> of_head) {
     if (config.num_ssm_heads > 1) of_head.insert(of_head.begin(), config.num_ssm_heads);
     return of_head;
   };
   const int64_t n = config.num_ssm;
-  SharedSsm ssm;
+  DiagonalSsm ssm;
   struct Field {
     const char* name;
     std::vector<int64_t> shape;
@@ -44,10 +44,11 @@ absl::StatusOr<SharedSsm> ReadSharedSsm(WeightsSource& source, const BigsConfig&
   return ssm;
 }
 
-absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadSharedSsm(const WeightsReader& reader,
-                                                               const BigsConfig& config,
-                                                               const std::string& prefix) {
-  HIPPODROME_ASSIGN_OR_RETURN(const SharedSsm ssm, ReadSharedSsm(reader.source(), config, prefix));
+absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadDiagonalSsm(const WeightsReader& reader,
+                                                                 const BigsConfig& config,
+                                                                 const std::string& prefix) {
+  HIPPODROME_ASSIGN_OR_RETURN(const DiagonalSsm ssm,
+                              ReadDiagonalSsm(reader.source(), config, prefix));
   return reader.backend().PrepareLongConv(ssm.View(config), config.max_position_embeddings,
                                           reader.linear_dtype());
 }

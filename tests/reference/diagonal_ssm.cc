@@ -1,4 +1,4 @@
-#include "tests/reference/shared_ssm.h"
+#include "tests/reference/diagonal_ssm.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ using Complex = std::complex<double>;
 namespace {
 
 // A, from number i of the stored ones.
-Complex StateMatrix(const SharedSsmParameters& p, int64_t i) {
+Complex StateMatrix(const DiagonalSsmParameters& p, int64_t i) {
   const double re = p.a_real[i];
   const double im = p.a_imag[i];
   switch (p.form) {
@@ -28,7 +28,7 @@ Complex StateMatrix(const SharedSsmParameters& p, int64_t i) {
 
 }  // namespace
 
-SharedSsm::SharedSsm(const SharedSsmParameters& p, int64_t longest)
+DiagonalSsm::DiagonalSsm(const DiagonalSsmParameters& p, int64_t longest)
     : LongConvSsm(longest), channels_per_head_(p.channels / p.heads), scale_(p.scale) {
   const int64_t rows = p.n_ssm == 0 ? p.heads : p.n_ssm;
   for (int64_t h = 0; h < p.heads; ++h) {
@@ -45,7 +45,7 @@ SharedSsm::SharedSsm(const SharedSsmParameters& p, int64_t longest)
   }
 }
 
-void SharedSsm::Apply(Tensor u, Direction direction, Tensor y) const {
+void DiagonalSsm::Apply(Tensor u, Direction direction, Tensor y) const {
   for (int64_t c = 0; c < u.cols; ++c) {
     const Head& head = heads_[c / channels_per_head_];
     std::vector<Complex> s(head.da.size());

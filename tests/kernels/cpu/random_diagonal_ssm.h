@@ -1,6 +1,6 @@
 // SSMs of an encoder with reproducible random parameters.
-#ifndef HIPPODROME_TESTS_KERNELS_CPU_RANDOM_SHARED_SSM_H_
-#define HIPPODROME_TESTS_KERNELS_CPU_RANDOM_SHARED_SSM_H_
+#ifndef HIPPODROME_TESTS_KERNELS_CPU_RANDOM_DIAGONAL_SSM_H_
+#define HIPPODROME_TESTS_KERNELS_CPU_RANDOM_DIAGONAL_SSM_H_
 
 #include "kernels/backend.h"
 #include "tests/kernels/cpu/random_matrix.h"
@@ -8,9 +8,9 @@
 namespace hippodrome {
 
 // Modes that decay over tens of tokens and oscillate over a few.
-class RandomSharedSsm {
+class RandomDiagonalSsm {
  public:
-  RandomSharedSsm(int64_t channels, int64_t heads, int64_t modes)
+  RandomDiagonalSsm(int64_t channels, int64_t heads, int64_t modes)
       : channels_(channels),
         heads_(heads),
         modes_(modes),
@@ -23,7 +23,7 @@ class RandomSharedSsm {
     for (float& step : log_step_) step -= 3;
   }
 
-  SharedSsmParameters parameters() const {
+  DiagonalSsmParameters parameters() const {
     return {.channels = channels_,
             .heads = heads_,
             .modes = modes_,
@@ -41,4 +41,4 @@ class RandomSharedSsm {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TESTS_KERNELS_CPU_RANDOM_SHARED_SSM_H_
+#endif  // HIPPODROME_TESTS_KERNELS_CPU_RANDOM_DIAGONAL_SSM_H_

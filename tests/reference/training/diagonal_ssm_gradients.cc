@@ -35,8 +35,8 @@ StateMatrixEntry EntryOf(StateMatrixForm form, double a_real, double a_imag) {
 
 }  // namespace
 
-void TakeSharedSsmGradients(const SharedSsmParameters& p, const LongConvKernelGradients& sums,
-                            const LongConvParameterGradients& gradients) {
+void TakeDiagonalSsmGradients(const DiagonalSsmParameters& p, const LongConvKernelGradients& sums,
+                              const LongConvParameterGradients& gradients) {
   const Complex i(0, 1);
   const int64_t n_ssm = p.n_ssm == 0 ? p.heads : p.n_ssm;
   ParameterSums da_real(gradients.a_real);
