@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "tools/compare/paired_handles.h"
+#include "tools/compare/side_by_side.h"
 
 namespace hippodrome {
 

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "tools/compare/difference.h"
-#include "tools/compare/twin_tensors.h"
+#include "tools/compare/side_by_side.h"
 
 namespace hippodrome {
 
