@@ -2,7 +2,7 @@
 """Finds includes against the order of the folders that CMake states, and headers that are neither shared
 nor a contract. tools/lint calls it.
 
-  tools/includes.py [--headers] [ROOT]
+  tools/includes.py [ROOT]
 
 hippodrome_folders(PARENT FOLDER...) in a CMakeLists.txt names the folders of sources in PARENT, which
 is relative to that file, each after those that it includes. A source may include what lies in its own
@@ -11,7 +11,7 @@ must be named where its neighbours are.
 
 A header exists because several files include it, or because it is a contract: then it is listed in
 target_sources(TARGET PUBLIC FILE_SET HEADERS ...) of its target. Neither tests nor the source of the
-same name (x.cc of x.h) count as such files. --headers asks for this check too.
+same name (x.cc of x.h) count as such files.
 """
 import collections
 import pathlib
@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
-ROOMS = {"engine", "kernels", "server", "tools"}
+ROOMS = {"tools"}
 
 
 def tracked(root):
@@ -117,14 +117,12 @@ def lonely_headers(root, files, sources):
 
 
 def main():
-    headers = "--headers" in sys.argv
-    roots = [argument for argument in sys.argv[1:] if argument != "--headers"]
-    root = pathlib.Path(roots[0] if roots else ".")
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     files = tracked(root)
     sources = [file for file in files if file.suffix in SOURCES]
     orders = stated_orders(root, files)
-    faults = [*unnamed_folders(sources, orders), *wrong_includes(root, sources, orders)]
-    faults += lonely_headers(root, files, sources) if headers else []
+    faults = [*unnamed_folders(sources, orders), *wrong_includes(root, sources, orders),
+              *lonely_headers(root, files, sources)]
     print("\n".join(faults), end="\n" if faults else "")
     print(f"includes: {len(sources)} sources, {len(orders)} ordered folders, {len(faults)} faults")
     return 1 if faults or not orders else 0

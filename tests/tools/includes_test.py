@@ -24,8 +24,8 @@ class IncludesTest(unittest.TestCase):
                 path.write_text(text)
             subprocess.run(["git", "init", "-q"], cwd=root, check=True)
             subprocess.run(["git", "add", "."], cwd=root, check=True)
-            done = subprocess.run([sys.executable, "-B", INCLUDES, "--headers", root],
-                                  capture_output=True, text=True, check=False)
+            done = subprocess.run([sys.executable, "-B", INCLUDES, root], capture_output=True,
+                                  text=True, check=False)
             return done.returncode, done.stdout
 
     def test_the_order_is_allowed(self):
