@@ -19,7 +19,10 @@ EncoderPass::EncoderPass(SequenceBackend& backend, const Bigs& model, int64_t ma
       scratch_(backend, model.config(), model.linear_dtype(), std::min(max_rows, kAnswerRows)),
       ids_(backend.NewIndices(1, max_rows)),
       types_(backend.NewIndices(1, max_rows)),
-      positions_(backend.NewIndices(1, max_rows)) {}
+      positions_(backend.NewIndices(1, max_rows)),
+      picked_(backend.NewIndices(1, scratch_.rows())),
+      mask_(backend),
+      pooled_(backend) {}
 
 void EncoderPass::Run(const EncoderBatch& batch) {
   rows_ = batch.sequences * batch.length;
@@ -32,53 +35,59 @@ void EncoderPass::Run(const EncoderBatch& batch) {
   backend_.UploadIndices(batch.ids, ids);
   backend_.UploadIndices(batch.types, types);
   backend_.UploadIndices(places_, positions);
-  mask_ = backend_.NewIndices(batch.sequences, batch.length);
-  backend_.UploadIndices(batch.mask, mask_);
-  pooled_ = mask_;
+  mask_.Upload(batch.mask, batch.length);
   if (model_.config().pool_padding) {
-    pooled_ = backend_.NewIndices(batch.sequences, batch.length);
-    backend_.UploadIndices(std::vector<int32_t>(rows_, 1), pooled_);
+    pooled_.Upload(std::vector<int32_t>(rows_, 1), batch.length);
   }
   const EncoderRows rows = activations_.Rows(rows_);
   model_.Embed(backend_, ids, types, positions, rows);
   for (int64_t layer = 0; layer < model_.config().num_hidden_layers; ++layer) {
-    model_.Layer(backend_, layer, rows, mask_);
+    model_.Layer(backend_, layer, rows, mask_.view());
   }
+}
+
+Tensor EncoderPass::Answers(int64_t rows, int64_t columns) {
+  if (answers_.view.rows < rows) answers_ = backend_.NewTensor(rows, columns);
+  return answers_.view.Rows(0, rows);
 }
 
 void EncoderPass::TokenLogits(std::span<const int32_t> rows, std::span<float> logits) {
   const int64_t columns = LogitsPerAnswer(model_.config());
   const auto count = static_cast<int64_t>(rows.size());
   const int64_t most = std::min(count, scratch_.rows());
-  const OwnedTensor block = backend_.NewTensor(most, columns);
-  const OwnedTensor picked = backend_.NewIndices(1, most);
+  const Tensor block = Answers(most, columns);
   for (int64_t first = 0; first < count; first += most) {
     const int64_t n = std::min(most, count - first);
-    backend_.UploadIndices(rows.subspan(first, n), picked.view.Cols(0, n));
-    model_.head().TokenLogits(backend_, activations_.Rows(rows_).x, picked.view.Cols(0, n),
-                              model_.words(), scratch_, block.view.Rows(0, n));
-    backend_.Download(block.view.Rows(0, n), logits.subspan(first * columns, n * columns));
+    const Tensor picked = picked_.view.Cols(0, n);
+    backend_.UploadIndices(rows.subspan(first, n), picked);
+    model_.head().TokenLogits(backend_, activations_.Rows(rows_).x, picked, model_.words(),
+                              scratch_, block.Rows(0, n));
+    backend_.Download(block.Rows(0, n), logits.subspan(first * columns, n * columns));
   }
 }
 
 void EncoderPass::SequenceLogits(std::span<float> logits) {
   const int64_t columns = LogitsPerAnswer(model_.config());
-  const int64_t sequences = pooled_.view.rows;
-  const int64_t length = pooled_.view.cols;
+  const Tensor pooled = model_.config().pool_padding ? pooled_.view() : mask_.view();
+  const int64_t sequences = pooled.rows;
+  const int64_t length = pooled.cols;
   const int64_t most = std::min(sequences, scratch_.rows());
-  const OwnedTensor block = backend_.NewTensor(most, columns);
+  const Tensor block = Answers(most, columns);
   const Tensor x = activations_.Rows(rows_).x;
   for (int64_t first = 0; first < sequences; first += most) {
     const int64_t n = std::min(most, sequences - first);
     model_.head().SequenceLogits(backend_, x.Rows(first * length, n * length),
-                                 pooled_.view.Rows(first, n), scratch_, block.view.Rows(0, n));
-    backend_.Download(block.view.Rows(0, n), logits.subspan(first * columns, n * columns));
+                                 pooled.Rows(first, n), scratch_, block.Rows(0, n));
+    backend_.Download(block.Rows(0, n), logits.subspan(first * columns, n * columns));
   }
 }
 
 void EncoderPass::Means(std::span<float> means) {
-  const OwnedTensor mean = backend_.NewTensor(mask_.view.rows, model_.config().hidden_size);
-  backend_.MeanPool(activations_.Rows(rows_).x, mask_, mean);
+  const Tensor mask = mask_.view();
+  const int64_t d = model_.config().hidden_size;
+  if (means_.view.rows < mask.rows) means_ = backend_.NewTensor(mask.rows, d);
+  const Tensor mean = means_.view.Rows(0, mask.rows);
+  backend_.MeanPool(activations_.Rows(rows_).x, mask, mean);
   backend_.Download(mean, means);
 }
 

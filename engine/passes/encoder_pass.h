@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/models/bigs/bigs.h"
+#include "engine/passes/index_matrix.h"
 
 namespace hippodrome {
 
@@ -17,8 +18,8 @@ struct EncoderBatch {
   std::span<const int32_t> ids, types, mask;
 };
 
-// Holds the memory of passes of up to `max_rows` tokens, and of their answers. One thread at a
-// time.
+// Holds the memory of passes of up to `max_rows` tokens, and of their answers: a batch that is not
+// larger than those before allocates nothing. One thread at a time.
 class EncoderPass {
  public:
   // `backend` and `model` must outlive it.
@@ -36,12 +37,17 @@ class EncoderPass {
   void Means(std::span<float> means);
 
  private:
+  // Memory for logits [rows, columns], the same columns in every call.
+  Tensor Answers(int64_t rows, int64_t columns);
+
   SequenceBackend& backend_;
   const Bigs& model_;
   EncoderActivations activations_;
   HeadScratch scratch_;
   OwnedTensor ids_, types_, positions_;  // kI32 [1, max_rows]
-  OwnedTensor mask_, pooled_;            // kI32 [B, T], of the last Run()
+  OwnedTensor picked_;                   // kI32 [1, rows of scratch_]
+  OwnedTensor answers_, means_;          // of as many rows as were asked for so far
+  IndexMatrix mask_, pooled_;            // [B, T], of the last Run(); pooled_ if padding is
   std::vector<int32_t> places_;
   int64_t rows_ = 0;  // of the last Run()
 };

@@ -11,6 +11,7 @@ PrefillChunk::PrefillChunk(Backend& backend, const HybridH3& model, const Prefil
       shape_(shape),
       activations_(model.NewActivations(backend, shape_.rows)),
       indices_(backend.NewIndices(3, shape_.rows)),
+      page_tables_(backend),
       next_layer_(model.layers()) {}
 
 int64_t PrefillChunk::TokensAt(int64_t start, int64_t prompt_tokens) const {
@@ -42,13 +43,6 @@ void PrefillChunk::Begin(std::span<const PrefillPart> parts, int64_t start, int6
   const Tensor position_row = indices_.view.Rows(1, 1).Cols(0, rows);
   b_.UploadIndices(ids, id_row);
   b_.UploadIndices(positions, position_row);
-  if (pages > 0) {
-    const auto width = static_cast<int64_t>(pages);
-    if (page_tables_.view.rows < this->parts() || page_tables_.view.cols != width) {
-      page_tables_ = b_.NewIndices(this->parts(), width);
-    }
-    where_.page_tables = page_tables_.view.Rows(0, this->parts());
-  }
   UploadWhere();
   model_.Embed(b_, id_row, position_row, Rows());
 }
@@ -56,7 +50,9 @@ void PrefillChunk::Begin(std::span<const PrefillPart> parts, int64_t start, int6
 void PrefillChunk::UploadWhere() {
   where_.slots = indices_.view.Rows(2, 1).Cols(0, parts());
   b_.UploadIndices(slots_, where_.slots);
-  if (!page_values_.empty()) b_.UploadIndices(page_values_, where_.page_tables);
+  if (page_values_.empty()) return;
+  page_tables_.Upload(page_values_, std::ssize(page_values_) / parts());
+  where_.page_tables = page_tables_.view();
 }
 
 void PrefillChunk::Drop(int64_t part) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/models/h3/hybrid_h3.h"
+#include "engine/passes/index_matrix.h"
 #include "engine/state/decode_state.h"
 #include "kernels/backend.h"
 
@@ -62,7 +63,7 @@ class PrefillChunk {
   PrefillShape shape_;
   Activations activations_;
   OwnedTensor indices_;               // kI32 [3, rows]: ids, positions, slots
-  OwnedTensor page_tables_;           // kI32 [parts, pages of the longest sequence]
+  IndexMatrix page_tables_;           // [parts, pages of the longest sequence]
   std::vector<int32_t> slots_;        // by part
   std::vector<int32_t> page_values_;  // of page_tables_
   PrefillRows where_;

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "tests/cuda_on_cpu/include/cuda_on_cpu/emulator.h"
+#include "tests/cuda_on_cpu/runtime_watch.h"
 #include "tests/cuda_on_cpu/sanitizers.h"
 #include "tests/cuda_on_cpu/stream.h"
 
@@ -19,6 +20,7 @@ constexpr size_t kAlignment = 256;
 std::mutex mutex;  // guards what follows
 std::map<uintptr_t, size_t> allocations;
 size_t allocated = 0;
+int64_t allocation_count = 0;
 
 std::mutex device;  // held by whoever works for the device
 
@@ -94,6 +96,11 @@ DeviceAccess::~DeviceAccess() {
   device.unlock();
 }
 
+int64_t AllocationCount() {
+  const std::lock_guard lock(mutex);
+  return allocation_count;
+}
+
 size_t DeviceBytes() {
   const std::lock_guard lock(mutex);
   return allocated;
@@ -102,6 +109,7 @@ size_t DeviceBytes() {
 }  // namespace cuda_on_cpu
 
 using cuda_on_cpu::allocated;
+using cuda_on_cpu::allocation_count;
 using cuda_on_cpu::allocations;
 using cuda_on_cpu::Noted;
 using cuda_on_cpu::RefuseWhileRecording;
@@ -119,6 +127,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   std::memset(*memory, 0xff, bytes);
   allocations[reinterpret_cast<uintptr_t>(*memory)] = bytes;
   allocated += bytes;
+  ++allocation_count;
   cuda_on_cpu::SetForbidden(*memory, bytes, true);
   return cudaSuccess;
 }

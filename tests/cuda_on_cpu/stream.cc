@@ -4,7 +4,10 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "tests/cuda_on_cpu/runtime_watch.h"
 
 using Work = std::vector<std::function<void()>>;
 
@@ -32,6 +35,8 @@ namespace {
 std::mutex mutex;  // guards the streams
 std::set<cudaStream_t> streams;
 
+cudaError_t instantiation_error = cudaSuccess;  // of the next one
+
 // REQUIRES: the mutex is held. True for the default stream, which is never recorded.
 bool IsKnown(cudaStream_t stream) { return stream == nullptr || streams.contains(stream); }
 
@@ -49,6 +54,8 @@ cudaError_t WaitFor(cudaStream_t stream) {
 }
 
 }  // namespace
+
+void FailNextInstantiation(cudaError_t error) { instantiation_error = error; }
 
 cudaError_t Submit(cudaStream_t stream, std::function<void()> work) {
   {
@@ -182,6 +189,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
+  *executable = nullptr;
+  const cudaError_t error = std::exchange(cuda_on_cpu::instantiation_error, cudaSuccess);
+  if (error != cudaSuccess) return Noted(error);
   *executable = new CUgraphExec_st{graph->work};
   return cudaSuccess;
 }

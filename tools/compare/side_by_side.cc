@@ -34,6 +34,10 @@ Tensor TwinTensors::Of(const Tensor& view) const {
   const int64_t offset = (address - base) / static_cast<int64_t>(SizeOf(view.dtype));
   const int64_t row = offset / twins.expected.stride;
   const int64_t col = offset % twins.expected.stride;
+  if (twins.expected.rows == 1) {
+    const Tensor twin = twins.actual.Cols(col, view.rows * view.cols);
+    return {twin.data, twin.dtype, view.rows, view.cols, view.cols};
+  }
   Tensor twin = twins.actual.Rows(row, 1).Cols(col, view.cols);
   twin.rows = view.rows;
   twin.stride *= view.stride / twins.expected.stride;

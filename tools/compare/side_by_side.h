@@ -24,7 +24,7 @@ class TwinTensors {
 
   // The rows and columns of the actual tensor that `view` has of its expected one; empty for an
   // empty view. REQUIRES: `view` is of a living tensor that Join() gave; its rows are whole rows of
-  // that tensor apart.
+  // that tensor apart, or it is a matrix of adjacent rows in a tensor of one row.
   Tensor Of(const Tensor& view) const;
 
  private:
