@@ -10,6 +10,11 @@
 namespace hippodrome {
 
 // Activations are bf16 beside bf16 weights, else f32. All work is asynchronous, on one stream.
+//
+// Row independence holds within the error bound. Two decisions are taken from what runs beside a
+// row: Linear() takes another kernel, and may sum in another order, for another number of rows, and
+// AttentionStep() cuts its sums by the width of the page tables. All other rows are computed alone,
+// bit for bit. The same calls give the same bits in every run: nothing is chosen by timing.
 class CudaBackend final : public TrainingBackend {
  public:
   // Binds the calling thread to it. Throws DeviceError when the device cannot be used.
@@ -21,7 +26,8 @@ class CudaBackend final : public TrainingBackend {
   std::string name() const override { return "cuda"; }
   // Enough rows to keep every multiprocessor in large tiles of a product.
   PrefillShape prefill_shape() const override { return {.grid = 2048, .rows = 16384}; }
-  // Powers of two, so that a handful of graphs serves every batch.
+  // Powers of two, so that a handful of graphs serves every batch. With the size of its step a
+  // sequence changes the kernels of its products, see Linear() of gemm/linear.h.
   int64_t StepRows(int64_t rows) const override;
 
   OwnedTensor NewTensor(int64_t rows, int64_t cols) override;
@@ -121,7 +127,9 @@ class CudaBackend final : public TrainingBackend {
   void MovingAverage(Tensor x, double decay, Tensor average) override;
 
   // The first time, runs `work`, so that scratch memory is there; the second time, captures it in a
-  // CUDA graph; then launches the graph.
+  // CUDA graph; then launches the graph. A capture that fails does none of the work, and leaves the
+  // stream as it was and the next call to capture again: what `work` throws is thrown, any other
+  // failure at the next call that waits.
   void Replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) override;
 
  private:

@@ -4,6 +4,45 @@
 namespace hippodrome {
 namespace {
 
+constexpr const char* kName = "step graph";
+
+// What `work` gave to a stream that captures, which ends with it.
+class CapturedGraph {
+ public:
+  CapturedGraph(cudaStream_t stream, const std::function<void()>& work) {
+    try {
+      work();
+    } catch (...) {
+      End(stream);
+      cudaGetLastError();
+      Destroy();
+      throw;
+    }
+    End(stream);
+  }
+  ~CapturedGraph() { Destroy(); }
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+
+  // `executable` stays null where this fails, or the capture did.
+  cudaError_t Instantiate(cudaGraphExec_t* executable) const {
+    if (error_ != cudaSuccess) return error_;
+    cudaGraphExec_t made = nullptr;
+    const cudaError_t error = cudaGraphInstantiate(&made, graph_, 0);
+    if (error == cudaSuccess) *executable = made;
+    return error;
+  }
+
+ private:
+  void End(cudaStream_t stream) { error_ = cudaStreamEndCapture(stream, &graph_); }
+  void Destroy() {
+    if (graph_ != nullptr) cudaGraphDestroy(graph_);
+  }
+
+  cudaGraph_t graph_ = nullptr;
+  cudaError_t error_ = cudaSuccess;
+};
+
 class StepGraph final : public Graph {
  public:
   ~StepGraph() override {
@@ -12,28 +51,16 @@ class StepGraph final : public Graph {
 
   bool captured() const { return executable_ != nullptr; }
 
-  // False if the work could not be captured; then none of it was done. The stream works as before
-  // in any case, also when `work` throws.
-  bool Capture(cudaStream_t stream, const std::function<void()>& work) {
-    if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
-      return false;
+  // An error if the work could not be captured; then none of it was done. The stream works as
+  // before in any case, also when `work` throws.
+  cudaError_t Capture(cudaStream_t stream, const std::function<void()>& work) {
+    cudaError_t error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    if (error == cudaSuccess) {
+      const CapturedGraph graph(stream, work);
+      error = graph.Instantiate(&executable_);
     }
-    cudaGraph_t graph = nullptr;
-    try {
-      work();
-    } catch (...) {
-      cudaStreamEndCapture(stream, &graph);
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      cudaGetLastError();
-      throw;
-    }
-    if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) {
-      cudaGetLastError();
-      return false;
-    }
-    const bool made = cudaGraphInstantiate(&executable_, graph, 0) == cudaSuccess;
-    cudaGraphDestroy(graph);
-    return made;
+    if (error != cudaSuccess) cudaGetLastError();  // which later calls would be blamed for
+    return error;
   }
 
   cudaError_t Launch(cudaStream_t stream) const { return cudaGraphLaunch(executable_, stream); }
@@ -51,11 +78,12 @@ void CudaBackend::Replay(std::unique_ptr<Graph>& graph, const std::function<void
     return;
   }
   auto& step = static_cast<StepGraph&>(*graph);
-  if (!step.captured() && !step.Capture(device_.stream(), work)) {
-    device_.Note(cudaErrorStreamCaptureInvalidated, "step graph");
-    return;
+  if (!step.captured()) {
+    const cudaError_t error = step.Capture(device_.stream(), work);
+    device_.Note(error, kName);
+    if (error != cudaSuccess) return;
   }
-  device_.Note(step.Launch(device_.stream()), "step graph");
+  device_.Note(step.Launch(device_.stream()), kName);
 }
 
 }  // namespace hippodrome

@@ -29,6 +29,8 @@ struct AttentionStepCall {
 };
 
 void AttentionSequence(Device& device, const AttentionSequenceCall& call);
+// The width P of the tables decides into how many parts the sums of a row are cut, and so their
+// last bits, even if the row uses few of its pages.
 void AttentionStep(Device& device, const AttentionStepCall& call);
 
 }  // namespace hippodrome::cuda

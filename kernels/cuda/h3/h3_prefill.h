@@ -1,7 +1,7 @@
 // H3 over consecutive tokens: the shift SSM, the product with v, the diagonal SSM and the gate in
 // one launch. Three kernels compute it; their files say how they differ.
-#ifndef HIPPODROME_KERNELS_CUDA_H3_H3_SEQUENCE_H_
-#define HIPPODROME_KERNELS_CUDA_H3_H3_SEQUENCE_H_
+#ifndef HIPPODROME_KERNELS_CUDA_H3_H3_PREFILL_H_
+#define HIPPODROME_KERNELS_CUDA_H3_H3_PREFILL_H_
 
 #include <cstdint>
 
@@ -35,9 +35,11 @@ void H3Fft(Device& device, const H3SequenceCall& call);
 // The recurrence, token by token (h3_recurrence.cu): any layer, any start.
 void H3Recurrence(Device& device, const H3SequenceCall& call);
 
-// The contract of Backend::H3Sequence: the fastest of the above that can.
+// The contract of Backend::H3Sequence: the fastest of the above that can, which follows from the
+// layer, the start and the length. Each computes a sequence alone: its bits do not depend on those
+// beside it, but on how a prompt is cut.
 void H3Sequence(Device& device, const H3SequenceCall& call);
 
 }  // namespace hippodrome::cuda
 
-#endif  // HIPPODROME_KERNELS_CUDA_H3_H3_SEQUENCE_H_
+#endif  // HIPPODROME_KERNELS_CUDA_H3_H3_PREFILL_H_

@@ -16,7 +16,8 @@ struct H3StepCall {
   Tensor o;          // [B, d] activations
 };
 
-// The contract of Backend::H3Step.
+// The contract of Backend::H3Step. The layer and the number of slots of the state decide between
+// the kernels, and each computes a sequence alone: its bits do not depend on those beside it.
 void H3Step(Device& device, const H3StepCall& call);
 
 // The contract of H3Step() for any layer; the kernel of H3Recurrence() with one token.
