@@ -5,51 +5,6 @@
 namespace hippodrome::cuda {
 namespace {
 
-// The kernels of SumOfSquares: parts of a matrix, then the parts. The order of every sum follows
-// from the shape of the matrix alone.
-
-constexpr int kSquareThreads = 256;
-constexpr int kSquareColumns = 32 * kSquareThreads;  // of a block
-
-// Over the block's kSquareThreads threads; thread 0 gets the result.
-__device__ inline double BlockSum(double x) {
-  __shared__ double warps[kSquareThreads / kWarp];
-  for (int mask = kWarp / 2; mask > 0; mask /= 2) x += __shfl_xor_sync(kAllLanes, x, mask);
-  if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = x;
-  __syncthreads();
-  double sum = 0;
-  if (threadIdx.x == 0) {
-    for (const double part : warps) sum += part;
-  }
-  return sum;
-}
-
-// Blocks: rows times columns / kSquareColumns, rounded up. Squares of floats are exact in double.
-__global__ void __launch_bounds__(kSquareThreads)
-    SquaresKernel(Elements<const float> x, int64_t cols, unsigned blocks_of_row, double* parts) {
-  const int64_t row = blockIdx.x / blocks_of_row;
-  const int64_t begin = int64_t{blockIdx.x % blocks_of_row} * kSquareColumns;
-  const int64_t end = min(begin + kSquareColumns, cols);
-  double sum = 0;
-  for (int64_t column = begin + threadIdx.x; column < end; column += kSquareThreads) {
-    const double value = x.At(row, column);
-    sum += value * value;
-  }
-  sum = BlockSum(sum);
-  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
-}
-
-// One block.
-__global__ void __launch_bounds__(kSquareThreads)
-    SumPartsKernel(const double* parts, int64_t count, double* total) {
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < count; i += kSquareThreads) sum += parts[i];
-  sum = BlockSum(sum);
-  if (threadIdx.x == 0) *total = sum;
-}
-
-constexpr const char* kName = "sum_of_squares";
-
 struct FillBody {
   Elements<float> x;
   float value;
@@ -99,6 +54,51 @@ void CopyFrom(Device& device, const Tensor& x, const Tensor& y) {
   }
 }
 
+// The kernels of SumOfSquares: parts of a matrix, then the parts. The order of every sum follows
+// from the shape of the matrix alone.
+
+constexpr int kSquareThreads = 256;
+constexpr int kSquareColumns = 32 * kSquareThreads;  // of a block
+
+// Over the block's kSquareThreads threads; thread 0 gets the result.
+__device__ inline double BlockSum(double x) {
+  __shared__ double warps[kSquareThreads / kWarp];
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) x += __shfl_xor_sync(kAllLanes, x, mask);
+  if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = x;
+  __syncthreads();
+  double sum = 0;
+  if (threadIdx.x == 0) {
+    for (const double part : warps) sum += part;
+  }
+  return sum;
+}
+
+// Blocks: rows times columns / kSquareColumns, rounded up. Squares of floats are exact in double.
+__global__ void __launch_bounds__(kSquareThreads)
+    SquaresKernel(Elements<const float> x, int64_t cols, unsigned blocks_of_row, double* parts) {
+  const int64_t row = blockIdx.x / blocks_of_row;
+  const int64_t begin = int64_t{blockIdx.x % blocks_of_row} * kSquareColumns;
+  const int64_t end = min(begin + kSquareColumns, cols);
+  double sum = 0;
+  for (int64_t column = begin + threadIdx.x; column < end; column += kSquareThreads) {
+    const double value = x.At(row, column);
+    sum += value * value;
+  }
+  sum = BlockSum(sum);
+  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+
+// One block.
+__global__ void __launch_bounds__(kSquareThreads)
+    SumPartsKernel(const double* parts, int64_t count, double* total) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += kSquareThreads) sum += parts[i];
+  sum = BlockSum(sum);
+  if (threadIdx.x == 0) *total = sum;
+}
+
+constexpr const char* kSumOfSquares = "sum_of_squares";
+
 }  // namespace
 
 double SumOfSquares(Device& device, Tensor x) {
@@ -109,15 +109,15 @@ double SumOfSquares(Device& device, Tensor x) {
   // The total, and the parts.
   double* sums = static_cast<double*>(
       device.Scratch(ScratchUse::kSquares, static_cast<size_t>(blocks + 1) * sizeof(double)));
-  Launch(device, kName, SquaresKernel,
+  Launch(device, kSumOfSquares, SquaresKernel,
          {.blocks = dim3(static_cast<unsigned>(blocks)), .threads = dim3(kSquareThreads)},
          ElementsOf<const float>(x), shape.cols, static_cast<unsigned>(blocks_of_row), sums + 1);
-  Launch(device, kName, SumPartsKernel, {.blocks = dim3(1), .threads = dim3(kSquareThreads)},
-         sums + 1, blocks, sums);
+  Launch(device, kSumOfSquares, SumPartsKernel,
+         {.blocks = dim3(1), .threads = dim3(kSquareThreads)}, sums + 1, blocks, sums);
   double total = 0;
   device.Note(cudaMemcpyAsync(&total, sums, sizeof(total), cudaMemcpyDeviceToHost, device.stream()),
-              kName);
-  device.Finish(kName);
+              kSumOfSquares);
+  device.Finish(kSumOfSquares);
   return total;
 }
 

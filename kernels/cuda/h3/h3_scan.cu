@@ -108,8 +108,8 @@ __device__ inline void MakeOperands(const H3View& layer, int channel, const Scan
   }
 }
 
-// Stretches of q, k, v and o between device memory, where a row is a token, and shared memory,
-// where a row is a channel. As all threads of a block see its channels.
+// The channels of a block, as all its threads see them: brings stretches of q, k, v and o between
+// device memory, where a row is a token, and shared memory, where a row is a channel.
 template <typename T>
 class ScanStage {
  public:
