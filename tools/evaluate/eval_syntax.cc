@@ -17,6 +17,8 @@
 namespace hippodrome {
 namespace {
 
+// ---- The table ---------------------------------------------------------------------------------
+
 constexpr size_t kFields = 4;
 
 std::vector<std::string_view> SplitWords(std::string_view sentence) {
@@ -58,6 +60,8 @@ std::string Masked(const std::vector<std::string_view>& words, size_t place) {
   }
   return sentence + ".";
 }
+
+// ---- The evaluation ----------------------------------------------------------------------------
 
 const CommandSpec kSyntaxSpec = EncoderCommand({
     .name = "eval syntax",

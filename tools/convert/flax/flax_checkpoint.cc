@@ -18,6 +18,8 @@ namespace {
 
 using ItemKind = MsgpackItem::Kind;
 
+// ---- The tree ----------------------------------------------------------------------------------
+
 // An array of the file, without its values.
 struct FlaxArray {
   std::string name;  // "a/b/kernel"
@@ -193,6 +195,8 @@ class TreeReader {
 absl::StatusOr<std::vector<FlaxArray>> ReadFlaxTree(const RandomAccessFile& file) {
   return TreeReader(file).Read();
 }
+
+// ---- The checkpoint ----------------------------------------------------------------------------
 
 class FlaxCheckpoint : public CheckpointSource {
  public:

@@ -17,6 +17,8 @@ constexpr size_t kMaxKeyLength = 64;
 constexpr size_t kMaxNameLength = 256;
 constexpr size_t kMaxRank = 8;
 
+// ---- Storages ----------------------------------------------------------------------------------
+
 // Storages are the persistent ids of the pickle.
 struct StorageType {
   std::string_view name;
@@ -86,6 +88,8 @@ absl::StatusOr<TorchStorage> ReadTorchStorage(const Pickle& pickle, const Pickle
                       .element_size = type.element_size,
                       .elements = static_cast<uint64_t>(elements)};
 }
+
+// ---- Tensors -----------------------------------------------------------------------------------
 
 bool IsCallTo(const Pickle& pickle, const PickleNode& node, std::string_view name) {
   if (node.kind != Kind::kObject) return false;
@@ -179,6 +183,8 @@ absl::StatusOr<TorchTensor> ReadTorchTensor(const Pickle& pickle, const PickleNo
   HIPPODROME_RETURN_IF_ERROR(CheckBounds(tensor));
   return tensor;
 }
+
+// ---- The dict ----------------------------------------------------------------------------------
 
 // A dict, or what collections.OrderedDict() gives.
 bool IsDict(const Pickle& pickle, const PickleNode& node) {

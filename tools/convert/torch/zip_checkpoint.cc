@@ -22,6 +22,8 @@
 namespace hippodrome {
 namespace {
 
+// ---- The archive -------------------------------------------------------------------------------
+
 // A zip archive of stored (uncompressed) entries, read in pieces and never unpacked to disk.
 class ZipArchive {
  public:
@@ -164,6 +166,8 @@ absl::Status ZipArchive::CheckEnd() {
   CloseEntry();
   return InvalidArgument("damaged zip entry: " + reason);
 }
+
+// ---- The checkpoint ----------------------------------------------------------------------------
 
 constexpr std::string_view kPickleName = "/data.pkl";
 

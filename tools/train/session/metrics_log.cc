@@ -20,6 +20,8 @@
 namespace hippodrome {
 namespace {
 
+// ---- The log -----------------------------------------------------------------------------------
+
 std::string ToText(const MetricsLine& line) {
   nlohmann::ordered_json json = {
       {"step", line.step}, {"tokens", line.tokens}, {"seconds", line.seconds}};
@@ -67,6 +69,8 @@ absl::Status TakeLinesOut(const std::string& path, int64_t step) {
   const std::string kept = Keep(text, step);
   return kept == text ? absl::OkStatus() : WriteFileDurably(path, kept);
 }
+
+// ---- The picture -------------------------------------------------------------------------------
 
 constexpr int kWidth = 720;
 constexpr int kHeight = 400;
