@@ -47,9 +47,9 @@ hippodrome_test_files(kernels_tests
   LIBRARIES hippodrome_testing
   SOURCES
     kernels/make_backend_test.cc
-    kernels/ssm/h3_gradient_test.cc
-    kernels/ssm/long_conv_gradient_test.cc
-    kernels/ssm/ssm_kernel_test.cc
+    kernels/ssm/diagonal_ssm_test.cc
+    kernels/ssm/h3_ssm_test.cc
+    kernels/ssm/long_conv_ssm_test.cc
     kernels/tape/tape_memory_test.cc
     kernels/tape/tape_test.cc
 )

@@ -31,8 +31,8 @@
 #include "kernels/cpu/rows/scatter_rows.h"
 #include "kernels/cpu/training/adamw.h"
 #include "kernels/cpu/training/cross_entropy.h"
-#include "kernels/ssm/h3_gradient.h"
-#include "kernels/ssm/long_conv_gradient.h"
+#include "kernels/ssm/h3_ssm.h"
+#include "kernels/ssm/long_conv_ssm.h"
 
 namespace hippodrome {
 namespace {
@@ -262,7 +262,8 @@ void CpuBackend::TakeLongConvGradients(const LongConvWeights& weights,
                                        LongConvGradients& sums,
                                        const LongConvParameterGradients& gradients) {
   auto& taken = static_cast<cpu::LongConvKernelGradients&>(sums);
-  LongConvGradient(parameters, taken.OfHeads(), weights.longest(), gradients, Turn().pool().Loop());
+  LongConvKernelGradient(parameters, taken.OfHeads(), weights.longest(), gradients,
+                         Turn().pool().Loop());
   taken.Zero();
 }
 

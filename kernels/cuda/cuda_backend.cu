@@ -28,8 +28,8 @@
 #include "kernels/cuda/rows/scatter_rows.h"
 #include "kernels/cuda/training/adamw.h"
 #include "kernels/cuda/training/cross_entropy.h"
-#include "kernels/ssm/h3_gradient.h"
-#include "kernels/ssm/long_conv_gradient.h"
+#include "kernels/ssm/h3_ssm.h"
+#include "kernels/ssm/long_conv_ssm.h"
 
 namespace hippodrome {
 namespace {
@@ -263,7 +263,8 @@ void CudaBackend::TakeLongConvGradients(const LongConvWeights& weights,
                                         const LongConvParameters& parameters,
                                         LongConvGradients& sums,
                                         const LongConvParameterGradients& gradients) {
-  LongConvGradient(parameters, Sums(sums).kernels.Take(device_), weights.longest(), gradients);
+  LongConvKernelGradient(parameters, Sums(sums).kernels.Take(device_), weights.longest(),
+                         gradients);
 }
 
 void CudaBackend::CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,

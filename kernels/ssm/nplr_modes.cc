@@ -7,7 +7,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-std::vector<Complex> Row(std::span<const float> values, int64_t row, int64_t modes) {
+std::vector<Complex> ComplexRow(std::span<const float> values, int64_t row, int64_t modes) {
   std::vector<Complex> out;
   for (int64_t n = 0; n < modes; ++n) {
     const auto at = static_cast<size_t>(2 * (row * modes + n));
@@ -43,9 +43,9 @@ int64_t NplrRows(const NplrParameters& p) { return p.n_ssm == 0 ? p.channels : p
 NplrNumbers NumbersOfChannel(const NplrParameters& p, int64_t channel) {
   const int64_t row = channel % NplrRows(p);
   NplrNumbers x = {.lambda = {},
-                   .b = Row(p.b, row, p.modes),
-                   .p = Row(p.p, row, p.modes),
-                   .c = Row(p.c, channel, p.modes),
+                   .b = ComplexRow(p.b, row, p.modes),
+                   .p = ComplexRow(p.p, row, p.modes),
+                   .c = ComplexRow(p.c, channel, p.modes),
                    .dt = std::exp(double{p.log_step[static_cast<size_t>(channel)]})};
   for (int64_t n = 0; n < p.modes; ++n) {
     const auto at = static_cast<size_t>(row * p.modes + n);

@@ -1,4 +1,6 @@
-#include "kernels/ssm/nplr_recurrence.h"
+// The kernel of a state matrix that is diagonal plus rank one, as its recurrence, for a group of
+// channels side by side.
+#include "kernels/ssm/nplr_modes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/ssm/nplr_recurrence.cc"

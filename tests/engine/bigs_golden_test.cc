@@ -11,7 +11,7 @@
 #include "engine/checkpoint/weights_source.h"
 #include "engine/models/diagonal_ssm.h"
 #include "engine/passes/encoder_forward.h"
-#include "kernels/ssm/ssm_kernel.h"
+#include "kernels/ssm/diagonal_ssm.h"
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/test_backend.h"
 

@@ -11,7 +11,7 @@
 
 #include "engine/checkpoint/safetensors.h"
 #include "kernels/make_backend.h"
-#include "kernels/ssm/ssm_kernel.h"
+#include "kernels/ssm/diagonal_ssm.h"
 
 namespace hippodrome::diagonal_kernel_test {
 namespace {

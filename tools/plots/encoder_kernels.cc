@@ -5,7 +5,7 @@
 #include "engine/checkpoint/weights_source.h"
 #include "engine/config/bigs_config.h"
 #include "engine/models/diagonal_ssm.h"
-#include "kernels/ssm/ssm_kernel.h"
+#include "kernels/ssm/diagonal_ssm.h"
 
 namespace hippodrome {
 

@@ -7,16 +7,16 @@
 #include "engine/checkpoint/weights_source.h"
 #include "engine/config/config.h"
 #include "engine/models/h3/state_space.h"
-#include "kernels/ssm/ssm_kernel.h"
+#include "kernels/ssm/h3_ssm.h"
 
 namespace hippodrome {
 namespace {
 
 H3LayerKernels Compute(int64_t layer, const H3Parameters& p, int64_t length) {
   H3LayerKernels kernels{.layer = layer, .heads = p.d_model / p.head_dim, .d_model = p.d_model};
-  const std::vector<double> diagonal = H3Kernel(p, length);
+  const std::vector<double> diagonal = H3Kernels(p, length);
   kernels.diagonal.assign(diagonal.begin(), diagonal.end());
-  const std::vector<double> taps = ShiftTaps(p);
+  const std::vector<double> taps = H3Taps(p);
   kernels.shift.resize(p.d_model * length);
   const int64_t kept = std::min(length, p.d_state);
   for (int64_t c = 0; c < p.d_model; ++c) {

@@ -5,7 +5,7 @@
 #include <complex>
 
 #include "kernels/cpu/conv/toeplitz.h"
-#include "kernels/ssm/ssm_kernel.h"
+#include "kernels/ssm/long_conv_ssm.h"
 
 namespace hippodrome::cpu {
 
@@ -14,7 +14,7 @@ LongConvKernels::LongConvKernels(const LongConvParameters& parameters, int64_t l
     : tiling_{ShapeOf(parameters).channels, ShapeOf(parameters).heads}, longest_(longest) {
   assert(heads() > 0 && channels() % heads() == 0 && longest > 0);
   const std::span<const float> d = ShapeOf(parameters).d;
-  const std::vector<double> kernels = ConvolutionKernel(parameters, longest, loop);
+  const std::vector<double> kernels = LongConvKernel(parameters, longest, loop);
   taps_.resize(static_cast<size_t>(heads() * TapsOfHead()));
   for (int64_t h = 0; h < heads(); ++h) {
     const double* kernel = kernels.data() + h * longest;

@@ -3,7 +3,7 @@
 #include <cassert>
 #include <vector>
 
-#include "kernels/ssm/h3_gradient.h"
+#include "kernels/ssm/h3_ssm.h"
 
 namespace hippodrome::cpu {
 
@@ -13,10 +13,8 @@ H3ConvolutionKernels::H3ConvolutionKernels(ThreadPool& pool, const H3Parameters&
       diagonal_(layout_.groups * layout_.diagonal_tiles, longest) {
   assert(longest > 0);
   const HeadLoop loop = pool.Loop();
-  std::vector<float> taps(static_cast<size_t>(layout_.d_model * layout_.taps));
-  H3Taps(p, taps, loop);
-  std::vector<float> kernels(static_cast<size_t>(layout_.heads * longest));
-  H3Kernels(p, longest, kernels, loop);
+  const std::vector<float> taps = H3TapsWithSkips(p, loop);
+  const std::vector<float> kernels = H3KernelsWithSkips(p, longest, loop);
   for (int64_t c = 0; c < layout_.d_model; ++c) {
     const auto [tile, lane] = layout_.TapsOf(c);
     float* to = shift_.Taps(tile) + lane;

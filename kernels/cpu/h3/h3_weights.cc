@@ -36,7 +36,7 @@ H3PrefillWeights::H3PrefillWeights(ThreadPool& pool, const H3Parameters& p)
       rows_(AllocateFloats(layout_.groups * layout_.row_blocks * RowBlockFloats())),
       shift_b_(p.shift_b.begin(), p.shift_b.end()) {
   PackTaps(p);
-  const DiagonalModes modes = Discretize(p);
+  const H3Modes modes = DiscretizeH3(p);
   for (const std::complex<double>& db : modes.db) db_.emplace_back(db);
   pool.Run(layout_.groups, [&](int64_t group, int) { PackRows(p, modes, group); });
 }
@@ -80,21 +80,19 @@ const float* H3PrefillWeights::Kernel(int64_t group, int64_t row_block) const {
 }
 
 void H3PrefillWeights::PackTaps(const H3Parameters& p) {
-  const std::vector<double> taps = ShiftTaps(p);
+  const std::vector<float> taps = H3TapsWithSkips(p);
   for (int64_t group = 0; group < layout_.groups; ++group) {
     for (int64_t c = 0; c < layout_.Channels(group); ++c) {
       const int64_t channel = layout_.FirstChannel(group) + c;
       float* block = const_cast<float*>(Taps(group, c / kLanes));
       for (int64_t j = 0; j < layout_.taps; ++j) {
-        const double skip = j == 0 ? p.shift_d[static_cast<size_t>(channel)] : 0.0f;
-        block[j * kLanes + c % kLanes] =
-            static_cast<float>(taps[static_cast<size_t>(channel * layout_.taps + j)] + skip);
+        block[j * kLanes + c % kLanes] = taps[static_cast<size_t>(channel * layout_.taps + j)];
       }
     }
   }
 }
 
-void H3PrefillWeights::PackRows(const H3Parameters& p, const DiagonalModes& modes, int64_t group) {
+void H3PrefillWeights::PackRows(const H3Parameters& p, const H3Modes& modes, int64_t group) {
   std::vector<double> kernel(kKernelPoints);
   int64_t packed_head = -1;
   for (int64_t row = 0; row < layout_.Rows(group); ++row) {

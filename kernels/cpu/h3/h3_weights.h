@@ -9,7 +9,7 @@
 #include "kernels/cpu/base/thread_pool.h"
 #include "kernels/cpu/h3/h3_layout.h"
 #include "kernels/cpu/h3/h3_tile.h"
-#include "kernels/ssm/ssm_kernel.h"
+#include "kernels/ssm/h3_ssm.h"
 
 namespace hippodrome::cpu {
 
@@ -39,7 +39,7 @@ class H3PrefillWeights final : public H3Weights {
 
  private:
   void PackTaps(const H3Parameters& parameters);
-  void PackRows(const H3Parameters& parameters, const DiagonalModes& modes, int64_t group);
+  void PackRows(const H3Parameters& parameters, const H3Modes& modes, int64_t group);
   int64_t RowBlockFloats() const;
   float* RowBlock(int64_t group, int64_t row_block) const;
 

@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-#include "kernels/ssm/ssm_kernel.h"
+#include "kernels/ssm/long_conv_ssm.h"
 
 namespace hippodrome::cuda {
 namespace {
@@ -36,7 +36,7 @@ LongConvKernels::LongConvKernels(Device& device, const LongConvParameters& param
       heads_(ShapeOf(parameters).heads),
       longest_(longest),
       activations_(activations),
-      kernels_(ConvolutionKernel(parameters, longest)) {
+      kernels_(LongConvKernel(parameters, longest)) {
   assert(longest >= 1 && channels_ % heads_ == 0);
   const std::span<const float> d = ShapeOf(parameters).d;
   std::vector<uint32_t> pairs;

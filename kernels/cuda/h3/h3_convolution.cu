@@ -8,7 +8,7 @@
 #include "kernels/cuda/base/device_code.cuh"
 #include "kernels/cuda/base/launch.cuh"
 #include "kernels/cuda/conv/convolution_view.cuh"
-#include "kernels/ssm/h3_gradient.h"
+#include "kernels/ssm/h3_ssm.h"
 
 namespace hippodrome::cuda {
 namespace {
@@ -135,18 +135,6 @@ __global__ void __launch_bounds__(kH3RowThreads)
 
 // Of each matrix of products that a call keeps: larger calls go through their sequences in parts.
 constexpr int64_t kScratchFloats = int64_t{1} << 27;
-
-std::vector<float> Taps(const H3Parameters& p) {
-  std::vector<float> taps(static_cast<size_t>(p.d_model * p.d_state));
-  H3Taps(p, taps);
-  return taps;
-}
-
-std::vector<float> Kernels(const H3Parameters& p, int64_t longest) {
-  std::vector<float> kernels(static_cast<size_t>(p.d_model / p.head_dim * longest));
-  H3Kernels(p, longest, kernels);
-  return kernels;
-}
 
 // What goes from one launch to the next.
 struct Scratch {
@@ -276,8 +264,8 @@ H3ConvolutionKernels::H3ConvolutionKernels(Device& device, const H3Parameters& p
                                            DType activations)
     : output_order_(p.output_order),
       activations_(activations),
-      shift_(device, Taps(p), p.d_model),
-      diagonal_(device, Kernels(p, longest), p.d_model / p.head_dim) {}
+      shift_(device, H3TapsWithSkips(p), p.d_model),
+      diagonal_(device, H3KernelsWithSkips(p, longest), p.d_model / p.head_dim) {}
 
 void H3Convolution(Device& device, const H3ConvolutionKernels& constants, Tensor qkv,
                    int64_t sequences, Tensor o) {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "kernels/ssm/ssm_kernel.h"
+#include "kernels/ssm/h3_ssm.h"
 
 namespace hippodrome::cuda {
 namespace {
@@ -30,11 +30,7 @@ class Packing {
 
 size_t PackTaps(const H3Parameters& p, Packing& packing) {
   const size_t begin = packing.Begin();
-  const std::vector<double> taps = ShiftTaps(p);
-  const auto n = static_cast<size_t>(p.d_state);
-  for (size_t i = 0; i < taps.size(); ++i) {
-    packing.Add(taps[i] + (i % n == 0 ? p.shift_d[i / n] : 0.0f));
-  }
+  for (const float tap : H3TapsWithSkips(p)) packing.Add(tap);
   return begin;
 }
 
@@ -50,7 +46,7 @@ size_t PackSkip(const H3Parameters& p, Packing& packing) {
   return begin;
 }
 
-size_t PackKernel(const H3Parameters& p, const DiagonalModes& modes, Packing& packing) {
+size_t PackKernel(const H3Parameters& p, const H3Modes& modes, Packing& packing) {
   const size_t begin = packing.Begin();
   std::vector<double> kernel(kScanSteps);
   for (int64_t head = 0; head < modes.heads; ++head) {
@@ -65,7 +61,7 @@ size_t PackKernel(const H3Parameters& p, const DiagonalModes& modes, Packing& pa
 
 H3PrefillWeights::H3PrefillWeights(Device& device, const H3Parameters& p, DType activations)
     : activations_(activations), shift_b_(p.shift_b.begin(), p.shift_b.end()) {
-  const DiagonalModes modes = Discretize(p);
+  const H3Modes modes = DiscretizeH3(p);
   for (const std::complex<double>& db : modes.db) db_.emplace_back(db);
   Packing packing;
   const size_t fir = PackTaps(p, packing);

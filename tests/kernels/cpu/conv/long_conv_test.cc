@@ -5,7 +5,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "kernels/ssm/ssm_kernel.h"
+#include "kernels/ssm/diagonal_ssm.h"
 #include "tests/kernels/cpu/random_diagonal_ssm.h"
 
 namespace hippodrome::cpu::long_conv_test {

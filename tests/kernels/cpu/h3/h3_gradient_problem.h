@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/ssm/ssm_kernel.h"
+#include "kernels/ssm/h3_ssm.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
 
 namespace hippodrome {
@@ -32,11 +32,11 @@ class H3GradientSums {
       : p_(p), qkv_(qkv), d_o_(d_o) {
     rows_ = std::ssize(d_o) / p.d_model;
     steps_ = rows_ / sequences;
-    taps_ = ShiftTaps(p);
+    taps_ = H3Taps(p);
     for (int64_t c = 0; c < p.d_model; ++c) {
       taps_[Index(c * p.d_state)] += p.shift_d[Index(c)];
     }
-    kernels_ = H3Kernel(p, steps_);
+    kernels_ = H3Kernels(p, steps_);
     for (int64_t h = 0; h < p.d_model / p.head_dim; ++h)
       kernels_[Index(h * steps_)] += p.d[Index(h)];
     const auto d = Index(p.d_model);

@@ -1,6 +1,6 @@
 #include "kernels/cuda/h3/h3_weights.h"
 
-#include "kernels/ssm/ssm_kernel.h"
+#include "kernels/ssm/h3_ssm.h"
 #include "tests/kernels/cuda/h3/h3_layer.h"
 
 namespace hippodrome::cuda::h3_weights_test {
@@ -42,20 +42,12 @@ void ExpectConstants(const H3Shape& shape) {
   EXPECT_EQ(view.modes, shape.d_state / 2);
   EXPECT_EQ(view.head_major, shape.output_order == H3OutputOrder::kHeadD2 ? 1 : 0);
 
-  std::vector<double> fir = ShiftTaps(p);
-  for (int64_t c = 0; c < shape.d_model; ++c) {
-    fir[static_cast<size_t>(c * shape.d_state)] += p.shift_d[static_cast<size_t>(c)];
-  }
-  ExpectFloats(Fetch(device, view.fir, shape.d_model * shape.d_state), fir);
-  const DiagonalModes modes = Discretize(p);
+  EXPECT_EQ(Fetch(device, view.fir, shape.d_model * shape.d_state), H3TapsWithSkips(p));
+  const H3Modes modes = DiscretizeH3(p);
   ExpectFloats(Fetch(device, view.a, heads * shape.d_state), Flatten(modes.da));
   ExpectFloats(Fetch(device, view.w, heads * shape.d_state), Flatten(modes.weights));
   ExpectFloats(Fetch(device, view.skip, heads), {p.d.begin(), p.d.end()});
-  std::vector<double> kernel = H3Kernel(p, kScanSteps);
-  for (int64_t h = 0; h < heads; ++h) {
-    kernel[static_cast<size_t>(h * kScanSteps)] += p.d[static_cast<size_t>(h)];
-  }
-  ExpectFloats(Fetch(device, view.kernel, heads * kScanSteps), kernel);
+  EXPECT_EQ(Fetch(device, view.kernel, heads * kScanSteps), H3KernelsWithSkips(p, kScanSteps));
 }
 
 TEST(H3WeightsTest, AreThoseOfTheKernelInDouble) {
@@ -72,7 +64,7 @@ TEST(H3WeightsTest, KeepWhatThePublishedStateNeeds) {
   H3Layer layer({.d_model = 6, .head_dim = 2, .d_state = 10});
   const H3Parameters& p = layer.parameters();
   EXPECT_EQ(layer.constants().shift_b(), Values(p.shift_b.begin(), p.shift_b.end()));
-  const DiagonalModes modes = Discretize(p);
+  const H3Modes modes = DiscretizeH3(p);
   ASSERT_EQ(layer.constants().db().size(), modes.db.size());
   for (size_t i = 0; i < modes.db.size(); ++i) {
     EXPECT_EQ(layer.constants().db()[i], std::complex<float>(modes.db[i]));

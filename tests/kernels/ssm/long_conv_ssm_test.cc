@@ -1,14 +1,13 @@
-#include "kernels/ssm/long_conv_gradient.h"
+#include "kernels/ssm/long_conv_ssm.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "kernels/ssm/ssm_kernel.h"
 #include "tests/kernels/random_long_conv.h"
 #include "tests/reference/reference_backend.h"
 
-namespace hippodrome::long_conv_gradient_test {
+namespace hippodrome::long_conv_ssm_test {
 namespace {
 
 // The kernels, [H, length]: what the reference answers to an impulse.
@@ -36,7 +35,7 @@ std::vector<double> ImpulseResponse(const RandomLongConv& ssm, int64_t length) {
 TEST(ConvolutionKernelTest, IsTheImpulseResponse) {
   for (const RandomLongConv& ssm : SmallLongConvs()) {
     for (const int64_t length : {1, 16, 50, 130}) {
-      const std::vector<double> kernels = ConvolutionKernel(ssm.parameters(), length);
+      const std::vector<double> kernels = LongConvKernel(ssm.parameters(), length);
       const std::vector<double> expected = ImpulseResponse(ssm, length);
       ASSERT_EQ(kernels.size(), expected.size());
       for (size_t i = 0; i < kernels.size(); ++i) {
@@ -49,7 +48,7 @@ TEST(ConvolutionKernelTest, IsTheImpulseResponse) {
 
 // sum_i g_i K_i.
 double Loss(const RandomLongConv& ssm, const std::vector<float>& g, int64_t length) {
-  const std::vector<double> kernels = ConvolutionKernel(ssm.parameters(), length);
+  const std::vector<double> kernels = LongConvKernel(ssm.parameters(), length);
   const LongConvShape shape = ShapeOf(ssm.parameters());
   double loss = 0;
   for (size_t i = 0; i < kernels.size(); ++i) loss += double{g[i]} * kernels[i];
@@ -82,8 +81,8 @@ TEST(LongConvGradientTest, IsTheSlopeOfTheKernels) {
       const auto heads = int64_t(ssm.d.size());
       const std::vector<float> g = RandomValues(heads * length, 9);
       RandomLongConv computed = ssm;
-      LongConvGradient(ssm.parameters(), std::vector<double>(g.begin(), g.end()), length,
-                       computed.Gradients());
+      LongConvKernelGradient(ssm.parameters(), std::vector<double>(g.begin(), g.end()), length,
+                             computed.Gradients());
       const auto gradients = computed.Fields();
       for (const auto& [name, values] : ssm.Fields()) {
         const std::vector<float>* gradient = nullptr;
@@ -106,7 +105,7 @@ TEST(LongConvGradientTest, ClampedRealPartsHaveNone) {
   RandomLongConv ssm(DiagonalSsmParameters{.channels = 1, .heads = 1, .modes = 3});
   ssm.a_real = {0.5f, -0.5f, -0.00005f};
   RandomLongConv gradients = ssm;
-  LongConvGradient(ssm.parameters(), std::vector<double>(20, 1.0), 20, gradients.Gradients());
+  LongConvKernelGradient(ssm.parameters(), std::vector<double>(20, 1.0), 20, gradients.Gradients());
   EXPECT_EQ(gradients.a_real[0], 0);
   EXPECT_NE(gradients.a_real[1], 0);
   EXPECT_EQ(gradients.a_real[2], 0);
@@ -122,7 +121,7 @@ TEST(LongConvGradientTest, TinyStepsHaveNoCancellation) {
   for (const float log_step : {-2.0f, -4.5f, -5.0f, -20.0f}) {
     ssm.log_step = {log_step};
     RandomLongConv gradients = ssm;
-    LongConvGradient(ssm.parameters(), std::vector<double>{1.0}, 1, gradients.Gradients());
+    LongConvKernelGradient(ssm.parameters(), std::vector<double>{1.0}, 1, gradients.Gradients());
     const double dt = std::exp(double{log_step});
     EXPECT_NEAR(gradients.log_step[0], dt * std::exp(-dt), 1e-7 * dt);
     // d/dA (exp(dt A) - 1) / A at -1.
@@ -132,4 +131,4 @@ TEST(LongConvGradientTest, TinyStepsHaveNoCancellation) {
 }
 
 }  // namespace
-}  // namespace hippodrome::long_conv_gradient_test
+}  // namespace hippodrome::long_conv_ssm_test

@@ -1,11 +1,11 @@
-#include "kernels/ssm/diagonal_kernel.h"
+#include "kernels/ssm/diagonal_ssm.h"
 
 #include <algorithm>
 #include <cmath>
 #include <complex>
 
+#include "kernels/ssm/complex_math.h"
 #include "kernels/ssm/mode_sum.h"
-#include "kernels/ssm/phi.h"
 
 namespace hippodrome {
 namespace {
@@ -52,14 +52,14 @@ void StoreStateGradient(const DiagonalSsmParameters& p, int64_t i, Complex a, Co
 }
 
 // The modes of a head after discretisation, without C.
-struct Modes {
+struct DiagonalModes {
   std::vector<Complex> a;   // A
   std::vector<Complex> da;  // exp(dt A)
   std::vector<Complex> db;  // scale (exp(dt A) - 1) / A
 };
 
-Modes Discretize(const DiagonalSsmParameters& p, int64_t head) {
-  Modes modes;
+DiagonalModes DiscretizeHead(const DiagonalSsmParameters& p, int64_t head) {
+  DiagonalModes modes;
   const double dt = Step(p, head);
   for (int64_t n = 0; n < p.modes; ++n) {
     const Complex a = StateMatrix(p, head % RowsOfA(p) * p.modes + n);
@@ -77,13 +77,15 @@ class AllModes {
   AllModes(const DiagonalSsmParameters& p, const HeadLoop& loop)
       : modes_(static_cast<size_t>(p.log_step.empty() ? RowsOfA(p) : p.heads)) {
     loop(static_cast<int64_t>(modes_.size()),
-         [&](int64_t h) { modes_[static_cast<size_t>(h)] = Discretize(p, h); });
+         [&](int64_t h) { modes_[static_cast<size_t>(h)] = DiscretizeHead(p, h); });
   }
 
-  const Modes& Of(int64_t head) const { return modes_[static_cast<size_t>(head) % modes_.size()]; }
+  const DiagonalModes& Of(int64_t head) const {
+    return modes_[static_cast<size_t>(head) % modes_.size()];
+  }
 
  private:
-  std::vector<Modes> modes_;
+  std::vector<DiagonalModes> modes_;
 };
 
 Complex C(const DiagonalSsmParameters& p, int64_t head, int64_t n) {
@@ -93,7 +95,7 @@ Complex C(const DiagonalSsmParameters& p, int64_t head, int64_t n) {
 
 // Writes d loss / d C and d loss / d log_step of a head, and d loss / d A to `da`. g: d loss / d K.
 // A complex gradient is d / d Re + i d / d Im: that of x is conj(f'(x)) times that of f(x).
-void HeadGradient(const DiagonalSsmParameters& p, int64_t head, const Modes& modes,
+void HeadGradient(const DiagonalSsmParameters& p, int64_t head, const DiagonalModes& modes,
                   std::span<const double> g, const LongConvParameterGradients& gradients,
                   std::span<Complex> da) {
   std::vector<Complex> m0(modes.a.size());
@@ -128,7 +130,7 @@ std::vector<double> DiagonalKernel(const DiagonalSsmParameters& p, int64_t lengt
   const AllModes modes(p, loop);
   std::vector<double> kernels(static_cast<size_t>(p.heads * length));
   loop(p.heads, [&](int64_t head) {
-    const Modes& of_head = modes.Of(head);
+    const DiagonalModes& of_head = modes.Of(head);
     std::vector<Complex> w;
     for (int64_t n = 0; n < p.modes; ++n) {
       w.push_back(C(p, head, n) * of_head.db[static_cast<size_t>(n)]);

@@ -1,15 +1,20 @@
-// The function of zero-order hold and its slope, without cancellation near 0.
-#ifndef HIPPODROME_KERNELS_SSM_PHI_H_
-#define HIPPODROME_KERNELS_SSM_PHI_H_
+// Complex numbers in double, as discretisation and its gradients need them.
+#ifndef HIPPODROME_KERNELS_SSM_COMPLEX_MATH_H_
+#define HIPPODROME_KERNELS_SSM_COMPLEX_MATH_H_
 
 #include <complex>
 
 namespace hippodrome {
 
+// The product as written: operator* also looks for infinities.
+inline std::complex<double> Times(std::complex<double> a, std::complex<double> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
 // Below this the series is exact in double: the term after z^7 is below 1e-17.
 inline constexpr double kSeriesRadius = 1e-2;
 
-// phi(z) = (e^z - 1) / z, given e^z.
+// The function of zero-order hold, phi(z) = (e^z - 1) / z, given e^z, without cancellation near 0.
 inline std::complex<double> Phi1(std::complex<double> z, std::complex<double> exp_z) {
   if (std::norm(z) >= kSeriesRadius * kSeriesRadius) return (exp_z - 1.0) / z;
   std::complex<double> sum = 1.0;
@@ -32,4 +37,4 @@ inline std::complex<double> Phi1Slope(std::complex<double> z, std::complex<doubl
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_KERNELS_SSM_PHI_H_
+#endif  // HIPPODROME_KERNELS_SSM_COMPLEX_MATH_H_

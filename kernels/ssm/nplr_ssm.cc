@@ -1,8 +1,7 @@
-#include "kernels/ssm/nplr_kernel.h"
+#include "kernels/ssm/nplr_ssm.h"
 
 #include <algorithm>
 
-#include "kernels/ssm/nplr_circular.h"
 #include "kernels/ssm/nplr_modes.h"
 
 namespace hippodrome {
@@ -24,7 +23,7 @@ void ForEachGroup(
   });
 }
 
-NplrGroup Discretize(std::span<const NplrNumbers> numbers, int64_t modes) {
+NplrGroup DiscretizeGroup(std::span<const NplrNumbers> numbers, int64_t modes) {
   NplrGroup group(static_cast<size_t>(modes));
   for (size_t lane = 0; lane < numbers.size(); ++lane) {
     DiscretizeNplr(numbers[lane], static_cast<int64_t>(lane), group);
@@ -32,7 +31,7 @@ NplrGroup Discretize(std::span<const NplrNumbers> numbers, int64_t modes) {
   return group;
 }
 
-void Add(const NplrNumbers& x, NplrNumbers& sum) {
+void AddNumbers(const NplrNumbers& x, NplrNumbers& sum) {
   const auto add = [](const std::vector<Complex>& from, std::vector<Complex>& to) {
     for (size_t n = 0; n < from.size(); ++n) to[n] += from[n];
   };
@@ -52,12 +51,12 @@ void StorePairs(const std::vector<Complex>& values, int64_t row, std::span<float
 }
 
 // The gradients of row `row` of Lambda, B and P: those of its channels, summed.
-void StoreRow(const NplrParameters& p, int64_t row, std::span<const NplrNumbers> channels,
-              const LongConvParameterGradients& gradients) {
+void StoreGradientRow(const NplrParameters& p, int64_t row, std::span<const NplrNumbers> channels,
+                      const LongConvParameterGradients& gradients) {
   const int64_t rows = NplrRows(p);
   NplrNumbers sum = channels[static_cast<size_t>(row)];
   for (int64_t c = row + rows; c < p.channels; c += rows) {
-    Add(channels[static_cast<size_t>(c)], sum);
+    AddNumbers(channels[static_cast<size_t>(c)], sum);
   }
   const NplrNumbers x = NumbersOfChannel(p, row);
   StorePairs(sum.b, row, gradients.b);
@@ -79,7 +78,7 @@ std::vector<double> NplrKernel(const NplrParameters& p, int64_t length, const He
   const int64_t circle = std::min(p.c_length, length);
   ForEachGroup(p, loop, [&](std::span<const NplrNumbers> numbers, int64_t first) {
     std::vector<double> values(static_cast<size_t>((length - circle) * kNplrLanes));
-    NplrGroupKernel(Discretize(numbers, p.modes), length - circle, values.data());
+    NplrGroupKernel(DiscretizeGroup(numbers, p.modes), length - circle, values.data());
     for (size_t lane = 0; lane < numbers.size(); ++lane) {
       double* kernel = kernels.data() + (first + static_cast<int64_t>(lane)) * length;
       if (circle > 0) NplrCircularKernel(numbers[lane], p.c_length, std::span(kernel, circle));
@@ -113,14 +112,15 @@ void NplrKernelGradient(const NplrParameters& p, std::span<const double> dk, int
       circles.push_back(std::move(rest));
     }
     const NplrGroup group_gradients =
-        NplrGroupGradient(Discretize(numbers, p.modes), length - circle, values.data());
+        NplrGroupGradient(DiscretizeGroup(numbers, p.modes), length - circle, values.data());
     for (size_t lane = 0; lane < numbers.size(); ++lane) {
       NplrNumbers& to = of_channel[static_cast<size_t>(first) + lane];
       to = DiscretizeNplrGradient(numbers[lane], static_cast<int64_t>(lane), group_gradients);
-      if (circle > 0) Add(NplrCircularGradient(numbers[lane], p.c_length, circles[lane]), to);
+      if (circle > 0)
+        AddNumbers(NplrCircularGradient(numbers[lane], p.c_length, circles[lane]), to);
     }
   });
-  for (int64_t row = 0; row < NplrRows(p); ++row) StoreRow(p, row, of_channel, gradients);
+  for (int64_t row = 0; row < NplrRows(p); ++row) StoreGradientRow(p, row, of_channel, gradients);
   for (int64_t c = 0; c < p.channels; ++c) {
     const NplrNumbers& x = of_channel[static_cast<size_t>(c)];
     StorePairs(x.c, c, gradients.c);

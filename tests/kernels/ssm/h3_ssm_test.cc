@@ -1,12 +1,84 @@
-#include "kernels/ssm/h3_gradient.h"
+#include "kernels/ssm/h3_ssm.h"
 
 #include <gtest/gtest.h>
 
-#include "kernels/ssm/ssm_kernel.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
 
-namespace hippodrome::h3_gradient_test {
+namespace hippodrome::h3_ssm_test {
 namespace {
+
+// ---- Discretisation, taps and kernels
+// ------------------------------------------------------------
+
+// K[l] = 2 Re sum_n C_n dB_n exp(l log dA_n).
+double KernelPoint(const reference::H3DiagonalSsm& ssm, int64_t l) {
+  double sum = 0;
+  for (size_t n = 0; n < ssm.da.size(); ++n) {
+    sum += 2 * (ssm.c[n] * ssm.db[n] * std::exp(double(l) * std::log(ssm.da[n]))).real();
+  }
+  return sum;
+}
+
+void ExpectKernel(const H3Parameters& p, int64_t length) {
+  const std::vector<double> kernel = H3Kernels(p, length);
+  const int64_t heads = p.d_model / p.head_dim;
+  ASSERT_EQ(kernel.size(), size_t(heads * length));
+  for (int64_t h = 0; h < heads; ++h) {
+    const reference::H3DiagonalSsm ssm = reference::Discretize(p, h);
+    for (int64_t l = 0; l < length; l += 1 + length / 100) {
+      ASSERT_NEAR(kernel[size_t(h * length + l)], KernelPoint(ssm, l), 1e-10) << l;
+    }
+  }
+}
+
+TEST(H3SsmTest, KernelIsTheSumOfItsModes) {
+  for (const Discretization rule : {Discretization::kBilinear, Discretization::kZoh}) {
+    for (const int64_t d_state : {2, 6, 64}) {
+      ExpectKernel(
+          RandomH3({.d_model = 12, .d_state = d_state, .discretization = rule}).parameters(), 3000);
+    }
+    ExpectKernel(
+        RandomH3({.d_model = 12, .head_dim = 4, .n_ssm = 2, .discretization = rule}).parameters(),
+        100);
+  }
+}
+
+TEST(H3SsmTest, LongKernelsStayExact) {
+  ExpectKernel(RandomH3({.d_model = 1}).parameters(), 200000);
+}
+
+TEST(H3SsmTest, ZohOfATinyStepHasNoCancellation) {
+  RandomH3 layer({.d_model = 1, .d_state = 2, .discretization = Discretization::kZoh});
+  H3Parameters p = layer.parameters();
+  const float zero = 0;
+  p.a_imag = std::span(&zero, 1);  // a real mode
+  for (const float log_dt : {-2.0f, -4.5f, -5.0f, -20.0f, -60.0f}) {
+    p.log_dt = std::span(&log_dt, 1);
+    const H3Modes modes = DiscretizeH3(p);
+    const double a = -std::exp(double{p.inv_a_real[0]});
+    const double ratio = std::expm1(std::exp(double{log_dt}) * a) / a;
+    EXPECT_NEAR(modes.db[0].real(), ratio * p.b[0], 1e-14 * ratio);
+    EXPECT_NEAR(modes.db[0].imag(), ratio * p.b[1], 1e-14 * ratio);
+  }
+}
+
+TEST(H3SsmTest, TapsAreTheImpulseResponse) {
+  const RandomH3 layer({.d_model = 5, .d_state = 10});
+  const std::vector<double> taps = H3Taps(layer.parameters());
+  ASSERT_EQ(taps.size(), 50u);
+  for (int64_t channel = 0; channel < 5; ++channel) {
+    reference::H3ShiftSsm ssm = reference::Shift(layer.parameters(), channel);
+    ssm.d = 0;
+    std::vector<double> x(10);
+    for (int64_t j = 0; j < 10; ++j) {
+      EXPECT_NEAR(ssm.Step(j == 0 ? 1 : 0, x), taps[size_t(channel * 10 + j)], 1e-14);
+    }
+    EXPECT_NEAR(ssm.Step(0, x), 0, 1e-14);
+  }
+}
+
+// ---- Gradients
+// -----------------------------------------------------------------------------------
 
 using Values = std::vector<float>;
 
@@ -47,13 +119,13 @@ double Dot(const std::vector<double>& a, const Values& b) {
 
 // The taps and kernels with their skips.
 std::vector<double> Taps(const H3Parameters& p) {
-  std::vector<double> taps = ShiftTaps(p);
+  std::vector<double> taps = H3Taps(p);
   for (int64_t c = 0; c < p.d_model; ++c) taps[Size(c * p.d_state)] += p.shift_d[Size(c)];
   return taps;
 }
 
 std::vector<double> Kernels(const H3Parameters& p, int64_t length) {
-  std::vector<double> kernels = H3Kernel(p, length);
+  std::vector<double> kernels = H3Kernels(p, length);
   for (int64_t h = 0; h < p.d_model / p.head_dim; ++h) kernels[Size(h * length)] += p.d[Size(h)];
   return kernels;
 }
@@ -122,15 +194,13 @@ TEST_P(H3GradientTest, IsTheSlopeOfTheKernels) {
   }
 }
 
-TEST_P(H3GradientTest, KernelsAreThoseOfInference) {
+TEST_P(H3GradientTest, SkipsAreAddedToTheFirst) {
   const H3Parameters& p = layer_.parameters();
-  Values taps(Size(p.d_model * p.d_state));
-  H3Taps(p, taps);
+  const Values taps = H3TapsWithSkips(p);
   const std::vector<double> expected_taps = Taps(p);
   for (size_t i = 0; i < taps.size(); ++i) ASSERT_FLOAT_EQ(taps[i], float(expected_taps[i]));
   for (const int64_t length : {1, 300}) {
-    Values kernels(Size(p.d_model / p.head_dim * length));
-    H3Kernels(p, length, kernels);
+    const Values kernels = H3KernelsWithSkips(p, length);
     const std::vector<double> expected = Kernels(p, length);
     double largest = 0;
     for (const double k : expected) largest = std::max(largest, std::abs(k));
@@ -164,4 +234,4 @@ INSTANTIATE_TEST_SUITE_P(
                          -5.0f}));
 
 }  // namespace
-}  // namespace hippodrome::h3_gradient_test
+}  // namespace hippodrome::h3_ssm_test

@@ -1,7 +1,7 @@
 // The kernels of a DiagonalSsmParameters, and their gradients, on the host in double precision.
-// Formulas at Backend::PrepareLongConv.
-#ifndef HIPPODROME_KERNELS_SSM_DIAGONAL_KERNEL_H_
-#define HIPPODROME_KERNELS_SSM_DIAGONAL_KERNEL_H_
+// Formulas at SequenceBackend::PrepareLongConv.
+#ifndef HIPPODROME_KERNELS_SSM_DIAGONAL_SSM_H_
+#define HIPPODROME_KERNELS_SSM_DIAGONAL_SSM_H_
 
 #include <cstdint>
 #include <span>
@@ -24,4 +24,4 @@ void DiagonalKernelGradient(const DiagonalSsmParameters& parameters, std::span<c
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_KERNELS_SSM_DIAGONAL_KERNEL_H_
+#endif  // HIPPODROME_KERNELS_SSM_DIAGONAL_SSM_H_

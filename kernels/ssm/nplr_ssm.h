@@ -1,7 +1,7 @@
 // The kernels of an NplrParameters, and their gradients, on the host in double precision. Formulas
-// at Backend::PrepareLongConv.
-#ifndef HIPPODROME_KERNELS_SSM_NPLR_KERNEL_H_
-#define HIPPODROME_KERNELS_SSM_NPLR_KERNEL_H_
+// at SequenceBackend::PrepareLongConv.
+#ifndef HIPPODROME_KERNELS_SSM_NPLR_SSM_H_
+#define HIPPODROME_KERNELS_SSM_NPLR_SSM_H_
 
 #include <cstdint>
 #include <span>
@@ -23,4 +23,4 @@ void NplrKernelGradient(const NplrParameters& parameters, std::span<const double
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_KERNELS_SSM_NPLR_KERNEL_H_
+#endif  // HIPPODROME_KERNELS_SSM_NPLR_SSM_H_

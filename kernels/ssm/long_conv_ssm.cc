@@ -1,0 +1,38 @@
+#include "kernels/ssm/long_conv_ssm.h"
+
+#include "kernels/ssm/diagonal_ssm.h"
+#include "kernels/ssm/nplr_ssm.h"
+
+namespace hippodrome {
+
+LongConvShape ShapeOf(const LongConvParameters& parameters) {
+  if (const auto* nplr = std::get_if<NplrParameters>(&parameters)) {
+    return {nplr->channels, nplr->channels, nplr->d};
+  }
+  const auto& diagonal = std::get<DiagonalSsmParameters>(parameters);
+  return {diagonal.channels, diagonal.heads, diagonal.d};
+}
+
+std::vector<double> LongConvKernel(const LongConvParameters& parameters, int64_t length,
+                                   const HeadLoop& loop) {
+  if (const auto* nplr = std::get_if<NplrParameters>(&parameters)) {
+    return NplrKernel(*nplr, length, loop);
+  }
+  return DiagonalKernel(std::get<DiagonalSsmParameters>(parameters), length, loop);
+}
+
+void LongConvKernelGradient(const LongConvParameters& parameters, std::span<const double> dk,
+                            int64_t length, const LongConvParameterGradients& gradients,
+                            const HeadLoop& loop) {
+  for (size_t h = 0; h < gradients.d.size(); ++h) {
+    gradients.d[h] = static_cast<float>(dk[h * static_cast<size_t>(length)]);
+  }
+  if (const auto* nplr = std::get_if<NplrParameters>(&parameters)) {
+    NplrKernelGradient(*nplr, dk, length, gradients, loop);
+  } else {
+    DiagonalKernelGradient(std::get<DiagonalSsmParameters>(parameters), dk, length, gradients,
+                           loop);
+  }
+}
+
+}  // namespace hippodrome
