@@ -14,7 +14,7 @@ namespace {
 
 // Values of a row that one thread holds, and the most that a block of 1024 threads does.
 constexpr int kNormValues = 16;
-constexpr int kMaxNormWidth = 1024 * kNormValues;
+[[maybe_unused]] constexpr int kMaxNormWidth = 1024 * kNormValues;
 
 template <typename T>
 struct LayerNormArguments {
