@@ -11,9 +11,7 @@ hippodrome_test_files(kernels_cpu_tests
     kernels/cpu/attention/softmax_rows_test.cc
     kernels/cpu/base/elementwise_test.cc
     kernels/cpu/base/memory_test.cc
-    kernels/cpu/base/parallel_rows_test.cc
-    kernels/cpu/base/scratch_test.cc
-    kernels/cpu/base/tensor_memory_test.cc
+    kernels/cpu/base/parallel_loops_test.cc
     kernels/cpu/base/round_robin_lock_test.cc
     kernels/cpu/base/thread_pool_test.cc
     kernels/cpu/conv/fft_conv_test.cc

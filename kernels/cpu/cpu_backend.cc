@@ -3,14 +3,11 @@
 #include <cassert>
 
 #include "kernels/cpu/attention/attention.h"
-#include "kernels/cpu/attention/bidirectional_attention.h"
-#include "kernels/cpu/attention/causal_attention.h"
+#include "kernels/cpu/attention/dense_attention.h"
 #include "kernels/cpu/attention/key_value_pages.h"
 #include "kernels/cpu/base/elementwise.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/conv/long_conv.h"
-#include "kernels/cpu/conv/long_conv_backward.h"
-#include "kernels/cpu/conv/long_conv_sums.h"
 #include "kernels/cpu/conv/long_conv_weights.h"
 #include "kernels/cpu/gemm/activate.h"
 #include "kernels/cpu/gemm/linear.h"

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "kernels/cpu/base/thread_pool.h"
-#include "kernels/cpu/conv/fft_plans.h"
+#include "kernels/cpu/conv/fft.h"
 #include "kernels/training_backend.h"
 
 namespace hippodrome {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/h3/h3_prefill.h"
 #include "kernels/cpu/h3/h3_step.h"
 #include "tools/bench/bench_kernels.h"

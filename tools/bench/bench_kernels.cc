@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/conv/fft_conv.h"
 #include "tools/bench/best_time.h"
 #include "tools/bench/fftw_convolution.h"
@@ -51,7 +51,7 @@ std::vector<double> FadingKernels(int64_t length) {
 
 void BenchOneLength(int64_t length, const Ceilings& ceilings, std::vector<BenchResult>& results) {
   const std::vector<double> kernels = FadingKernels(length);
-  const cpu::LongConv convolution(kernels, kChannels, length);
+  const cpu::FftConv convolution(kernels, kChannels, length);
   const auto peer = MakeFftwConvolution(kernels, kChannels, length);
   ThreadPool pool(1);
   const std::vector<float> input(static_cast<size_t>(kChannels * length), 0.5f);

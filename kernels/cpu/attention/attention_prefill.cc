@@ -4,20 +4,17 @@
 
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/rotary.h"
-#include "kernels/cpu/attention/softmax_block.h"
-#include "kernels/cpu/base/parallel_rows.h"
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/base/tensor_memory.h"
-#include "kernels/cpu/gemm/microkernel.h"
-#include "kernels/cpu/gemm/packed_weights.h"
+#include "kernels/cpu/attention/softmax.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
+#include "kernels/cpu/gemm/small_gemm.h"
 
 namespace hippodrome::cpu {
 namespace {
 
-static_assert(kKeyBlock == kPanelColumns, "a block of keys is multiplied as a panel");
-
-// Queries that share a gathered block of keys.
-constexpr int64_t kQueryBlock = 42 * kMicrokernelRows;
+// Queries that are multiplied together, and those that share a gathered block of keys.
+constexpr int64_t kQueryTile = kSmallGemmRows;
+constexpr int64_t kQueryBlock = 42 * kQueryTile;
 
 struct Sequence {
   const AttentionShape& shape;
@@ -31,33 +28,28 @@ struct Sequence {
 
 // The working memory of one block of queries of one head.
 struct ChunkWorkspace {
-  float* q;       // [queries][head_dim], rotated and scaled
-  float* keys;    // [head_dim][kKeyBlock]
-  float* values;  // [panels][kKeyBlock][kPanelColumns]
-  float* sums;    // [panels][queries][kPanelColumns]
-  float* scores;  // [kMicrokernelRows][kKeyBlock]
+  explicit ChunkWorkspace(int64_t head_dim)
+      : stride((head_dim + kSmallGemmColumns - 1) / kSmallGemmColumns * kSmallGemmColumns) {
+    Parts parts(
+        ThreadScratch<float>(ScratchUse::kAttentionTile,
+                             (2 * kQueryBlock + 2 * kKeyBlock) * stride + kQueryTile * kKeyBlock));
+    q = parts.Take(kQueryBlock * stride);
+    keys = parts.Take(stride * kKeyBlock);
+    values = parts.Take(kKeyBlock * stride);
+    sums = parts.Take(kQueryBlock * stride);
+    scores = parts.Take(kQueryTile * kKeyBlock);
+  }
+
+  int64_t stride;  // head_dim rounded up to columns of a product
+  float* q;        // [queries][head_dim], rotated and scaled
+  float* keys;     // [head_dim][kKeyBlock]
+  float* values;   // [kKeyBlock][stride]
+  float* sums;     // [queries][stride]
+  float* scores;   // [kQueryTile][kKeyBlock]
   RunningSoftmax softmax[kQueryBlock];
-  int64_t panels;  // of head_dim
 };
 
-ChunkWorkspace NewWorkspace(int64_t head_dim) {
-  ChunkWorkspace w;
-  w.panels = (head_dim + kPanelColumns - 1) / kPanelColumns;
-  const int64_t sizes[] = {kQueryBlock * head_dim, head_dim * kKeyBlock,
-                           w.panels * kKeyBlock * kPanelColumns,
-                           w.panels * kQueryBlock * kPanelColumns, kMicrokernelRows * kKeyBlock};
-  float** const parts[] = {&w.q, &w.keys, &w.values, &w.sums, &w.scores};
-  int64_t total = 0;
-  for (int64_t size : sizes) total += (size + 15) / 16 * 16;
-  float* next = ThreadScratch<float>(ScratchUse::kAttentionTile, total);
-  for (int i = 0; i < 5; ++i) {
-    *parts[i] = next;
-    next += (sizes[i] + 15) / 16 * 16;
-  }
-  return w;
-}
-
-void StoreRow(const Sequence& s, int64_t row) {
+void StoreKeysAndValues(const Sequence& s, int64_t row) {
   const AttentionShape& shape = s.shape;
   const int64_t d = shape.heads * shape.head_dim;
   const float* k = F32Row(s.qkv, row) + d;
@@ -87,34 +79,40 @@ void LoadKeys(const Sequence& s, int64_t head, int64_t begin, int64_t count, Chu
     for (int64_t i = 0; i < count; ++i) column[i] = keys[i][j];
     std::fill(column + count, column + kKeyBlock, 0.0f);
   }
-  for (int64_t p = 0; p < w.panels; ++p) {
-    const int64_t first = p * kPanelColumns;
-    const int64_t width = std::min(kPanelColumns, head_dim - first);
-    float* panel = w.values + p * kKeyBlock * kPanelColumns;
-    std::fill_n(panel, kKeyBlock * kPanelColumns, 0.0f);
-    for (int64_t i = 0; i < count; ++i) {
-      std::copy_n(keys[i] + s.pages.value_offset() + first, width, panel + i * kPanelColumns);
-    }
+  std::fill_n(w.values, kKeyBlock * w.stride, 0.0f);
+  for (int64_t i = 0; i < count; ++i) {
+    std::copy_n(keys[i] + s.pages.value_offset(), head_dim, w.values + i * w.stride);
   }
 }
 
 // Queries [first, first + rows) of the block, which start at `position`, against the gathered keys,
 // which start at `begin`.
-void AttendTile(const ChunkWorkspace& w, RunningSoftmax* softmax, int64_t head_dim, int64_t first,
-                int rows, int64_t position, int64_t begin, bool first_block) {
-  MicrokernelF32({w.q + first * head_dim, head_dim, w.keys, head_dim, rows, false, w.scores});
-  float factors[kMicrokernelRows];
-  ExtendSoftmax(w.scores, rows, position + 1 - begin, softmax + first, factors);
-  for (int r = 0; r < rows; ++r) {
-    if (factors[r] == 1 || first_block) continue;
-    for (int64_t p = 0; p < w.panels; ++p) {
-      Scale(factors[r], kPanelColumns, w.sums + (p * kQueryBlock + first + r) * kPanelColumns);
-    }
+void AttendTile(ChunkWorkspace& w, int64_t head_dim, int64_t first, int64_t rows, int64_t position,
+                int64_t begin) {
+  SmallGemm({.a = {w.q + first * head_dim, head_dim, 1},
+             .b = w.keys,
+             .b_row = kKeyBlock,
+             .c = w.scores,
+             .c_row = kKeyBlock,
+             .rows = rows,
+             .cols = kKeyBlock,
+             .depth = head_dim,
+             .accumulate = false});
+  float factors[kQueryTile];
+  ExtendSoftmax(w.scores, rows, position + 1 - begin, w.softmax + first, factors);
+  float* sums = w.sums + first * w.stride;
+  for (int64_t r = 0; r < rows && begin > 0; ++r) {
+    if (factors[r] != 1) Scale(factors[r], w.stride, sums + r * w.stride);
   }
-  for (int64_t p = 0; p < w.panels; ++p) {
-    MicrokernelF32({w.scores, kKeyBlock, w.values + p * kKeyBlock * kPanelColumns, kKeyBlock, rows,
-                    !first_block, w.sums + (p * kQueryBlock + first) * kPanelColumns});
-  }
+  SmallGemm({.a = {w.scores, kKeyBlock, 1},
+             .b = w.values,
+             .b_row = w.stride,
+             .c = sums,
+             .c_row = w.stride,
+             .rows = rows,
+             .cols = w.stride,
+             .depth = kKeyBlock,
+             .accumulate = begin > 0});
 }
 
 void StoreOutput(const Sequence& s, const ChunkWorkspace& w, int64_t head, int64_t first,
@@ -122,10 +120,7 @@ void StoreOutput(const Sequence& s, const ChunkWorkspace& w, int64_t head, int64
   const int64_t head_dim = s.shape.head_dim;
   for (int64_t i = 0; i < count; ++i) {
     float* out = F32Row(s.o, first + i) + head * head_dim;
-    for (int64_t j = 0; j < head_dim; ++j) {
-      const int64_t panel = j / kPanelColumns;
-      out[j] = w.sums[(panel * kQueryBlock + i) * kPanelColumns + j % kPanelColumns];
-    }
+    std::copy_n(w.sums + i * w.stride, head_dim, out);
     Scale(1 / w.softmax[i].total, head_dim, out);
   }
 }
@@ -133,18 +128,18 @@ void StoreOutput(const Sequence& s, const ChunkWorkspace& w, int64_t head, int64
 // Rows [first, first + count) of one head.
 void AttendBlock(const Sequence& s, int64_t head, int64_t first, int64_t count) {
   const int64_t head_dim = s.shape.head_dim;
-  ChunkWorkspace w = NewWorkspace(head_dim);
+  ChunkWorkspace w(head_dim);
   LoadQueries(s, head, first, count, w.q);
   const int64_t end = s.start + first + count;  // of the visible positions
-  const int64_t tiles = (count + kMicrokernelRows - 1) / kMicrokernelRows;
+  const int64_t tiles = (count + kQueryTile - 1) / kQueryTile;
   for (int64_t begin = 0; begin < end; begin += kKeyBlock) {
     LoadKeys(s, head, begin, std::min(kKeyBlock, end - begin), w);
     for (int64_t t = 0; t < tiles; ++t) {
-      const int64_t row = t * kMicrokernelRows;
-      const int rows = static_cast<int>(std::min<int64_t>(kMicrokernelRows, count - row));
+      const int64_t row = t * kQueryTile;
+      const int64_t rows = std::min(kQueryTile, count - row);
       const int64_t position = s.start + first + row;
       if (position + rows <= begin) continue;  // the whole tile lies before these keys
-      AttendTile(w, w.softmax, head_dim, row, rows, position, begin, begin == 0);
+      AttendTile(w, head_dim, row, rows, position, begin);
     }
   }
   StoreOutput(s, w, head, first, count);
@@ -166,7 +161,7 @@ void AttentionSequence(ThreadPool& pool, const AttentionShape& shape, Tensor qkv
                    if (width > 0) {
                      RotaryTurns(start + row, F32Row(inv_freq, 0), width / 2, turns + row * width);
                    }
-                   StoreRow(s, row);
+                   StoreKeysAndValues(s, row);
                  }
                });
 

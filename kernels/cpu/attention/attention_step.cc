@@ -4,10 +4,9 @@
 
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/rotary.h"
-#include "kernels/cpu/attention/softmax_block.h"
-#include "kernels/cpu/base/parallel_rows.h"
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/attention/softmax.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -59,28 +58,14 @@ void Attend(const AttentionShape& shape, const PagedRows& pages, const Query& qu
   Scale(1 / softmax.total, shape.head_dim, query.o);
 }
 
-// The rotations of all positions, [rows, rotary_dim].
-const float* AllTurns(ThreadPool& pool, const AttentionShape& shape, const Tensor& inv_freq,
-                      const int32_t* positions, int64_t rows) {
-  const int64_t width = shape.rotary_dim;
-  float* turns = ThreadScratch<float>(ScratchUse::kAttentionRotation, rows * width);
-  if (width == 0) return turns;
-  ParallelRows(pool, rows, width * 32, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      if (positions[row] < 0) continue;
-      RotaryTurns(positions[row], F32Row(inv_freq, 0), width / 2, turns + row * width);
-    }
-  });
-  return turns;
-}
-
 }  // namespace
 
 void AttentionStep(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                    PagedRows& pages, Tensor page_tables, Tensor positions, Tensor o) {
   const int64_t rows = qkv.rows;
   const int32_t* position = I32Row(positions, 0);
-  const float* turns = AllTurns(pool, shape, inv_freq, position, rows);
+  const float* turns =
+      AllTurns(pool, shape, inv_freq, rows, [&](int64_t row) { return position[row]; });
   int64_t cached = 1;
   for (int64_t row = 0; row < rows; ++row) cached += position[row] + 1;
   const int64_t average_work = 2 * shape.head_dim * cached / std::max<int64_t>(1, rows);

@@ -1,16 +1,29 @@
-// The operands of one head's attention, copied to blocks that products take.
+// The attention of one head over one sequence in blocks of kScoreBlock queries or keys: its
+// operands, copied to blocks that products take, and these products.
 #ifndef HIPPODROME_KERNELS_CPU_ATTENTION_HEAD_BLOCKS_H_
 #define HIPPODROME_KERNELS_CPU_ATTENTION_HEAD_BLOCKS_H_
 
 #include <algorithm>
+#include <cstdint>
 
-#include "kernels/cpu/attention/head_attention.h"
-#include "kernels/cpu/attention/softmax_rows.h"
-#include "kernels/cpu/gemm/small_gemm.h"
+#include "kernels/cpu/attention/softmax.h"
+#include "kernels/training_backend.h"
 
 namespace hippodrome::cpu {
 
-// Where a head's keys are, and the sizes of its blocks: kScoreBlock queries or keys each.
+// One head of one sequence of T tokens.
+struct HeadProblem {
+  AttentionShape shape;
+  Tensor qkv;                     // [T, 3 d]
+  const float* turns = nullptr;   // [T, rotary_dim], unread without rotary
+  const int32_t* mask = nullptr;  // [T], 0 for tokens without key and value; null: the sequence is
+                                  // causal, row t sees keys s <= t
+  int64_t head = 0;
+  int64_t sequence = 0;      // of which the tokens are, among those of a batch
+  AttentionDropout dropout;  // of a causal sequence
+};
+
+// Where a head's keys are, the sizes of its blocks, and the ways into them and back.
 class HeadBlocks {
  public:
   explicit HeadBlocks(const HeadProblem& problem);
@@ -65,6 +78,29 @@ class HeadBlocks {
   HeadProblem problem_;
   int64_t stride_;
   int64_t keys_;
+};
+
+// Scores of a pair of blocks: [kScoreBlock queries][kScoreBlock keys].
+inline constexpr int64_t kScores = kScoreBlock * kScoreBlock;
+
+// The products of a block of queries and a block of keys of one head. On the diagonal of a causal
+// head most of what is not seen is left out: scores behind what a query sees, rounded up to
+// kScoreColumns, are neither written nor read.
+struct BlockPair {
+  const HeadBlocks& head;
+  int64_t queries;  // numbers of blocks
+  int64_t keys;
+
+  // scores = rows columns: rows [kScoreBlock][stride], columns [head_dim][kScoreBlock].
+  void Scores(const float* rows, const float* columns, float* scores) const;
+  // sums += weights rows over keys, replaced by the first block of keys: rows and sums
+  // [kScoreBlock][stride].
+  void SumKeys(const float* weights, const float* rows, float* sums) const;
+  // sums += weights^T rows over queries, replaced by the first block of queries that sees the keys.
+  void SumQueries(const float* weights, const float* rows, float* sums) const;
+
+ private:
+  bool diagonal() const { return head.causal() && queries == keys; }
 };
 
 }  // namespace hippodrome::cpu

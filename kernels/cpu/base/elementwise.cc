@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/cpu/base/parallel_spans.h"
+#include "kernels/cpu/base/parallel_loops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/base/elementwise.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/lanes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = HWY_CAPPED(float, 16);
-using V = hn::Vec<D>;
-constexpr int64_t kLanes = hn::MaxLanes(D());
 
 void AddSpan(int64_t n, const float* x, float* y) {
   const D d;

@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -14,6 +16,13 @@ constexpr size_t kHugePage = size_t{2} << 20;
 // From here on a block is a mapping of its own, so that what is never touched never becomes
 // resident.
 constexpr size_t kSmallestMapping = size_t{128} << 10;
+
+struct ScratchBlock {
+  std::shared_ptr<void> memory;
+  size_t bytes = 0;
+};
+
+thread_local std::array<ScratchBlock, kScratchUses> scratch_blocks;
 
 }  // namespace
 
@@ -37,4 +46,53 @@ std::shared_ptr<void> AllocateZeroed(size_t bytes) {
   return {start, [base, mapped](void*) { munmap(base, mapped); }};
 }
 
+void* ThreadScratch(ScratchUse use, size_t bytes) {
+  ScratchBlock& block = scratch_blocks[static_cast<size_t>(use)];
+  if (block.bytes < bytes || block.memory == nullptr) {
+    block.memory.reset();  // first, so that the two never coexist
+    block.memory = AllocateZeroed(bytes);
+    block.bytes = bytes;
+  }
+  return block.memory.get();
+}
+
+namespace cpu {
+namespace {
+
+template <typename T>
+void CopyRowsIn(std::span<const T> values, T* data, const Tensor& dst) {
+  assert(static_cast<int64_t>(values.size()) == dst.rows * dst.cols);
+  for (int64_t r = 0; r < dst.rows; ++r) {
+    std::copy_n(values.data() + r * dst.cols, dst.cols, data + r * dst.stride);
+  }
+}
+
+template <typename T>
+void CopyRowsOut(const T* data, const Tensor& src, std::span<T> values) {
+  assert(static_cast<int64_t>(values.size()) == src.rows * src.cols);
+  for (int64_t r = 0; r < src.rows; ++r) {
+    std::copy_n(data + r * src.stride, src.cols, values.data() + r * src.cols);
+  }
+}
+
+}  // namespace
+
+OwnedTensor NewMatrix(int64_t rows, int64_t cols, DType dtype) {
+  assert(dtype == DType::kF32 || dtype == DType::kI32);
+  assert(rows >= 0 && cols >= 0);
+  std::shared_ptr<void> memory = AllocateZeroed(static_cast<size_t>(rows * cols) * SizeOf(dtype));
+  return {{memory.get(), dtype, rows, cols, cols}, memory};
+}
+
+void CopyIn(std::span<const float> values, Tensor dst) { CopyRowsIn(values, F32Row(dst, 0), dst); }
+
+void CopyIn(std::span<const int32_t> values, Tensor dst) {
+  CopyRowsIn(values, I32Row(dst, 0), dst);
+}
+
+void CopyOut(Tensor src, std::span<float> values) { CopyRowsOut(F32Row(src, 0), src, values); }
+
+void CopyOut(Tensor src, std::span<int32_t> values) { CopyRowsOut(I32Row(src, 0), src, values); }
+
+}  // namespace cpu
 }  // namespace hippodrome

@@ -2,29 +2,27 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/conv/fft_plan.h"
+#include "kernels/cpu/conv/tile.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv/direct_conv.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/lanes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = HWY_CAPPED(float, kTileChannels);
-using V = hn::Vec<D>;
-constexpr int64_t kWidth = hn::MaxLanes(D());
+static_assert(kTileChannels % kLanes == 0);
 constexpr int kOutputs = 8;
 constexpr int kTaps = 4;
 
-// sum[i] = sum_m taps[m] in[i - m], m in [begin, end), a multiple of kTaps of them. Rows of `in`
-// are `step` floats apart. Eight outputs share the loads of four taps.
-HWY_INLINE void Sums(const float* taps, int64_t begin, int64_t end, const float* in, int64_t step,
-                     V (&sum)[kOutputs]) {
+// The microkernel: sum[i] = sum_m taps[m] in[i - m], m in [begin, end), a multiple of kTaps of
+// them. Rows of `in` are `step` floats apart. Eight outputs share the loads of four taps.
+HWY_INLINE void FirSums(const float* taps, int64_t begin, int64_t end, const float* in,
+                        int64_t step, V (&sum)[kOutputs]) {
   HWY_UNROLL(8)
   for (int i = 0; i < kOutputs; ++i) sum[i] = hn::Zero(D());
   for (int64_t m = begin; m < end; m += kTaps) {
@@ -49,11 +47,11 @@ int64_t WholeTaps(int64_t count) { return (count + kTaps - 1) / kTaps * kTaps; }
 // Of series whose rows are `step` floats apart, which is negative in reversed time.
 void Convolve(const float* kernel, int64_t count, const float* x, int64_t step, int64_t tokens,
               float* y) {
-  for (int64_t lane = 0; lane < kTileChannels; lane += kWidth) {
+  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     for (int64_t t = 0; t < tokens; t += kOutputs) {
       V sum[kOutputs];
-      Sums(kernel + lane, 0, std::min(WholeTaps(count), t + kOutputs), x + t * step + lane, step,
-           sum);
+      FirSums(kernel + lane, 0, std::min(WholeTaps(count), t + kOutputs), x + t * step + lane, step,
+              sum);
       const int64_t outputs = std::min<int64_t>(kOutputs, tokens - t);
       for (int64_t i = 0; i < outputs; ++i) hn::Store(sum[i], D(), y + (t + i) * step + lane);
     }
@@ -73,15 +71,26 @@ void CorrelateDirect(const float* kernel, int64_t count, const float* dy, int64_
 // The convolution of dy with x in reversed time.
 void AddCorrelation(const float* x, const float* dy, int64_t tokens, int64_t count, float* sums) {
   count = std::min(count, tokens);
-  for (int64_t lane = 0; lane < kTileChannels; lane += kWidth) {
+  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     for (int64_t j = 0; j < count; j += kOutputs) {
       V sum[kOutputs];
-      Sums(dy + lane, j, WholeTaps(tokens), x - j * kTileChannels + lane, -kTileChannels, sum);
+      FirSums(dy + lane, j, WholeTaps(tokens), x - j * kTileChannels + lane, -kTileChannels, sum);
       const int64_t outputs = std::min<int64_t>(kOutputs, count - j);
       for (int64_t i = 0; i < outputs; ++i) {
         float* at = sums + (j + i) * kTileChannels + lane;
         hn::Store(hn::Add(hn::Load(D(), at), sum[i]), D(), at);
       }
+    }
+  }
+}
+
+void Fir(const float* kernel, int64_t count, const float* x, int64_t tokens, float* y) {
+  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
+    for (int64_t t = 0; t < tokens; t += kOutputs) {
+      V sum[kOutputs];
+      FirSums(kernel + lane, 0, count, x + t * kTileChannels + lane, kTileChannels, sum);
+      HWY_UNROLL(8)
+      for (int i = 0; i < kOutputs; ++i) hn::Store(sum[i], D(), y + (t + i) * kTileChannels + lane);
     }
   }
 }
@@ -96,6 +105,7 @@ namespace hippodrome::cpu {
 HWY_EXPORT(ConvolveDirect);
 HWY_EXPORT(CorrelateDirect);
 HWY_EXPORT(AddCorrelation);
+HWY_EXPORT(Fir);
 
 void ConvolveDirect(const float* kernel, int64_t count, const float* x, int64_t tokens, float* y) {
   HWY_DYNAMIC_DISPATCH(ConvolveDirect)(kernel, count, x, tokens, y);
@@ -108,6 +118,10 @@ void CorrelateDirect(const float* kernel, int64_t count, const float* dy, int64_
 
 void AddCorrelation(const float* x, const float* dy, int64_t tokens, int64_t count, float* sums) {
   HWY_DYNAMIC_DISPATCH(AddCorrelation)(x, dy, tokens, count, sums);
+}
+
+void Fir(const float* kernel, int64_t count, const float* x, int64_t tokens, float* y) {
+  HWY_DYNAMIC_DISPATCH(Fir)(kernel, count, x, tokens, y);
 }
 
 }  // namespace hippodrome::cpu

@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "kernels/cpu/base/memory.h"
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/base/tensor_memory.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -16,7 +14,7 @@ int64_t Tiles(int64_t channels) { return (channels + kTileChannels - 1) / kTileC
 
 }  // namespace
 
-LongConv::LongConv(std::span<const double> kernels, int64_t channels, int64_t length)
+FftConv::FftConv(std::span<const double> kernels, int64_t channels, int64_t length)
     : channels_(channels),
       length_(length),
       plan_(FftPlan::LengthFor(length)),
@@ -31,17 +29,17 @@ LongConv::LongConv(std::span<const double> kernels, int64_t channels, int64_t le
   }
 }
 
-int64_t LongConv::bytes() const {
+int64_t FftConv::bytes() const {
   return Tiles(channels_) * kTileChannels * 2 * plan_.length() *
          static_cast<int64_t>(sizeof(float));
 }
 
-void LongConv::Apply(ThreadPool& pool, Tensor x, Tensor y) const {
+void FftConv::Apply(ThreadPool& pool, Tensor x, Tensor y) const {
   assert(x.rows <= length_ && x.cols == channels_ && y.rows == x.rows && y.cols == channels_);
   pool.Run(Tiles(channels_), [&](int64_t tile, int) { ApplyTile(tile, x, y); });
 }
 
-void LongConv::ApplyTile(int64_t tile, Tensor x, Tensor y) const {
+void FftConv::ApplyTile(int64_t tile, Tensor x, Tensor y) const {
   const int64_t points = plan_.length();
   const int64_t first = tile * kTileChannels;
   const int64_t width = std::min(kTileChannels, channels_ - first);
@@ -50,20 +48,16 @@ void LongConv::ApplyTile(int64_t tile, Tensor x, Tensor y) const {
   float* work =
       ThreadScratch<float>(ScratchUse::kConvolution, plan_.work_floats() + points * kTileChannels);
   if (width == kTileChannels && x.rows == points) {
-    ConvolveTile(plan_, spectrum, F32Row(x, 0) + first, x.stride, F32Row(y, 0) + first, y.stride,
-                 work);
-    return;
+    const TimeSeries in = {F32Row(x, 0) + first, x.stride, points, width};
+    const TimeSeries out = {F32Row(y, 0) + first, y.stride, points, width};
+    return ConvolveTile(plan_, spectrum, in, out, nullptr, work);
   }
   // A tile that lacks rows or channels is completed with zeros beside the caller's memory.
-  float* padded = work + plan_.work_floats();
-  std::fill_n(padded, points * kTileChannels, 0.0f);
-  for (int64_t t = 0; t < x.rows; ++t) {
-    std::copy_n(F32Row(x, t) + first, width, padded + t * kTileChannels);
-  }
-  ConvolveTile(plan_, spectrum, padded, kTileChannels, padded, kTileChannels, work);
-  for (int64_t t = 0; t < y.rows; ++t) {
-    std::copy_n(padded + t * kTileChannels, width, F32Row(y, t) + first);
-  }
+  const TimeSeries padded = TileSeries(work + plan_.work_floats(), points);
+  const TimeSeries in = {F32Row(x, 0) + first, x.stride, x.rows, width};
+  LoadTile(in, 0, points, padded.first);
+  ConvolveTile(plan_, spectrum, padded, padded, nullptr, work);
+  StoreTile(padded.first, false, {F32Row(y, 0) + first, y.stride, y.rows, width});
 }
 
 }  // namespace hippodrome::cpu

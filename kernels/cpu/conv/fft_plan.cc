@@ -1,9 +1,10 @@
-#include "kernels/cpu/conv/fft_plan.h"
-
+// FftPlan, in double.
 #include <bit>
 #include <cassert>
 #include <cmath>
 #include <numbers>
+
+#include "kernels/cpu/conv/fft.h"
 
 namespace hippodrome::cpu {
 namespace {

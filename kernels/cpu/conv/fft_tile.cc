@@ -1,5 +1,5 @@
-// TransformTile, ConvolveTile and ConvolveTiles for every vector width.
-#include "kernels/cpu/conv/fft_conv.h"
+// The work of fft.h on tiles, for every vector width.
+#include "kernels/cpu/conv/fft.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv/fft_tile.cc"
@@ -12,49 +12,144 @@ HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
 
-// Floats of a point of a spectrum that each channel has for itself, or that all share.
+// What is done with the spectrum z of eight neighbours, lanes [lane, lane + kLanes), between the
+// last forward stage and the first inverse one. Pointers are to the first of the neighbours.
+
+// z k. A point of the kernel's spectrum has kFloats floats: each channel has its own, or all share
+// one.
 constexpr int64_t kOwn = kPoint;
 constexpr int64_t kShared = 2;
+template <int64_t kFloats>
+struct Product {
+  const float* kernel;
 
-template <int64_t kSpectrum>
-HWY_INLINE Complex LoadSpectrum(const float* point, int64_t lane) {
-  if constexpr (kSpectrum == kShared) return Broadcast(point);
-  return Load(point + lane);
-}
-
-// Eight neighbours: the last forward stage, the product with the spectrum, the first inverse stage.
-template <int64_t kSpectrum>
-HWY_INLINE void Product8(float* data, const float* spectrum) {
-  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
-    Complex z[8];
-    HWY_UNROLL(8)
-    for (int j = 0; j < 8; ++j) z[j] = Load(data + lane + j * kPoint);
-    Butterfly8<false>(z);
+  Product At(int64_t point) const { return {kernel + point * kFloats}; }
+  HWY_INLINE void operator()(Complex (&z)[8], int64_t lane) const {
     HWY_UNROLL(8)
     for (int k = 0; k < 8; ++k) {
-      z[k] = Multiply(z[k], LoadSpectrum<kSpectrum>(spectrum + k * kSpectrum, lane));
+      if constexpr (kFloats == kShared) {
+        z[k] = Multiply(z[k], Broadcast(kernel + k * kFloats));
+      } else {
+        z[k] = Multiply(z[k], Load(kernel + lane + k * kFloats));
+      }
     }
-    Butterfly8<true>(z);
-    HWY_UNROLL(8)
-    for (int j = 0; j < 8; ++j) Store(z[j], data + lane + j * kPoint);
   }
+};
+
+// The same, and z itself in `kept`.
+struct KeptProduct {
+  const float* kernel;
+  float* kept;
+
+  KeptProduct At(int64_t point) const { return {kernel + point * kPoint, kept + point * kPoint}; }
+  HWY_INLINE void operator()(Complex (&z)[8], int64_t lane) const {
+    HWY_UNROLL(8)
+    for (int k = 0; k < 8; ++k) {
+      Store(z[k], kept + lane + k * kPoint);
+      z[k] = Multiply(z[k], Load(kernel + lane + k * kPoint));
+    }
+  }
+};
+
+// z conj(k), and sums += z conj(kept).
+struct Correlation {
+  const float* kernel;
+  const float* kept;
+  float* sums;
+
+  Correlation At(int64_t point) const {
+    return {kernel + point * kPoint, kept + point * kPoint, sums + point * kPoint};
+  }
+  HWY_INLINE void operator()(Complex (&z)[8], int64_t lane) const {
+    HWY_UNROLL(8)
+    for (int k = 0; k < 8; ++k) {
+      const int64_t at = lane + k * kPoint;
+      Store(Add(Load(sums + at), MultiplyConjugate(z[k], Load(kept + at))), sums + at);
+      z[k] = MultiplyConjugate(z[k], Load(kernel + at));
+    }
+  }
+};
+
+HWY_INLINE void LoadPoints(const float* from, Complex (&z)[8]) {
+  HWY_UNROLL(8)
+  for (int j = 0; j < 8; ++j) z[j] = Load(from + j * kPoint);
 }
 
-// The last forward stage of eight neighbours, written to `spectrum`.
-HWY_INLINE void LastForward8(const float* data, float* spectrum) {
-  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
-    Complex z[8];
-    HWY_UNROLL(8)
-    for (int j = 0; j < 8; ++j) z[j] = Load(data + lane + j * kPoint);
-    Butterfly8<false>(z);
-    HWY_UNROLL(8)
-    for (int k = 0; k < 8; ++k) Store(z[k], spectrum + lane + k * kPoint);
+HWY_INLINE void StorePoints(const Complex (&z)[8], float* to) {
+  HWY_UNROLL(8)
+  for (int j = 0; j < 8; ++j) Store(z[j], to + j * kPoint);
+}
+
+// Stages `stage` and below of one block, forward, the work on the spectrum, and back. Depth first,
+// so that small blocks stay in the nearest cache.
+template <typename Work>
+void WorkOnBlock(const FftStage* stage, float* data, Work spectrum) {
+  if (stage->length == 8) {
+    for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
+      Complex z[8];
+      LoadPoints(data + lane, z);
+      Butterfly8<false>(z);
+      spectrum(z, lane);
+      Butterfly8<true>(z);
+      StorePoints(z, data + lane);
+    }
+    return;
   }
+  Forward(*stage, data);
+  const int64_t points = stage->length / stage->radix;
+  for (int64_t at = 0; at < stage->length; at += points) {
+    WorkOnBlock(stage + 1, data + at * kPoint, spectrum.At(at));
+  }
+  Inverse(*stage, data);
+}
+
+template <bool kWhole, typename Work>
+HWY_INLINE void WorkOnTiles(const FftPlan& plan, const TimeSeries& x, const TimeSeries& y,
+                            Work spectrum, float* work) {
+  FirstStage<kWhole>(plan, x, work);
+  const int64_t points = plan.length() / 8;
+  const int64_t blocks = x.width / kTileChannels * 8;
+  for (int64_t k = 0; k < blocks; ++k) {
+    WorkOnBlock(&plan.stages()[1], work + k * plan.block_stride(), spectrum.At(k % 8 * points));
+  }
+  LastStage<kWhole>(plan, work, y);
+}
+
+// y = what `spectrum` makes of x.
+template <typename Work>
+HWY_INLINE void WorkOnSeries(const FftPlan& plan, const TimeSeries& x, const TimeSeries& y,
+                             Work spectrum, float* work) {
+  x.tokens == plan.length() ? WorkOnTiles<true>(plan, x, y, spectrum, work)
+                            : WorkOnTiles<false>(plan, x, y, spectrum, work);
+}
+
+void ConvolveTile(const FftPlan& plan, const float* k, const TimeSeries& x, const TimeSeries& y,
+                  float* kept, float* work) {
+  kept == nullptr ? WorkOnSeries(plan, x, y, Product<kOwn>{k}, work)
+                  : WorkOnSeries(plan, x, y, KeptProduct{k, kept}, work);
+}
+
+void ConvolveTiles(const FftPlan& plan, const float* k, const TimeSeries& x, const TimeSeries& y,
+                   float* work) {
+  WorkOnSeries(plan, x, y, Product<kShared>{k}, work);
+}
+
+void CorrelateTile(const FftPlan& plan, const float* k, const float* x, const TimeSeries& dy,
+                   const TimeSeries& dx, float* sums, float* work) {
+  WorkOnSeries(plan, dy, dx, Correlation{k, x, sums}, work);
 }
 
 // Stages `stage` and below of one block, forward.
 void TransformBlock(const FftStage* stage, float* data, float* spectrum) {
-  if (stage->length == 8) return LastForward8(data, spectrum);
+  if (stage->length == 8) {
+    for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
+      Complex z[8];
+      LoadPoints(data + lane, z);
+      Butterfly8<false>(z);
+      StorePoints(z, spectrum + lane);
+    }
+    return;
+  }
   Forward(*stage, data);
   const int64_t points = stage->length / stage->radix;
   for (int64_t at = 0; at < stage->length; at += points) {
@@ -62,26 +157,8 @@ void TransformBlock(const FftStage* stage, float* data, float* spectrum) {
   }
 }
 
-// Stages `stage` and below of one block, forward, times the spectrum, and back. Depth first, so
-// that small blocks stay in the nearest cache.
-template <int64_t kSpectrum>
-void ConvolveBlock(const FftStage* stage, float* data, const float* spectrum) {
-  if (stage->length == 8) return Product8<kSpectrum>(data, spectrum);
-  Forward(*stage, data);
-  const int64_t points = stage->length / stage->radix;
-  for (int64_t at = 0; at < stage->length; at += points) {
-    ConvolveBlock<kSpectrum>(stage + 1, data + at * kPoint, spectrum + at * kSpectrum);
-  }
-  Inverse(*stage, data);
-}
-
-// The columns of one tile as all times of a transform.
-HWY_INLINE TimeSeries Column(const FftPlan& plan, const float* first, int64_t step) {
-  return {const_cast<float*>(first), step, plan.length(), kTileChannels};
-}
-
-void TransformTile(const FftPlan& plan, const float* x, float* spectrum, float* work) {
-  FirstStage<true>(plan, Column(plan, x, kTileChannels), work);
+void TransformTile(const FftPlan& plan, const TimeSeries& x, float* spectrum, float* work) {
+  x.tokens == plan.length() ? FirstStage<true>(plan, x, work) : FirstStage<false>(plan, x, work);
   const int64_t points = plan.length() / 8;
   for (int64_t k = 0; k < 8; ++k) {
     TransformBlock(&plan.stages()[1], work + k * plan.block_stride(),
@@ -89,28 +166,30 @@ void TransformTile(const FftPlan& plan, const float* x, float* spectrum, float* 
   }
 }
 
-template <int64_t kSpectrum, bool kWhole>
-HWY_INLINE void Convolve(const FftPlan& plan, const float* spectrum, const TimeSeries& x,
-                         const TimeSeries& y, float* work) {
-  FirstStage<kWhole>(plan, x, work);
-  const int64_t points = plan.length() / 8;
-  const int64_t blocks = x.width / kTileChannels * 8;
-  for (int64_t k = 0; k < blocks; ++k) {
-    ConvolveBlock<kSpectrum>(&plan.stages()[1], work + k * plan.block_stride(),
-                             spectrum + k % 8 * points * kSpectrum);
+// The inverse of stages `stage` and below.
+void InverseBlock(const FftStage* stage, const float* spectrum, float* data) {
+  if (stage->length == 8) {
+    for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
+      Complex z[8];
+      LoadPoints(spectrum + lane, z);
+      Butterfly8<true>(z);
+      StorePoints(z, data + lane);
+    }
+    return;
   }
-  LastStage<kWhole>(plan, work, y);
+  const int64_t points = stage->length / stage->radix;
+  for (int64_t at = 0; at < stage->length; at += points) {
+    InverseBlock(stage + 1, spectrum + at * kPoint, data + at * kPoint);
+  }
+  Inverse(*stage, data);
 }
 
-void ConvolveTile(const FftPlan& plan, const float* spectrum, const float* x, int64_t x_stride,
-                  float* y, int64_t y_stride, float* work) {
-  Convolve<kOwn, true>(plan, spectrum, Column(plan, x, x_stride), Column(plan, y, y_stride), work);
-}
-
-void ConvolveTiles(const FftPlan& plan, const float* spectrum, const TimeSeries& x,
-                   const TimeSeries& y, float* work) {
-  x.tokens == plan.length() ? Convolve<kShared, true>(plan, spectrum, x, y, work)
-                            : Convolve<kShared, false>(plan, spectrum, x, y, work);
+void InverseTile(const FftPlan& plan, const float* spectrum, const TimeSeries& y, float* work) {
+  const int64_t points = plan.length() / 8;
+  for (int64_t k = 0; k < 8; ++k) {
+    InverseBlock(&plan.stages()[1], spectrum + k * points * kPoint, work + k * plan.block_stride());
+  }
+  LastStage<false>(plan, work, y);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -121,21 +200,32 @@ HWY_AFTER_NAMESPACE();
 namespace hippodrome::cpu {
 
 HWY_EXPORT(TransformTile);
+HWY_EXPORT(InverseTile);
 HWY_EXPORT(ConvolveTile);
 HWY_EXPORT(ConvolveTiles);
+HWY_EXPORT(CorrelateTile);
 
-void TransformTile(const FftPlan& plan, const float* x, float* spectrum, float* work) {
+void TransformTile(const FftPlan& plan, const TimeSeries& x, float* spectrum, float* work) {
   HWY_DYNAMIC_DISPATCH(TransformTile)(plan, x, spectrum, work);
 }
 
-void ConvolveTile(const FftPlan& plan, const float* spectrum, const float* x, int64_t x_stride,
-                  float* y, int64_t y_stride, float* work) {
-  HWY_DYNAMIC_DISPATCH(ConvolveTile)(plan, spectrum, x, x_stride, y, y_stride, work);
+void InverseTile(const FftPlan& plan, const float* spectrum, const TimeSeries& y, float* work) {
+  HWY_DYNAMIC_DISPATCH(InverseTile)(plan, spectrum, y, work);
 }
 
-void ConvolveTiles(const FftPlan& plan, const float* spectrum, const TimeSeries& x,
-                   const TimeSeries& y, float* work) {
-  HWY_DYNAMIC_DISPATCH(ConvolveTiles)(plan, spectrum, x, y, work);
+void ConvolveTile(const FftPlan& plan, const float* k, const TimeSeries& x, const TimeSeries& y,
+                  float* kept, float* work) {
+  HWY_DYNAMIC_DISPATCH(ConvolveTile)(plan, k, x, y, kept, work);
+}
+
+void ConvolveTiles(const FftPlan& plan, const float* k, const TimeSeries& x, const TimeSeries& y,
+                   float* work) {
+  HWY_DYNAMIC_DISPATCH(ConvolveTiles)(plan, k, x, y, work);
+}
+
+void CorrelateTile(const FftPlan& plan, const float* k, const float* x, const TimeSeries& dy,
+                   const TimeSeries& dx, float* sums, float* work) {
+  HWY_DYNAMIC_DISPATCH(CorrelateTile)(plan, k, x, dy, dx, sums, work);
 }
 
 }  // namespace hippodrome::cpu

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/conv/channel_series.h"
-#include "kernels/cpu/conv/direct_conv.h"
-#include "kernels/cpu/conv/fft_conv.h"
-#include "kernels/cpu/conv/fft_gradient.h"
-#include "kernels/cpu/conv/lane_tile.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/conv/fft.h"
+#include "kernels/cpu/conv/tile.h"
 #include "kernels/cpu/conv/toeplitz.h"
-#include "kernels/cpu/gemm/packed_weights.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -63,7 +59,7 @@ void ConvolveHeads(ThreadPool& pool, FftPlans& plans, const LongConvKernels& wei
   const float* spectra = product ? nullptr : weights.Spectra(*plan);
   // Channels of a tile are of one head.
   const HeadTiles tiling = {.head_channels = weights.tiling().head_channels(),
-                            .tile_channels = product ? kPanelColumns : kFftChannels};
+                            .tile_channels = product ? kToeplitzChannels : kFftChannels};
   const int64_t tiles = weights.heads() * tiling.count();
   pool.Run(sequences * tiles, [&](int64_t index, int) {
     const int64_t b = index / tiles;
@@ -81,21 +77,14 @@ void ConvolveHeads(ThreadPool& pool, FftPlans& plans, const LongConvKernels& wei
   });
 }
 
-// y of one tile by direct sums, or by the transforms of `plan`.
-void LaneProduct(const FftPlan* plan, const TileKernel& kernel, const TimeSeries& u,
+// y of one tile whose lanes have kernels of their own.
+void LaneProduct(const TileConvolution& convolution, const TileKernel& kernel, const TimeSeries& u,
                  const TimeSeries& y) {
-  const int64_t rows = u.tokens + 2 * kSeriesPadding;
-  float* in = ThreadScratch<float>(
-      ScratchUse::kConvolution,
-      (rows + u.tokens) * kTileChannels + (plan == nullptr ? 0 : plan->work_floats()));
-  float* out = in + rows * kTileChannels;
-  if (plan == nullptr) {
-    ConvolveDirect(kernel.taps, kernel.count, LoadTile(u, kSeriesPadding, rows, in), u.tokens, out);
-  } else {
-    ConvolveKept(*plan, kernel.spectrum, TileSeries(LoadTile(u, 0, u.tokens, in), u.tokens),
-                 TileSeries(out, u.tokens), nullptr, out + u.tokens * kTileChannels);
-  }
-  StoreTile(out, false, y);
+  float* tile = ThreadScratch<float>(ScratchUse::kConvolution,
+                                     u.tokens * kTileChannels + convolution.work_floats());
+  LoadTile(u, 0, u.tokens, tile);
+  convolution.Convolve(kernel, tile, tile, nullptr, tile + u.tokens * kTileChannels);
+  StoreTile(tile, false, y);
 }
 
 // Heads of few channels: lanes of a tile have kernels of their own. Some sequences go through the
@@ -107,6 +96,7 @@ void ConvolveLanes(ThreadPool& pool, FftPlans& plans, const LongConvKernels& wei
   const FftPlan* plan = direct ? nullptr : &plans.For(tokens);
   const TileKernels& kernels = weights.Tiles();
   const float* spectra = kernels.Spectra(pool, plan);
+  const TileConvolution convolution(tokens, kernels.count(), plan);
   const int64_t tiles = weights.tiling().tiles();
   const int64_t pairs = (tiles + 1) / 2;
   pool.Run((sequences + kSequences - 1) / kSequences * pairs, [&](int64_t index, int) {
@@ -118,7 +108,7 @@ void ConvolveLanes(ThreadPool& pool, FftPlans& plans, const LongConvKernels& wei
         const auto series = [&](const Tensor& matrix) {
           return ChannelSeries(matrix, tokens, b, tile.begin, tile.width, direction);
         };
-        LaneProduct(plan, kernels.Tile(plan, spectra, tile.kernel), series(u), series(y));
+        LaneProduct(convolution, kernels.Tile(plan, spectra, tile.kernel), series(u), series(y));
       }
     }
   });

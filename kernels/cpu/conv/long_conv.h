@@ -1,9 +1,8 @@
-// Convolutions over time whose channels share a kernel.
+// Convolutions over time whose channels share a kernel, and their gradients.
 #ifndef HIPPODROME_KERNELS_CPU_CONV_LONG_CONV_H_
 #define HIPPODROME_KERNELS_CPU_CONV_LONG_CONV_H_
 
 #include "kernels/cpu/base/thread_pool.h"
-#include "kernels/cpu/conv/fft_plans.h"
 #include "kernels/cpu/conv/long_conv_weights.h"
 
 namespace hippodrome::cpu {
@@ -15,6 +14,12 @@ enum class ConvMethod : uint8_t { kFastest, kToeplitz, kFft };
 void ConvolveSequences(ThreadPool& pool, FftPlans& plans, const LongConvKernels& weights, Tensor u,
                        int64_t sequences, Direction direction, Tensor y,
                        ConvMethod method = ConvMethod::kFastest);
+
+// The contract of TrainingBackend::LongConvBackward.
+void ConvolveSequencesBackward(ThreadPool& pool, FftPlans& plans, const LongConvKernels& weights,
+                               Tensor u, int64_t sequences, Direction direction, Tensor dy,
+                               Gradient du, LongConvKernelGradients& sums,
+                               ConvMethod method = ConvMethod::kFastest);
 
 }  // namespace hippodrome::cpu
 

@@ -1,14 +1,10 @@
-#include "kernels/cpu/conv/long_conv_backward.h"
-
+// ConvolveSequencesBackward: the gradients of every tile, in chunks of sequences.
 #include <algorithm>
 #include <cassert>
 
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/conv/channel_series.h"
-#include "kernels/cpu/conv/direct_conv.h"
-#include "kernels/cpu/conv/fft_conv.h"
-#include "kernels/cpu/conv/fft_gradient.h"
-#include "kernels/cpu/conv/lane_tile.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/conv/long_conv.h"
+#include "kernels/cpu/conv/tile.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -27,6 +23,7 @@ struct Call {
   const TileKernels& kernels;
   const FftPlan* plan;  // null for direct sums
   const float* spectra;
+  const TileConvolution& convolution;
   Tensor u;
   int64_t sequences;
   Direction direction;
@@ -42,75 +39,42 @@ struct Call {
 
 // The gradients of one tile, a sequence after another: du as a tile [tokens, kTileChannels], and
 // the sum of dK. Works in `memory`, Floats() of them.
-class DirectTile {
+class TileGradient {
  public:
   static int64_t Floats(const Call& call) {
-    return (4 * call.tokens() + 4 * kSeriesPadding) * kTileChannels;
+    const TileConvolution& c = call.convolution;
+    return call.tokens() * kTileChannels + c.kept_floats() + c.sums_floats() + c.work_floats();
   }
-  DirectTile(const Call& call, float* memory)
+  TileGradient(const Call& call, float* memory)
       : tokens_(call.tokens()),
-        rows_(tokens_ + 2 * kSeriesPadding),
-        u_(memory),
-        dy_(u_ + rows_ * kTileChannels),
-        du_(dy_ + rows_ * kTileChannels),
-        sums_(du_ + tokens_ * kTileChannels) {
-    std::fill_n(sums_, tokens_ * kTileChannels, 0.0f);
-  }
-
-  const float* Add(const TileKernel& kernel, const TimeSeries& u, const TimeSeries& dy) {
-    const float* const inputs = LoadTile(u, kSeriesPadding, rows_, u_);
-    const float* const outputs = LoadTile(dy, kSeriesPadding, rows_, dy_);
-    CorrelateDirect(kernel.taps, kernel.count, outputs, tokens_, du_);
-    AddCorrelation(inputs, outputs, tokens_, tokens_, sums_);
-    return du_;
-  }
-  void TakeSums(float* dk) const { std::copy_n(sums_, tokens_ * kTileChannels, dk); }
-
- private:
-  int64_t tokens_;
-  int64_t rows_;  // of a padded series
-  float *u_, *dy_, *du_, *sums_;
-};
-
-class FftTile {
- public:
-  static int64_t Floats(const Call& call) {
-    return 5 * call.plan->length() * kTileChannels + call.plan->work_floats();
-  }
-  FftTile(const Call& call, float* memory)
-      : tokens_(call.tokens()),
-        plan_(*call.plan),
+        convolution_(call.convolution),
         tile_(memory),
-        kept_(tile_ + plan_.length() * kTileChannels),
-        sums_(kept_ + 2 * plan_.length() * kTileChannels),
-        work_(sums_ + 2 * plan_.length() * kTileChannels) {
-    std::fill_n(sums_, 2 * plan_.length() * kTileChannels, 0.0f);
+        kept_(tile_ + tokens_ * kTileChannels),
+        sums_(kept_ + convolution_.kept_floats()),
+        work_(sums_ + convolution_.sums_floats()) {
+    std::fill_n(sums_, convolution_.sums_floats(), 0.0f);
   }
 
   const float* Add(const TileKernel& kernel, const TimeSeries& u, const TimeSeries& dy) {
-    TransformTile(plan_, LoadTile(u, 0, plan_.length(), tile_), kept_, work_);
-    const TimeSeries tile = TileSeries(LoadTile(dy, 0, tokens_, tile_), tokens_);
-    CorrelateKept(plan_, kernel.spectrum, kept_, tile, tile, sums_, work_);
+    convolution_.Keep(LoadTile(u, 0, tokens_, tile_), kept_, work_);
+    LoadTile(dy, 0, tokens_, tile_);
+    convolution_.Correlate(kernel, kept_, tile_, tile_, sums_, work_);
     return tile_;
   }
-  void TakeSums(float* dk) const {
-    InverseTile(plan_, sums_, TileSeries(dk, tokens_), work_);
-    const float scale = 1.0f / static_cast<float>(plan_.length());
-    for (int64_t i = 0; i < tokens_ * kTileChannels; ++i) dk[i] *= scale;
-  }
+  void TakeSums(float* dk) const { convolution_.TakeSums(sums_, dk, work_); }
 
  private:
   int64_t tokens_;
-  const FftPlan& plan_;
+  const TileConvolution& convolution_;
   float *tile_, *kept_, *sums_, *work_;
 };
 
 // The sequences of one chunk in two tiles, which share cache lines, from tile `first` on: writes
 // du, and the sums of dK to `dk`, [tokens, kTileChannels] for each tile.
-template <typename Method>
 void ChunkBackward(const Call& call, int64_t first, int64_t chunk, float* dk) {
-  float* memory = ThreadScratch<float>(ScratchUse::kConvolution, 2 * Method::Floats(call));
-  Method methods[] = {{call, memory}, {call, memory + Method::Floats(call)}};
+  const int64_t floats = TileGradient::Floats(call);
+  float* memory = ThreadScratch<float>(ScratchUse::kConvolution, 2 * floats);
+  TileGradient gradients[] = {{call, memory}, {call, memory + floats}};
   const int64_t width = std::min<int64_t>(2, call.tiling.tiles() - first);
   const int64_t end = std::min(call.sequences, (chunk + 1) * kChunkSequences);
   for (int64_t b = chunk * kChunkSequences; b < end; ++b) {
@@ -119,12 +83,12 @@ void ChunkBackward(const Call& call, int64_t first, int64_t chunk, float* dk) {
       const auto series = [&](const Tensor& matrix) {
         return ChannelSeries(matrix, call.tokens(), b, tile.begin, tile.width, call.direction);
       };
-      const float* du = methods[i].Add(call.Kernel(tile), series(call.u), series(call.dy));
+      const float* du = gradients[i].Add(call.Kernel(tile), series(call.u), series(call.dy));
       if (call.du.tensor.data != nullptr) StoreTile(du, call.du.add, series(call.du.tensor));
     }
   }
   for (int64_t i = 0; i < width; ++i) {
-    methods[i].TakeSums(dk + i * call.tokens() * kTileChannels);
+    gradients[i].TakeSums(dk + i * call.tokens() * kTileChannels);
   }
 }
 
@@ -141,10 +105,12 @@ void ConvolveSequencesBackward(ThreadPool& pool, FftPlans& plans, const LongConv
                       (method == ConvMethod::kFastest && tokens <= kLongestDirect);
   const FftPlan* plan = direct ? nullptr : &plans.For(tokens);
   const LongConvTiling& tiling = weights.tiling();
+  const TileConvolution convolution(tokens, weights.longest(), plan);
   const Call call = {.tiling = tiling,
                      .kernels = weights.Tiles(),
                      .plan = plan,
                      .spectra = weights.Tiles().Spectra(pool, plan),
+                     .convolution = convolution,
                      .u = u,
                      .sequences = sequences,
                      .direction = direction,
@@ -160,8 +126,7 @@ void ConvolveSequencesBackward(ThreadPool& pool, FftPlans& plans, const LongConv
   pool.Run(call.chunks() * pairs, [&](int64_t index, int) {
     const int64_t chunk = index / pairs;
     const int64_t first = index % pairs * 2;
-    const auto backward = direct ? ChunkBackward<DirectTile> : ChunkBackward<FftTile>;
-    backward(call, first, chunk, dk(chunk, first).data());
+    ChunkBackward(call, first, chunk, dk(chunk, first).data());
   });
   const int64_t of_kernel = tiles / tiling.kernel_tiles();
   pool.Run(tiling.kernel_tiles(), [&](int64_t kernel, int) {

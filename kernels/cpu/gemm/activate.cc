@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
-#include "kernels/cpu/base/parallel_rows.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
 #include "kernels/cpu/gemm/linear_epilogue.h"
 #include "kernels/cpu/gemm/linear_epilogue_backward.h"
 

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/cpu/base/parallel_rows.h"
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
 #include "kernels/cpu/gemm/linear_amx.h"
 #include "kernels/cpu/gemm/linear_epilogue.h"
 #include "kernels/cpu/gemm/microkernel.h"

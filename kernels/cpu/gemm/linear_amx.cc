@@ -1,7 +1,7 @@
 #include "kernels/cpu/gemm/linear_amx.h"
 
-#include "kernels/cpu/base/parallel_rows.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
 #include "kernels/cpu/gemm/linear_epilogue.h"
 
 namespace hippodrome::cpu {

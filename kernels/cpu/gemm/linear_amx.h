@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/backend.h"
-#include "kernels/cpu/base/scratch.h"
+#include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/base/thread_pool.h"
 #include "kernels/cpu/gemm/microkernel_amx.h"
 #include "kernels/cpu/gemm/packed_weights.h"

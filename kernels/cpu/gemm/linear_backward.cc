@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/base/parallel_rows.h"
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
 #include "kernels/cpu/gemm/linear_backward_amx.h"
 #include "kernels/cpu/gemm/linear_epilogue_backward.h"
 #include "kernels/cpu/gemm/panel_packing.h"

@@ -1,6 +1,6 @@
 #include "kernels/cpu/gemm/linear_backward_amx.h"
 
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/gemm/panel_packing.h"
 
 namespace hippodrome::cpu {

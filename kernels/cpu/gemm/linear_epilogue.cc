@@ -1,6 +1,6 @@
 #include "kernels/cpu/gemm/linear_epilogue.h"
 
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/gemm/packed_weights.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,14 +8,12 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "kernels/cpu/base/vector_math-inl.h"
+#include "kernels/cpu/base/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
 
-using D = HWY_CAPPED(float, 16);
-constexpr int64_t kLanes = hn::MaxLanes(D());
 using Activation = Epilogue::Activation;
 
 template <Activation kActivation, class DV, class V>
@@ -71,7 +69,7 @@ void Rows(const EpilogueArguments& a) {
     int64_t c = 0;
     for (; c + 2 * kLanes <= a.cols; c += 2 * kLanes) Columns<kActivation, 2>(D(), row, c);
     for (; c + kLanes <= a.cols; c += kLanes) Columns<kActivation, 1>(D(), row, c);
-    for (; c < a.cols; ++c) Columns<kActivation, 1>(HWY_CAPPED(float, 1)(), row, c);
+    for (; c < a.cols; ++c) Columns<kActivation, 1>(One(), row, c);
   }
 }
 

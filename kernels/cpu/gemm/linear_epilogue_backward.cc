@@ -5,14 +5,12 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "kernels/cpu/base/vector_math-inl.h"
+#include "kernels/cpu/base/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
 
-using D = HWY_CAPPED(float, 16);
-constexpr int64_t kLanes = hn::MaxLanes(D());
 using Activation = Epilogue::Activation;
 
 // An activation and its derivative.
@@ -98,7 +96,7 @@ template <Activation kActivation>
 void Row(const EpilogueBackwardArguments& a) {
   int64_t c = 0;
   for (; c + kLanes <= a.cols; c += kLanes) Columns<kActivation>(D(), a, c);
-  for (; c < a.cols; ++c) Columns<kActivation>(HWY_CAPPED(float, 1)(), a, c);
+  for (; c < a.cols; ++c) Columns<kActivation>(One(), a, c);
 }
 
 void ApplyEpilogueBackward(const EpilogueBackwardArguments& arguments) {

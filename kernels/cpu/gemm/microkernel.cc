@@ -10,16 +10,13 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/lanes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = HWY_CAPPED(float, 16);
 using Bits = hn::RebindToUnsigned<D>;
-using V = hn::Vec<D>;
-constexpr int64_t kLanes = hn::MaxLanes(D());
 
 // Vectors across a tile: as many as the registers hold beside the operands, 32 of them with AVX-512
 // and 16 before it, where low tiles are made wider to have enough chains in flight.

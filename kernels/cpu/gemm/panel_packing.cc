@@ -3,22 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm/panel_packing.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/lanes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = HWY_CAPPED(float, 16);
 using Bits = hn::RebindToUnsigned<D>;
-constexpr int64_t kLanes = hn::MaxLanes(D());
 
 // The bits of the nearest bf16 value in the upper half of each lane, as ToBF16(); what the lower
 // half holds is to be cut off.

@@ -7,18 +7,14 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/lanes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = HWY_CAPPED(float, 16);
-using V = hn::Vec<D>;
-constexpr int64_t kLanes = hn::MaxLanes(D());
-
 // 6 x 4 sums and the operands fill the 32 registers of AVX-512, 6 x 2 the 16 of earlier targets.
-constexpr int kRows = 6;
+constexpr int kRows = kSmallGemmRows;
 constexpr int kVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 // Fewer vectors are needed only where a vector is as wide as the unit of columns.
 constexpr int kFewestVectors = kSmallGemmColumns == kLanes ? 1 : kVectors;

@@ -8,6 +8,8 @@ namespace hippodrome::cpu {
 
 // The columns of a product are a multiple of this.
 inline constexpr int64_t kSmallGemmColumns = 16;
+// Rows that are multiplied at a time; fewer take as long.
+inline constexpr int64_t kSmallGemmRows = 6;
 
 // A matrix to read: element (i, k) at data[i * row + k * step], so that a transposed one is one.
 struct SmallGemmFactor {

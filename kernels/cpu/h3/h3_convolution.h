@@ -4,8 +4,6 @@
 #define HIPPODROME_KERNELS_CPU_H3_H3_CONVOLUTION_H_
 
 #include "kernels/cpu/base/thread_pool.h"
-#include "kernels/cpu/conv/fft_plans.h"
-#include "kernels/cpu/h3/h3_convolution_sums.h"
 #include "kernels/cpu/h3/h3_convolution_weights.h"
 #include "kernels/training_backend.h"
 

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cassert>
 
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/base/tensor_memory.h"
-#include "kernels/cpu/conv/fft_conv.h"
-#include "kernels/cpu/h3/h3_rows.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/conv/direct_conv.h"
+#include "kernels/cpu/h3/h3_layout.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -20,9 +19,9 @@ constexpr int64_t kShortestTransform = 224;
 // Working memory of one group.
 struct Buffers {
   explicit Buffers(const H3Layout& layout, const FftPlan& plan)
-      : history_floats((layout.padded_taps() + kKernelPoints + kScanSteps) * kLanes) {
-    const int64_t tile = kKernelPoints * kLanes;
-    const int64_t panel = layout.channel_blocks * tile + kScanSteps * kLanes;
+      : history_floats((layout.padded_taps() + kKernelPoints + kScanSteps) * kTileChannels) {
+    const int64_t tile = kKernelPoints * kTileChannels;
+    const int64_t panel = layout.channel_blocks * tile + kScanSteps * kTileChannels;
     const int64_t sizes[] = {layout.channel_blocks * history_floats,
                              panel,
                              panel,
@@ -87,10 +86,10 @@ class GroupSequence {
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
       const float* ring = rings + c * layout_.ring_floats();
       float* row = buffers_.history + c * buffers_.history_floats;
-      for (int64_t ago = layout_.padded_taps(); ago > 0; --ago, row += kLanes) {
+      for (int64_t ago = layout_.padded_taps(); ago > 0; --ago, row += kTileChannels) {
         const int64_t at = (next - ago + 2 * layout_.taps) % layout_.taps;
-        if (ago > layout_.taps) std::fill_n(row, kLanes, 0.0f);
-        if (ago <= layout_.taps) std::copy_n(ring + at * kLanes, kLanes, row);
+        if (ago > layout_.taps) std::fill_n(row, kTileChannels, 0.0f);
+        if (ago <= layout_.taps) std::copy_n(ring + at * kTileChannels, kTileChannels, row);
       }
     }
   }
@@ -100,9 +99,10 @@ class GroupSequence {
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
       float* ring = rings + c * layout_.ring_floats();
       const float* end =
-          buffers_.history + c * buffers_.history_floats + layout_.padded_taps() * kLanes;
+          buffers_.history + c * buffers_.history_floats + layout_.padded_taps() * kTileChannels;
       for (int64_t ago = 1; ago <= std::min(qkv_.rows, layout_.taps); ++ago) {
-        std::copy_n(end - ago * kLanes, kLanes, ring + (last - ago) % layout_.taps * kLanes);
+        std::copy_n(end - ago * kTileChannels, kTileChannels,
+                    ring + (last - ago) % layout_.taps * kTileChannels);
       }
     }
   }
@@ -114,16 +114,17 @@ class GroupSequence {
 
   void Segment(int64_t token, int64_t tokens, bool transform, float* modes) {
     ShiftSsm(token, tokens);
-    if (layout_.head_dim == 1 && layout_.Channels(group_) == kLanes) {
-      MultiplyRows({buffers_.ks, kLanes}, Columns(2, token), tokens, buffers_.u, kLanes);
+    if (layout_.head_dim == 1 && layout_.Channels(group_) == kTileChannels) {
+      MultiplyRows({buffers_.ks, kTileChannels}, Columns(2, token), tokens, buffers_.u,
+                   kTileChannels);
       DiagonalSsm(0, tokens, transform, modes);
-      MultiplyRows({buffers_.y, kLanes}, Columns(0, token), tokens,
+      MultiplyRows({buffers_.y, kTileChannels}, Columns(0, token), tokens,
                    F32Row(o_, token) + layout_.FirstChannel(group_), o_.stride);
       return;
     }
     LoadPanel(layout_, group_, Columns(0, token), tokens, buffers_.q);
     LoadPanel(layout_, group_, Columns(2, token), tokens, buffers_.v);
-    std::fill_n(buffers_.o, layout_.channel_blocks * tokens * kLanes, 0.0f);
+    std::fill_n(buffers_.o, layout_.channel_blocks * tokens * kTileChannels, 0.0f);
     for (int64_t r = 0; r < layout_.row_blocks; ++r) {
       ExpandRows(layout_, group_, r, buffers_.ks, buffers_.v, tokens, buffers_.u);
       DiagonalSsm(r, tokens, transform, modes + r * layout_.block_state_floats());
@@ -138,11 +139,13 @@ class GroupSequence {
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
       float* history = buffers_.history + c * buffers_.history_floats;
       const TileRows k = Columns(1, token);
-      const int64_t width = std::clamp<int64_t>(layout_.Channels(group_) - c * kLanes, 0, kLanes);
-      LoadBlock({k.data + c * kLanes, k.stride}, width, tokens, history + taps * kLanes);
-      Fir(constants_.Taps(group_, c), taps, history + kLanes, buffers_.ks + c * tokens * kLanes,
-          tokens);
-      std::copy_n(history + tokens * kLanes, taps * kLanes, history);
+      const int64_t width =
+          std::clamp<int64_t>(layout_.Channels(group_) - c * kTileChannels, 0, kTileChannels);
+      LoadBlock({k.data + c * kTileChannels, k.stride}, width, tokens,
+                history + taps * kTileChannels);
+      Fir(constants_.Taps(group_, c), taps, history + taps * kTileChannels, tokens,
+          buffers_.ks + c * tokens * kTileChannels);
+      std::copy_n(history + tokens * kTileChannels, taps * kTileChannels, history);
     }
   }
 
@@ -157,16 +160,18 @@ class GroupSequence {
       Scan(rows, buffers_.u, buffers_.y, blocks, state);
     }
     for (int64_t t = blocks * kScanSteps; t < tokens; ++t) {
-      Step(rows, buffers_.u + t * kLanes, buffers_.y + t * kLanes, state, state);
+      Step(rows, buffers_.u + t * kTileChannels, buffers_.y + t * kTileChannels, state, state);
     }
   }
 
   void Convolve(int64_t row_block, int64_t tokens) {
-    std::fill_n(buffers_.u + tokens * kLanes, (kKernelPoints - tokens) * kLanes, 0.0f);
-    TransformTile(constants_.plan(), constants_.Kernel(group_, row_block), buffers_.spectrum,
-                  buffers_.work);
-    ConvolveTile(constants_.plan(), buffers_.spectrum, buffers_.u, kLanes, buffers_.y, kLanes,
-                 buffers_.work);
+    std::fill_n(buffers_.u + tokens * kTileChannels, (kKernelPoints - tokens) * kTileChannels,
+                0.0f);
+    const FftPlan& plan = constants_.plan();
+    const TimeSeries kernel = TileSeries(constants_.Kernel(group_, row_block), kKernelPoints);
+    TransformTile(plan, kernel, buffers_.spectrum, buffers_.work);
+    ConvolveTile(plan, buffers_.spectrum, TileSeries(buffers_.u, kKernelPoints),
+                 TileSeries(buffers_.y, kKernelPoints), nullptr, buffers_.work);
   }
 
   const H3PrefillWeights& constants_;

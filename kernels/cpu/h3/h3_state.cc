@@ -24,10 +24,11 @@ void ExportShift(const H3PrefillWeights& constants, const H3Slots& state, int64_
   for (int64_t channel = 0; channel < layout.d_model; ++channel) {
     const int64_t group = channel / (layout.group_heads * layout.head_dim);
     const int64_t c = channel - layout.FirstChannel(group);
-    const float* ring = state.Group(slot, group) + c / kLanes * layout.ring_floats() + c % kLanes;
+    const float* ring =
+        state.Group(slot, group) + c / kTileChannels * layout.ring_floats() + c % kTileChannels;
     for (int64_t j = 0; j < layout.taps; ++j) {
       const int64_t at = (position % layout.taps - 1 - j + 2 * layout.taps) % layout.taps;
-      recent[static_cast<size_t>(j)] = ring[at * kLanes];
+      recent[static_cast<size_t>(j)] = ring[at * kTileChannels];
     }
     ExportChannel(constants.shift_b().data() + channel * layout.taps, recent,
                   shift + channel * layout.taps);
@@ -44,10 +45,11 @@ void ExportDiagonal(const H3PrefillWeights& constants, const H3Slots& state, int
     for (int64_t pair = 0; pair < square; ++pair) {
       const int64_t row = head % layout.group_heads * square + pair;
       const float* block = state.Group(slot, group) + layout.channel_blocks * layout.ring_floats() +
-                           row / kLanes * layout.block_state_floats() + row % kLanes;
+                           row / kTileChannels * layout.block_state_floats() + row % kTileChannels;
       float* out = diagonal + (pair * layout.heads + head) * layout.modes * 2;
       for (int64_t n = 0; n < layout.modes; ++n) {
-        const std::complex<float> scaled(block[n * kModeFloats], block[n * kModeFloats + kLanes]);
+        const std::complex<float> scaled(block[n * kModeFloats],
+                                         block[n * kModeFloats + kTileChannels]);
         const auto x = scaled * constants.db()[static_cast<size_t>(head * layout.modes + n)];
         out[2 * n] = x.real();
         out[2 * n + 1] = x.imag();

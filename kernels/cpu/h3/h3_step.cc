@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/base/tensor_memory.h"
-#include "kernels/cpu/h3/h3_rows.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/h3/h3_layout.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -20,13 +19,13 @@ class GroupStep {
  public:
   GroupStep(const H3PrefillWeights& constants, int64_t group)
       : constants_(constants), layout_(constants.layout()), group_(group) {
-    const int64_t panel = layout_.channel_blocks * kLanes;
-    ks_ = ThreadScratch<float>(ScratchUse::kH3Tile, 4 * panel + 2 * kLanes);
+    const int64_t panel = layout_.channel_blocks * kTileChannels;
+    ks_ = ThreadScratch<float>(ScratchUse::kH3Tile, 4 * panel + 2 * kTileChannels);
     v_ = ks_ + panel;
     q_ = v_ + panel;
     o_ = q_ + panel;
     u_ = o_ + panel;
-    y_ = u_ + kLanes;
+    y_ = u_ + kTileChannels;
   }
 
   // qkv, o: column 0 of the sequence's rows; ahead: the state of a sequence to come.
@@ -37,15 +36,16 @@ class GroupStep {
     const int64_t first_mode = layout_.channel_blocks * layout_.ring_floats();
     float* modes = state + first_mode;
     ahead += first_mode;
-    if (layout_.head_dim == 1 && layout_.Channels(group_) == kLanes) {
-      MultiplyRows({ks_, kLanes}, {v, kLanes}, 1, u_, kLanes);
+    if (layout_.head_dim == 1 && layout_.Channels(group_) == kTileChannels) {
+      MultiplyRows({ks_, kTileChannels}, {v, kTileChannels}, 1, u_, kTileChannels);
       Step(constants_.Rows(group_, 0), u_, y_, modes, ahead);
-      MultiplyRows({y_, kLanes}, {q, kLanes}, 1, o + layout_.FirstChannel(group_), kLanes);
+      MultiplyRows({y_, kTileChannels}, {q, kTileChannels}, 1, o + layout_.FirstChannel(group_),
+                   kTileChannels);
       return;
     }
     LoadPanel(layout_, group_, {q, 0}, 1, q_);
     LoadPanel(layout_, group_, {v, 0}, 1, v_);
-    std::fill_n(o_, layout_.channel_blocks * kLanes, 0.0f);
+    std::fill_n(o_, layout_.channel_blocks * kTileChannels, 0.0f);
     for (int64_t r = 0; r < layout_.row_blocks; ++r) {
       ExpandRows(layout_, group_, r, ks_, v_, 1, u_);
       const int64_t block = r * layout_.block_state_floats();
@@ -59,9 +59,10 @@ class GroupStep {
   void ShiftSsm(const float* k, float* rings, int64_t next, const float* ahead) {
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
       float* ring = rings + c * layout_.ring_floats();
-      const int64_t width = std::clamp<int64_t>(layout_.Channels(group_) - c * kLanes, 0, kLanes);
-      LoadBlock({k + c * kLanes, 0}, width, 1, ring + next * kLanes);
-      RingDot(constants_.Taps(group_, c), ring, layout_.taps, next, ks_ + c * kLanes,
+      const int64_t width =
+          std::clamp<int64_t>(layout_.Channels(group_) - c * kTileChannels, 0, kTileChannels);
+      LoadBlock({k + c * kTileChannels, 0}, width, 1, ring + next * kTileChannels);
+      RingDot(constants_.Taps(group_, c), ring, layout_.taps, next, ks_ + c * kTileChannels,
               ahead + c * layout_.ring_floats());
     }
   }

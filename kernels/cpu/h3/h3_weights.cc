@@ -3,6 +3,7 @@
 #include <span>
 
 #include "kernels/cpu/base/memory.h"
+#include "kernels/ssm/h3_ssm.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -14,7 +15,7 @@ std::shared_ptr<void> AllocateFloats(int64_t count) {
 // Sets one lane of a mode [re | im, lanes].
 void SetComplex(std::complex<double> value, float* lane) {
   lane[0] = static_cast<float>(value.real());
-  lane[kLanes] = static_cast<float>(value.imag());
+  lane[kTileChannels] = static_cast<float>(value.imag());
 }
 
 std::complex<double> EighthPower(std::complex<double> a) {
@@ -31,8 +32,8 @@ constexpr int64_t kModeConstantFloats = sizeof(ModeConstants) / sizeof(float);
 H3PrefillWeights::H3PrefillWeights(ThreadPool& pool, const H3Parameters& p)
     : layout_(p),
       plan_(kKernelPoints),
-      taps_(
-          AllocateFloats(layout_.groups * layout_.channel_blocks * layout_.padded_taps() * kLanes)),
+      taps_(AllocateFloats(layout_.groups * layout_.channel_blocks * layout_.padded_taps() *
+                           kTileChannels)),
       rows_(AllocateFloats(layout_.groups * layout_.row_blocks * RowBlockFloats())),
       shift_b_(p.shift_b.begin(), p.shift_b.end()) {
   PackTaps(p);
@@ -42,8 +43,9 @@ H3PrefillWeights::H3PrefillWeights(ThreadPool& pool, const H3Parameters& p)
 }
 
 int64_t H3PrefillWeights::bytes() const {
-  const int64_t floats = layout_.groups * (layout_.channel_blocks * layout_.padded_taps() * kLanes +
-                                           layout_.row_blocks * RowBlockFloats());
+  const int64_t floats =
+      layout_.groups * (layout_.channel_blocks * layout_.padded_taps() * kTileChannels +
+                        layout_.row_blocks * RowBlockFloats());
   return floats * static_cast<int64_t>(sizeof(float)) +
          static_cast<int64_t>(shift_b_.size() * sizeof(float) +
                               db_.size() * sizeof(std::complex<float>));
@@ -51,7 +53,7 @@ int64_t H3PrefillWeights::bytes() const {
 
 int64_t H3PrefillWeights::RowBlockFloats() const {
   return layout_.modes * (kModeConstantFloats + kModeFloats) +
-         (1 + kScanSteps + kKernelPoints) * kLanes;
+         (1 + kScanSteps + kKernelPoints) * kTileChannels;
 }
 
 float* H3PrefillWeights::RowBlock(int64_t group, int64_t row_block) const {
@@ -61,7 +63,7 @@ float* H3PrefillWeights::RowBlock(int64_t group, int64_t row_block) const {
 
 const float* H3PrefillWeights::Taps(int64_t group, int64_t channel_block) const {
   return static_cast<const float*>(taps_.get()) +
-         (group * layout_.channel_blocks + channel_block) * layout_.padded_taps() * kLanes;
+         (group * layout_.channel_blocks + channel_block) * layout_.padded_taps() * kTileChannels;
 }
 
 RowConstants H3PrefillWeights::Rows(int64_t group, int64_t row_block) const {
@@ -70,13 +72,13 @@ RowConstants H3PrefillWeights::Rows(int64_t group, int64_t row_block) const {
   rows.modes = reinterpret_cast<const ModeConstants*>(block);
   rows.count = layout_.modes;
   rows.skip = block + layout_.modes * kModeConstantFloats;
-  rows.a_scan = rows.skip + kLanes;
+  rows.a_scan = rows.skip + kTileChannels;
   rows.kernel = rows.a_scan + layout_.modes * kModeFloats;
   return rows;
 }
 
 const float* H3PrefillWeights::Kernel(int64_t group, int64_t row_block) const {
-  return Rows(group, row_block).kernel + kScanSteps * kLanes;
+  return Rows(group, row_block).kernel + kScanSteps * kTileChannels;
 }
 
 void H3PrefillWeights::PackTaps(const H3Parameters& p) {
@@ -84,9 +86,10 @@ void H3PrefillWeights::PackTaps(const H3Parameters& p) {
   for (int64_t group = 0; group < layout_.groups; ++group) {
     for (int64_t c = 0; c < layout_.Channels(group); ++c) {
       const int64_t channel = layout_.FirstChannel(group) + c;
-      float* block = const_cast<float*>(Taps(group, c / kLanes));
+      float* block = const_cast<float*>(Taps(group, c / kTileChannels));
       for (int64_t j = 0; j < layout_.taps; ++j) {
-        block[j * kLanes + c % kLanes] = taps[static_cast<size_t>(channel * layout_.taps + j)];
+        block[j * kTileChannels + c % kTileChannels] =
+            taps[static_cast<size_t>(channel * layout_.taps + j)];
       }
     }
   }
@@ -101,21 +104,21 @@ void H3PrefillWeights::PackRows(const H3Parameters& p, const H3Modes& modes, int
     packed_head = head;
     const auto first = modes.da.begin() + head * layout_.modes;
     const auto weights = modes.weights.begin() + head * layout_.modes;
-    float* at = RowBlock(group, row / kLanes) + row % kLanes;
+    float* at = RowBlock(group, row / kTileChannels) + row % kTileChannels;
     for (int64_t n = 0; n < layout_.modes; ++n, at += kModeConstantFloats) {
       SetComplex(first[n], at);
       SetComplex(weights[n], at + kModeFloats);
     }
     const double skip = p.d[static_cast<size_t>(head)];
     *at = static_cast<float>(skip);
-    at += kLanes;
+    at += kTileChannels;
     for (int64_t n = 0; n < layout_.modes; ++n, at += kModeFloats) {
       SetComplex(EighthPower(first[n]), at);
     }
-    for (size_t l = 0; l < kScanSteps; ++l, at += kLanes) {
+    for (size_t l = 0; l < kScanSteps; ++l, at += kTileChannels) {
       *at = static_cast<float>(kernel[l] + (l == 0 ? skip : 0.0));
     }
-    for (size_t l = 0; l < kKernelPoints; ++l, at += kLanes) {
+    for (size_t l = 0; l < kKernelPoints; ++l, at += kTileChannels) {
       *at = static_cast<float>((kernel[l] + (l == 0 ? skip : 0.0)) / kKernelPoints);
     }
   }

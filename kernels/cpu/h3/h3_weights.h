@@ -7,9 +7,13 @@
 #include <vector>
 
 #include "kernels/cpu/base/thread_pool.h"
+#include "kernels/cpu/conv/fft.h"
 #include "kernels/cpu/h3/h3_layout.h"
-#include "kernels/cpu/h3/h3_tile.h"
-#include "kernels/ssm/h3_ssm.h"
+#include "kernels/cpu/h3/h3_scan.h"
+
+namespace hippodrome {
+struct H3Modes;
+}
 
 namespace hippodrome::cpu {
 

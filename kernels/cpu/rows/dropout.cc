@@ -1,18 +1,18 @@
 #include "kernels/cpu/rows/dropout.h"
 
-#include "kernels/cpu/base/parallel_rows.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/rows/dropout.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/lanes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 // DropoutBits() of a vector of columns.
 template <class D, class V = hn::Vec<D>>
@@ -26,7 +26,7 @@ HWY_INLINE V Bits(D d, DropoutRow row, V column) {
 
 void DropColumns(DropoutRow row, uint32_t threshold, float scale, int64_t first, int64_t n,
                  float* x) {
-  const HWY_CAPPED(float, 16) d;
+  const D d;
   const hn::RebindToUnsigned<decltype(d)> du;
   const int64_t lanes = hn::Lanes(d);
   const auto lane = hn::Iota(du, 0);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/base/parallel_rows.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
 
 namespace hippodrome::cpu {
 namespace {

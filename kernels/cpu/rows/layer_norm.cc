@@ -3,24 +3,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/base/parallel_rows.h"
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/rows/layer_norm.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/lanes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = HWY_CAPPED(float, 16);
-using V = hn::Vec<D>;
-constexpr int64_t kLanes = hn::MaxLanes(D());
 
 // sum_i (x_i - shift)^kPower: four chains per lane, then the lanes, then the tail.
 template <int kPower>
@@ -110,7 +105,6 @@ HWY_INLINE void StoreElements(DV d, Moments m, const float* x, const float* gamm
 // One row: adds its shares of dgamma and dbeta, and gives dx if that is wanted.
 void BackwardRow(const float* x, const float* gamma, double epsilon, const float* dy, int64_t n,
                  float* dgamma, float* dbeta, bool add, float* dx) {
-  using One = HWY_CAPPED(float, 1);
   const D d;
   const One one;
   const Moments m = MomentsOf(x, epsilon, n);

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "kernels/counter_uniform.h"
-#include "kernels/cpu/base/parallel_rows.h"
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
 #include "kernels/cpu/rows/sample_row.h"
 
 namespace hippodrome::cpu {

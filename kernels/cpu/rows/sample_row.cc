@@ -7,16 +7,11 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "kernels/cpu/base/vector_math-inl.h"
+#include "kernels/cpu/base/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
-
-using D = HWY_CAPPED(float, 16);
-using D1 = HWY_CAPPED(float, 1);
-using V = hn::Vec<D>;
-constexpr int64_t kLanes = hn::MaxLanes(D());
 
 float LargestLogit(const float* logits, int64_t n) {
   const D d;
@@ -57,7 +52,7 @@ HWY_INLINE double Sum(int64_t n, const Value& value) {
     }
     total += hn::GetLane(hn::SumOfLanes(d, sum));
   }
-  for (; i < n; ++i) total += hn::GetLane(value(D1(), i));
+  for (; i < n; ++i) total += hn::GetLane(value(One(), i));
   return total;
 }
 

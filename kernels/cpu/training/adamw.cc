@@ -1,18 +1,18 @@
 #include "kernels/cpu/training/adamw.h"
 
 #include "kernels/adamw_factors.h"
-#include "kernels/cpu/base/parallel_spans.h"
+#include "kernels/cpu/base/parallel_loops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/training/adamw.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/lanes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D>
 HWY_INLINE void Update(D d, const AdamWFactors& f, const float* gradient, float* m, float* v,
@@ -32,8 +32,8 @@ HWY_INLINE void Update(D d, const AdamWFactors& f, const float* gradient, float*
 
 void UpdateSpan(const AdamWFactors& factors, int64_t n, const float* gradient, float* m, float* v,
                 float* w) {
-  const HWY_CAPPED(float, 16) d;
-  const HWY_CAPPED(float, 1) one;
+  const D d;
+  const One one;
   const int64_t lanes = hn::Lanes(d);
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) Update(d, factors, gradient + i, m + i, v + i, w + i);

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/base/parallel_rows.h"
-#include "kernels/cpu/base/scratch.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
 #include "kernels/cpu/training/cross_entropy_amx.h"
 #include "kernels/cpu/training/softmax_loss.h"
 

@@ -8,16 +8,11 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "kernels/cpu/base/vector_math-inl.h"
+#include "kernels/cpu/base/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
-
-using D = HWY_CAPPED(float, kSoftmaxLanes);
-using One = HWY_CAPPED(float, 1);
-using V = hn::Vec<D>;
-constexpr int64_t kLanes = hn::MaxLanes(D());
 
 HWY_INLINE void Extend(V logits, V& largest, V& sum) {
   const D d;

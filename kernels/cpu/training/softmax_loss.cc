@@ -9,16 +9,11 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "kernels/cpu/base/vector_math-inl.h"
+#include "kernels/cpu/base/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
-
-using D = HWY_CAPPED(float, 16);
-using One = HWY_CAPPED(float, 1);
-using V = hn::Vec<D>;
-constexpr int64_t kLanes = hn::MaxLanes(D());
 
 HWY_INLINE float Largest(const float* x, int64_t n) {
   const D d;

@@ -1,4 +1,4 @@
-#include "kernels/cpu/attention/causal_attention.h"
+#include "kernels/cpu/attention/dense_attention.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/cpu/attention/softmax_block.h"
+#include "kernels/cpu/attention/softmax.h"
 
 #include <gtest/gtest.h>
 

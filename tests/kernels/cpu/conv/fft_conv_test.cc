@@ -20,7 +20,7 @@ struct Problem {
 
   Values Apply(int64_t rows, int64_t gap = 0, int threads = 2) const {
     ThreadPool pool(threads);
-    const LongConv convolution(kernels, channels, points);
+    const FftConv convolution(kernels, channels, points);
     const StridedMatrix in(rows, channels, gap, Values(x.begin(), x.begin() + rows * channels));
     const StridedMatrix out(rows, channels, gap);
     convolution.Apply(pool, in.view(), out.view());
@@ -99,7 +99,7 @@ TEST(FftConvTest, WorksInPlace) {
   const Problem p(20, 512);
   ThreadPool pool(2);
   const StridedMatrix x(512, 20, 0, p.x);
-  LongConv(p.kernels, 20, 512).Apply(pool, x.view(), x.view());
+  FftConv(p.kernels, 20, 512).Apply(pool, x.view(), x.view());
   EXPECT_EQ(x.values(), p.Apply(512));
 }
 
@@ -113,7 +113,7 @@ TEST(FftConvTest, TransformTileMakesTheSpectrumOfAKernel) {
   const OwnedTensor spectrum = NewMatrix(512, 2 * kTileChannels, DType::kF32);
   const OwnedTensor work = NewMatrix(1, plan.work_floats(), DType::kF32);
   for (int64_t t = 0; t < 512; ++t) F32Row(tile, t)[3] = values[size_t(t)] / 512;
-  TransformTile(plan, F32Row(tile, 0), F32Row(spectrum, 0), F32Row(work, 0));
+  TransformTile(plan, TileSeries(F32Row(tile, 0), 512), F32Row(spectrum, 0), F32Row(work, 0));
   for (int64_t i = 0; i < 512; ++i) {
     EXPECT_NEAR(F32Row(spectrum, i)[3], expected[size_t(i)].real(), 1e-6);
     EXPECT_NEAR(F32Row(spectrum, i)[kTileChannels + 3], expected[size_t(i)].imag(), 1e-6);

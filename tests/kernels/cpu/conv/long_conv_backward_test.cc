@@ -1,4 +1,4 @@
-#include "kernels/cpu/conv/long_conv_backward.h"
+#include "kernels/cpu/conv/long_conv.h"
 
 #include <gtest/gtest.h>
 

@@ -1,18 +1,26 @@
-// Elementary functions on Highway vectors of floats. Included once per target.
-#if defined(HIPPODROME_KERNELS_CPU_BASE_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HIPPODROME_KERNELS_CPU_BASE_VECTOR_MATH_INL_H_
-#undef HIPPODROME_KERNELS_CPU_BASE_VECTOR_MATH_INL_H_
+// Vectors of up to 16 floats, and elementary functions on them. Included once per target.
+#if defined(HIPPODROME_KERNELS_CPU_BASE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HIPPODROME_KERNELS_CPU_BASE_LANES_INL_H_
+#undef HIPPODROME_KERNELS_CPU_BASE_LANES_INL_H_
 #else
-#define HIPPODROME_KERNELS_CPU_BASE_VECTOR_MATH_INL_H_
+#define HIPPODROME_KERNELS_CPU_BASE_LANES_INL_H_
 #endif
 
 #include <hwy/highway.h>
+
+#include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+
+// Loops take a vector of D at a time, and what is left one by one.
+using D = HWY_CAPPED(float, 16);
+using V = hn::Vec<D>;
+using One = HWY_CAPPED(float, 1);
+constexpr int64_t kLanes = hn::MaxLanes(D());
 
 // exp(x) within 2 ulp; 0 below -87.3 (never subnormal), infinite above 88.37, 0 for NaN.
 template <class D, class V = hn::Vec<D>>

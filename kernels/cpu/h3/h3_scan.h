@@ -1,7 +1,7 @@
-// The arithmetic of an H3 layer on tiles: time along rows, 16 channels or rows of the layer in
-// lanes.
-#ifndef HIPPODROME_KERNELS_CPU_H3_H3_TILE_H_
-#define HIPPODROME_KERNELS_CPU_H3_H3_TILE_H_
+// The two SSMs of an H3 layer as recurrences, on tiles: time along rows, 16 channels or rows of the
+// layer in lanes.
+#ifndef HIPPODROME_KERNELS_CPU_H3_H3_SCAN_H_
+#define HIPPODROME_KERNELS_CPU_H3_H3_SCAN_H_
 
 #include <cstdint>
 
@@ -27,10 +27,6 @@ struct RowConstants {
   const float* kernel = nullptr;  // [kScanSteps, lanes], K[0..], D added to K[0]
 };
 
-// out[t] = sum_j taps[j] in[t + count - 1 - j].  taps: [count, lanes], count a multiple of 4; in:
-// [count - 1 + steps, lanes]; out: [steps, lanes]. Both have room for `steps` rounded up to 8.
-void Fir(const float* taps, int64_t count, const float* in, float* out, int64_t steps);
-
 // y and the state after `blocks` blocks of kScanSteps inputs. u, y: [kScanSteps blocks, lanes];
 // state: [modes, re | im, lanes].
 void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, float* state);
@@ -47,13 +43,6 @@ void Step(const RowConstants& rows, const float* u, float* y, float* state, cons
 void RingDot(const float* taps, const float* ring, int64_t size, int64_t newest, float* out,
              const float* ahead);
 
-// out[t] = a[t] b[t], rows `stride` floats apart.
-struct TileRows {
-  const float* data = nullptr;
-  int64_t stride = 0;
-};
-void MultiplyRows(TileRows a, TileRows b, int64_t steps, float* out, int64_t out_stride);
-
 }  // namespace hippodrome::cpu
 
-#endif  // HIPPODROME_KERNELS_CPU_H3_H3_TILE_H_
+#endif  // HIPPODROME_KERNELS_CPU_H3_H3_SCAN_H_

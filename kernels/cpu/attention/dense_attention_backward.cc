@@ -1,18 +1,26 @@
-// AttendHeadBackward: probabilities are computed again, a block of queries at a time.
-#include "kernels/cpu/attention/block_pair.h"
-#include "kernels/cpu/attention/head_attention.h"
-#include "kernels/cpu/base/tensor_memory.h"
+#include "kernels/cpu/attention/dense_attention.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "kernels/cpu/attention/head_blocks.h"
+#include "kernels/cpu/attention/rotary.h"
+#include "kernels/cpu/attention/softmax.h"
+#include "kernels/cpu/base/memory.h"
 
 namespace hippodrome::cpu {
 namespace {
 
-class Backward {
+// One head of one sequence: probabilities are computed again, a block of queries at a time.
+class AttentionGradient {
  public:
-  Backward(const HeadProblem& problem, const Tensor& d_o, const Gradient& dqkv)
+  AttentionGradient(const HeadProblem& problem, const Tensor& d_o, const Gradient& dqkv)
       : head_(problem), d_o_(d_o), dqkv_(dqkv) {
     const int64_t rows = head_.key_blocks() * kScoreBlock;
     const int64_t block = kScoreBlock * head_.stride();
-    Workspace w(rows * (4 * head_.stride() + 2 * head_.width() + 2 * kScoreBlock) + 3 * block);
+    Parts w(ThreadScratch<float>(
+        ScratchUse::kAttentionTile,
+        rows * (4 * head_.stride() + 2 * head_.width() + 2 * kScoreBlock) + 3 * block));
     for (float** part : {&keys_, &values_, &dkeys_, &dvalues_})
       *part = w.Take(rows * head_.stride());
     for (float** part : {&key_columns_, &value_columns_}) *part = w.Take(rows * head_.width());
@@ -91,12 +99,51 @@ void ClearHead(const HeadBlocks& head, const Tensor& dqkv) {
   }
 }
 
+// Writes the three columns of the head of dqkv, [T, 3 d].  d_o: [T, d].
+void HeadBackward(const HeadProblem& problem, const Tensor& d_o, const Gradient& dqkv) {
+  const HeadBlocks head(problem);
+  if (head.keys() > 0) return AttentionGradient(problem, d_o, dqkv).Run();
+  if (!dqkv.add) ClearHead(head, dqkv.tensor);
+}
+
 }  // namespace
 
-void AttendHeadBackward(const HeadProblem& problem, Tensor d_o, Gradient dqkv) {
-  const HeadBlocks head(problem);
-  if (head.keys() > 0) return Backward(problem, d_o, dqkv).Run();
-  if (!dqkv.add) ClearHead(head, dqkv.tensor);
+void BidirectionalAttentionBackward(ThreadPool& pool, const AttentionShape& shape, Tensor qkv,
+                                    Tensor mask, Tensor d_o, Gradient dqkv) {
+  if (dqkv.tensor.data == nullptr) return;
+  const int64_t tokens = mask.cols;
+  assert(qkv.rows == mask.rows * tokens && d_o.rows == qkv.rows);
+  assert(qkv.cols == 3 * shape.heads * shape.head_dim && 3 * d_o.cols == qkv.cols);
+  assert(dqkv.tensor.rows == qkv.rows && dqkv.tensor.cols == qkv.cols);
+  pool.Run(mask.rows * shape.heads, [&](int64_t index, int) {
+    const int64_t b = index / shape.heads;
+    HeadBackward({.shape = {.heads = shape.heads, .head_dim = shape.head_dim},
+                  .qkv = qkv.Rows(b * tokens, tokens),
+                  .mask = I32Row(mask, b),
+                  .head = index % shape.heads},
+                 d_o.Rows(b * tokens, tokens), {dqkv.tensor.Rows(b * tokens, tokens), dqkv.add});
+  });
+}
+
+void CausalAttentionBackward(ThreadPool& pool, const AttentionShape& shape, Tensor qkv,
+                             Tensor inv_freq, int64_t sequences, const AttentionDropout& dropout,
+                             Tensor d_o, Gradient dqkv) {
+  if (dqkv.tensor.data == nullptr) return;
+  assert(sequences > 0 && qkv.rows % sequences == 0 && d_o.rows == qkv.rows);
+  assert(qkv.cols == 3 * shape.heads * shape.head_dim && 3 * d_o.cols == qkv.cols);
+  assert(dqkv.tensor.rows == qkv.rows && dqkv.tensor.cols == qkv.cols);
+  const int64_t tokens = qkv.rows / sequences;
+  const float* turns = AllTurns(pool, shape, inv_freq, tokens, [](int64_t t) { return t; });
+  pool.Run(sequences * shape.heads, [&](int64_t index, int) {
+    const int64_t first = index / shape.heads * tokens;
+    HeadBackward({.shape = shape,
+                  .qkv = qkv.Rows(first, tokens),
+                  .turns = turns,
+                  .head = index % shape.heads,
+                  .sequence = index / shape.heads,
+                  .dropout = dropout},
+                 d_o.Rows(first, tokens), {dqkv.tensor.Rows(first, tokens), dqkv.add});
+  });
 }
 
 }  // namespace hippodrome::cpu

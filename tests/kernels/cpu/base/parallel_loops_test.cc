@@ -1,10 +1,10 @@
-#include "kernels/cpu/base/parallel_rows.h"
+#include "kernels/cpu/base/parallel_loops.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace hippodrome::cpu::parallel_rows_test {
+namespace hippodrome::cpu::parallel_loops_test {
 namespace {
 
 TEST(ParallelRowsTest, CoversEveryRowOnce) {
@@ -28,4 +28,4 @@ TEST(ParallelRowsTest, LittleWorkStaysOnTheCaller) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu::parallel_rows_test
+}  // namespace hippodrome::cpu::parallel_loops_test
