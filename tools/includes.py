@@ -3,6 +3,7 @@
 nor a contract. tools/lint calls it.
 
   tools/includes.py [ROOT]
+  tools/includes.py --closure FILE     # lists what FILE includes of this repository, directly or not
 
 hippodrome_folders(PARENT FOLDER...) in a CMakeLists.txt names the folders of sources in PARENT, which
 is relative to that file, each after those that it includes. A source may include what lies in its own
@@ -116,7 +117,25 @@ def lonely_headers(root, files, sources):
                    "public headers")
 
 
+def closure(root, sources, file):
+    """The sources that a file includes, directly or through others, but itself."""
+    known = set(sources)
+    found, left = set(), [file]
+    while left:
+        text = (root / left.pop()).read_text()
+        for include in re.findall(r'^#\s*include "(.*)"', text, re.M):
+            included = pathlib.PurePosixPath(include)
+            if included in known and included not in found:
+                found.add(included)
+                left.append(included)
+    return found - {file}
+
+
 def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--closure":
+        root = pathlib.Path(".")
+        print("\n".join(sorted(map(str, closure(root, tracked(root), pathlib.PurePosixPath(sys.argv[2]))))))
+        return 0
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     files = tracked(root)
     sources = [file for file in files if file.suffix in SOURCES]

@@ -85,6 +85,15 @@ class IncludesTest(unittest.TestCase):
         code, _ = self.check(tools__a_h="", tests__a_test_cc='#include "tools/a.h"\n')
         self.assertEqual(code, 0)
 
+    def test_the_closure_of_the_prefill_is_small(self):
+        prefill = "kernels/cpu/h3/h3_prefill.cc"
+        done = subprocess.run([sys.executable, "-B", INCLUDES, "--closure", prefill],
+                              cwd=INCLUDES.parents[1], capture_output=True, text=True, check=True)
+        headers = done.stdout.split()
+        self.assertIn("kernels/cpu/h3/h3_prefill.h", headers)
+        self.assertIn("kernels/dtype.h", headers)  # which it includes through others alone
+        self.assertLessEqual(len(headers), 15, headers)
+
 
 if __name__ == "__main__":
     unittest.main()
