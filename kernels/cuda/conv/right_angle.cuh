@@ -1,5 +1,5 @@
 // The causal convolution of one real row with one kernel by transforms of as many points as the row
-// has: a "right-angle" convolution (see kernels/cpu/conv/fft_plan.h). u_t exp(i pi t / 2L) is
+// has: a "right-angle" convolution (see kernels/cpu/conv/fft.h). u_t exp(i pi t / 2L) is
 // transformed by L points without zero padding, and the real part of the unweighted result is the
 // causal convolution.
 #ifndef HIPPODROME_KERNELS_CUDA_CONV_RIGHT_ANGLE_CUH_
