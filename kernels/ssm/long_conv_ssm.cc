@@ -7,18 +7,21 @@ namespace hippodrome {
 
 LongConvShape ShapeOf(const LongConvParameters& parameters) {
   if (const auto* nplr = std::get_if<NplrParameters>(&parameters)) {
-    return {nplr->channels, nplr->channels, nplr->d};
+    return {nplr->channels, nplr->channels};
   }
   const auto& diagonal = std::get<DiagonalSsmParameters>(parameters);
-  return {diagonal.channels, diagonal.heads, diagonal.d};
+  return {diagonal.channels, diagonal.heads};
 }
 
 std::vector<double> LongConvKernel(const LongConvParameters& parameters, int64_t length,
                                    const HeadLoop& loop) {
-  if (const auto* nplr = std::get_if<NplrParameters>(&parameters)) {
-    return NplrKernel(*nplr, length, loop);
-  }
-  return DiagonalKernel(std::get<DiagonalSsmParameters>(parameters), length, loop);
+  const auto* nplr = std::get_if<NplrParameters>(&parameters);
+  const auto* diagonal = std::get_if<DiagonalSsmParameters>(&parameters);
+  std::vector<double> kernels =
+      nplr ? NplrKernel(*nplr, length, loop) : DiagonalKernel(*diagonal, length, loop);
+  const std::span<const float> d = nplr ? nplr->d : diagonal->d;
+  for (size_t h = 0; h < d.size(); ++h) kernels[h * static_cast<size_t>(length)] += d[h];
+  return kernels;
 }
 
 void LongConvKernelGradient(const LongConvParameters& parameters, std::span<const double> dk,

@@ -15,17 +15,17 @@ namespace hippodrome {
 // What all LongConvParameters have.
 struct LongConvShape {
   int64_t channels;
-  int64_t heads;             // H; an NPLR kernel is that of one channel
-  std::span<const float> d;  // [H]
+  int64_t heads;  // H; an NPLR kernel is that of one channel
 };
 LongConvShape ShapeOf(const LongConvParameters& parameters);
 
-// [H, length], without the skip; for their errors see DiagonalKernel() and NplrKernel().
+// [H, length] with the skip, which is a tap more: K[0] + D, K[1], ... For the errors see
+// DiagonalKernel() and NplrKernel().
 std::vector<double> LongConvKernel(const LongConvParameters& parameters, int64_t length,
                                    const HeadLoop& loop = OneAfterAnother);
 
-// Replaces `gradients`. dk: d loss / d K without the skip, [H, length], whose first point is also
-// d loss / d D. Rows of A that heads share sum in the order of the heads.
+// Replaces `gradients`. dk: d loss / d LongConvKernel(), [H, length]. Rows of A that heads share
+// sum in the order of the heads.
 void LongConvKernelGradient(const LongConvParameters& parameters, std::span<const double> dk,
                             int64_t length, const LongConvParameterGradients& gradients,
                             const HeadLoop& loop = OneAfterAnother);

@@ -23,8 +23,7 @@ int64_t NplrRows(const NplrParameters& parameters);  // S
 
 NplrNumbers NumbersOfChannel(const NplrParameters& parameters, int64_t channel);
 
-// ---- Discretisation
-// ------------------------------------------------------------------------------
+// ---- Discretisation -----------------------------------------------------------------------------
 
 inline constexpr int64_t kNplrLanes = 8;  // channels of a group
 
@@ -55,8 +54,7 @@ void DiscretizeNplr(const NplrNumbers& numbers, int64_t lane, NplrGroup& group);
 NplrNumbers DiscretizeNplrGradient(const NplrNumbers& numbers, int64_t lane,
                                    const NplrGroup& gradients);
 
-// ---- The kernel as a recurrence
-// ------------------------------------------------------------------
+// ---- The kernel as a recurrence -----------------------------------------------------------------
 
 // kernel: [length, kNplrLanes].
 void NplrGroupKernel(const NplrGroup& group, int64_t length, double* kernel);
@@ -64,8 +62,7 @@ void NplrGroupKernel(const NplrGroup& group, int64_t length, double* kernel);
 // d / d Re + i d / d Im of each number. dk: d loss / d K, [length, kNplrLanes].
 NplrGroup NplrGroupGradient(const NplrGroup& group, int64_t length, const double* dk);
 
-// ---- The kernel by its generating function
-// -------------------------------------------------------
+// ---- The kernel by its generating function ------------------------------------------------------
 
 // Of a channel whose C is stored as C~ = C (I - dA^n): the first kernel.size() <= n points of K,
 // where x.c is C~. At the n-th roots of unity w,

@@ -118,8 +118,7 @@ class TrainedLongConv final : public TrainedHandle {
   DType dtype_;
 };
 
-// ---- What models get in place of the backend's handles
-// -------------------------------------------
+// ---- What models get in place of the backend's handles ------------------------------------------
 
 class TapedLinear final : public LinearWeights {
  public:

@@ -13,15 +13,13 @@ LongConvKernels::LongConvKernels(const LongConvParameters& parameters, int64_t l
                                  const HeadLoop& loop)
     : tiling_{ShapeOf(parameters).channels, ShapeOf(parameters).heads}, longest_(longest) {
   assert(heads() > 0 && channels() % heads() == 0 && longest > 0);
-  const std::span<const float> d = ShapeOf(parameters).d;
   const std::vector<double> kernels = LongConvKernel(parameters, longest, loop);
   taps_.resize(static_cast<size_t>(heads() * TapsOfHead()));
   for (int64_t h = 0; h < heads(); ++h) {
     const double* kernel = kernels.data() + h * longest;
     float* first = taps_.data() + h * TapsOfHead();
     for (int64_t l = 0; l < longest; ++l) {
-      const double skip = l == 0 ? double{d[static_cast<size_t>(h)]} : 0;
-      first[longest - 1 - l] = static_cast<float>(kernel[l] + skip);
+      first[longest - 1 - l] = static_cast<float>(kernel[l]);
     }
   }
 }

@@ -38,10 +38,8 @@ LongConvKernels::LongConvKernels(Device& device, const LongConvParameters& param
       activations_(activations),
       kernels_(LongConvKernel(parameters, longest)) {
   assert(longest >= 1 && channels_ % heads_ == 0);
-  const std::span<const float> d = ShapeOf(parameters).d;
   std::vector<uint32_t> pairs;
   for (int64_t head = 0; head < heads_; ++head) {
-    kernels_[static_cast<size_t>(head * longest)] += d[static_cast<size_t>(head)];
     AppendPairs(Kernel(head), KernelTerms(activations), pairs);
   }
   pairs_ = Upload(device, std::as_bytes(std::span(pairs)));

@@ -7,8 +7,7 @@
 namespace hippodrome::h3_ssm_test {
 namespace {
 
-// ---- Discretisation, taps and kernels
-// ------------------------------------------------------------
+// ---- Discretisation, taps and kernels -----------------------------------------------------------
 
 // K[l] = 2 Re sum_n C_n dB_n exp(l log dA_n).
 double KernelPoint(const reference::H3DiagonalSsm& ssm, int64_t l) {
@@ -77,8 +76,7 @@ TEST(H3SsmTest, TapsAreTheImpulseResponse) {
   }
 }
 
-// ---- Gradients
-// -----------------------------------------------------------------------------------
+// ---- Gradients ----------------------------------------------------------------------------------
 
 using Values = std::vector<float>;
 
