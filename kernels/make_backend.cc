@@ -20,17 +20,12 @@ bool HasDriver() {
   return driver != nullptr;
 }
 
-// Beside the executable, or wherever the loader looks.
 void* OpenModule() {
   std::error_code error;
-  const auto executable = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    const std::string beside = (executable.parent_path() / kCudaModule).string();
-    if (std::filesystem::exists(beside, error)) {
-      return dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
-    }
-  }
-  return dlopen(kCudaModule, RTLD_NOW | RTLD_LOCAL);
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string module =
+      error ? kCudaModule : FindCudaModule(program.parent_path(), HIPPODROME_INSTALLED_MODULES);
+  return dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 // The module's function `name`, or null and the obstacle.
@@ -52,6 +47,16 @@ Function* FindFunction(const char* name, std::string& obstacle) {
 }
 
 }  // namespace
+
+std::string FindCudaModule(const std::string& folder, const std::string& installed) {
+  const std::filesystem::path program(folder);
+  for (const auto& place : {program, program / installed}) {
+    std::error_code error;
+    const auto module = (place / kCudaModule).lexically_normal();
+    if (std::filesystem::exists(module, error)) return module;
+  }
+  return kCudaModule;
+}
 
 std::shared_ptr<ThreadPool> MakeThreadPool(int threads) {
   return std::make_shared<ThreadPool>(threads);
