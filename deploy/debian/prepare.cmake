@@ -1,0 +1,19 @@
+# Before packages are packed: makes of what `cmake --install` leaves what Debian's policy wants. Manual
+# pages are compressed, and each package tells its licence and, in Debian's form, its changes.
+string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
+foreach(package IN LISTS CPACK_COMPONENTS_ALL)
+  set(share ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/${package}${CPACK_PACKAGING_INSTALL_PREFIX}/share)
+  set(doc ${share}/doc/${package})
+  file(REMOVE ${doc}/LICENSE)
+  file(COPY ${CMAKE_CURRENT_LIST_DIR}/copyright DESTINATION ${doc}
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  file(WRITE ${doc}/changelog
+"${package} (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
+
+  * Release ${CPACK_PACKAGE_VERSION}: CHANGELOG.md tells what changed.
+
+ -- ${CPACK_PACKAGE_CONTACT}  ${date}
+")
+  file(GLOB pages ${share}/man/man1/*.1)
+  execute_process(COMMAND gzip -9nf ${doc}/changelog ${pages} COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
