@@ -3,8 +3,7 @@
 #include <bit>
 
 #include "kernels/cuda/attention/attention.h"
-#include "kernels/cuda/attention/attention_gradient.h"
-#include "kernels/cuda/attention/bidirectional_attention.h"
+#include "kernels/cuda/attention/dense_attention.h"
 #include "kernels/cuda/attention/key_value_pages.h"
 #include "kernels/cuda/base/elementwise.h"
 #include "kernels/cuda/base/tensor_memory.h"

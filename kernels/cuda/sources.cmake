@@ -38,10 +38,10 @@ set(HIPPODROME_CUDA_SOURCES
   h3/h3_state.cu
   h3/h3_step.cu
   h3/h3_weights.cu
-  attention/attention_gradient.cu
   attention/attention_prefill.cu
   attention/attention_step.cu
-  attention/bidirectional_attention.cu
+  attention/dense_attention.cu
+  attention/dense_attention_backward.cu
   attention/key_value_pages.cu
   training/adamw.cu
   training/cross_entropy.cu

@@ -4,8 +4,8 @@
 // where m is 1, or what dropout multiplies a weight by.
 // A block has one tile of queries (forward, dq) or of keys (dk, dv) and goes through the others in
 // order: nothing is added by two blocks.
-#ifndef HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_GRADIENT_CUH_
-#define HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_GRADIENT_CUH_
+#ifndef HIPPODROME_KERNELS_CUDA_ATTENTION_DENSE_ATTENTION_BACKWARD_CUH_
+#define HIPPODROME_KERNELS_CUDA_ATTENTION_DENSE_ATTENTION_BACKWARD_CUH_
 
 #include "kernels/cuda/base/device_code.cuh"
 #include "kernels/dropout_bits.h"
@@ -153,8 +153,8 @@ __device__ inline float RowMax(float x) {
 
 // Where the rows of one head of attention are, what it sees, and what dropout leaves of it.
 
-// What the gradients of a query's scores depend on beside its rows: lse and c of
-// attention_gradient.cuh, and the random numbers of its dropout.
+// What the gradients of a query's scores depend on beside its rows: lse and c as above, and the
+// random numbers of its dropout.
 struct alignas(16) QueryTerms {
   float lse;
   float c;
@@ -464,4 +464,4 @@ __global__ void __launch_bounds__(kGradientThreads) KeyGradientKernel(AttentionA
 
 }  // namespace hippodrome::cuda
 
-#endif  // HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_GRADIENT_CUH_
+#endif  // HIPPODROME_KERNELS_CUDA_ATTENTION_DENSE_ATTENTION_BACKWARD_CUH_

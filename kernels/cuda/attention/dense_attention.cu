@@ -1,7 +1,7 @@
-// Bidirectional attention: the tiles and the rows of attention_tile.cuh over keys and
-// values that stay where the projection put them.
-// BidirectionalAttention: tile by tile, or query by query for the shapes that tiles do not cover.
-#include "kernels/cuda/attention/bidirectional_attention.h"
+// BidirectionalAttention: tile by tile, or query by query for the shapes that tiles do not cover,
+// by the tiles and the rows of attention_tile.cuh over keys and values that stay where the
+// projection put them.
+#include "kernels/cuda/attention/dense_attention.h"
 
 #include <cassert>
 

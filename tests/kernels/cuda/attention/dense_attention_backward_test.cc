@@ -1,4 +1,4 @@
-#include "kernels/cuda/attention/attention_gradient.h"
+#include "kernels/cuda/attention/dense_attention.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include "tests/kernels/cuda/attention/attention_problem.h"
 #include "tests/reference/reference_backend.h"
 
-namespace hippodrome::cuda::attention_gradient_test {
+namespace hippodrome::cuda::dense_attention_backward_test {
 namespace {
 
 // Causal where no key is hidden by a mask.
@@ -117,10 +117,10 @@ std::vector<int32_t> Mask(const AttentionCase& c) {
   return mask;
 }
 
-class AttentionGradientTest : public testing::TestWithParam<AttentionCase> {};
+class DenseAttentionBackwardTest : public testing::TestWithParam<AttentionCase> {};
 
 // Tiles have 64 rows, or 32 for heads of more than 64 elements.
-INSTANTIATE_TEST_SUITE_P(Shapes, AttentionGradientTest,
+INSTANTIATE_TEST_SUITE_P(Shapes, DenseAttentionBackwardTest,
                          testing::Values(MakeCase(DType::kF32, {1, 1, 0}, 1, 1),
                                          MakeCase(DType::kF32, {2, 8, 4}, 2, 9),
                                          MakeCase(DType::kF32, {1, 32, 32}, 1, 64),
@@ -131,19 +131,19 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AttentionGradientTest,
                                          MakeCase(DType::kBF16, {2, 20, 8}, 2, 67, 1),
                                          MakeCase(DType::kBF16, {1, 128, 0}, 1, 34)));
 
-TEST_P(AttentionGradientTest, CausalMatchesTheReference) { ExpectGradients({GetParam(), {}}); }
+TEST_P(DenseAttentionBackwardTest, CausalMatchesTheReference) { ExpectGradients({GetParam(), {}}); }
 
-TEST_P(AttentionGradientTest, DropoutMatchesTheReference) {
+TEST_P(DenseAttentionBackwardTest, DropoutMatchesTheReference) {
   ExpectGradients({GetParam(), {}, {.p = 0.25, .seed = 0x123456789abcdefu}});
 }
 
-TEST_P(AttentionGradientTest, MaskedMatchesTheReference) {
+TEST_P(DenseAttentionBackwardTest, MaskedMatchesTheReference) {
   AttentionCase c = GetParam();
   c.shape.rotary_dim = 0;
   ExpectGradients({c, Mask(c)});
 }
 
-TEST(AttentionGradientCases, ThreadsMayRunInAnyOrder) {
+TEST(DenseAttentionBackwardCases, ThreadsMayRunInAnyOrder) {
   const GradientCase c = {MakeCase(DType::kF32, {1, 8, 4}, 1, 70), {}};
   const Values qkv = RandomProjections(c.attention, 1);
   const Values d_o = RandomValues(c.rows() * c.attention.width(), 2);
@@ -152,4 +152,4 @@ TEST(AttentionGradientCases, ThreadsMayRunInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda::attention_gradient_test
+}  // namespace hippodrome::cuda::dense_attention_backward_test

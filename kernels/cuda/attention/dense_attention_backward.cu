@@ -1,9 +1,9 @@
-#include "kernels/cuda/attention/attention_gradient.h"
+#include "kernels/cuda/attention/dense_attention.h"
 
 #include <cassert>
 #include <cmath>
 
-#include "kernels/cuda/attention/attention_gradient.cuh"
+#include "kernels/cuda/attention/dense_attention_backward.cuh"
 #include "kernels/cuda/attention/rotary.cuh"
 #include "kernels/cuda/base/launch.cuh"
 

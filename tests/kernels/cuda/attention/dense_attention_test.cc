@@ -1,4 +1,4 @@
-#include "kernels/cuda/attention/bidirectional_attention.h"
+#include "kernels/cuda/attention/dense_attention.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "tests/cuda_on_cpu/device_array.h"
 #include "tests/kernels/cuda/attention/attention_problem.h"
 
-namespace hippodrome::cuda::attention_bidirectional_test {
+namespace hippodrome::cuda::dense_attention_test {
 namespace {
 
 using Mask = std::vector<int32_t>;
@@ -141,4 +141,4 @@ TEST(BidirectionalAttentionCases, ThreadsMayRunInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cuda::attention_bidirectional_test
+}  // namespace hippodrome::cuda::dense_attention_test
