@@ -37,7 +37,7 @@ class GraphTest : public ::testing::Test {
   size_t nodes_ = 0;
 };
 
-TEST_F(GraphTest, RecordsAndReplays) {
+TEST_F(GraphTest, CapturesAndReplays) {
   ResetLaunchCounts();
   float from = 1;
   float to = 0;
@@ -52,7 +52,7 @@ TEST_F(GraphTest, RecordsAndReplays) {
   const cudaGraphExec_t graph = End();
   EXPECT_EQ(nodes_, 4u);
   EXPECT_EQ(LaunchCount(), 0);
-  EXPECT_EQ(to, 0.0f) << "recorded, not done";
+  EXPECT_EQ(to, 0.0f) << "captured, not done";
 
   from = 5;  // host memory is read at replay
   EXPECT_EQ(cudaGraphLaunch(graph, stream_), cudaSuccess);
@@ -83,7 +83,7 @@ TEST_F(GraphTest, AGraphBecomesPartOfAnother) {
   cudaGraphExecDestroy(outer);
 }
 
-TEST_F(GraphTest, WhatWaitsSpoilsARecording) {
+TEST_F(GraphTest, WhatWaitsSpoilsACapture) {
   void* memory = nullptr;
   const std::function<cudaError_t()> calls[] = {
       [&] { return cudaMalloc(&memory, 4); }, [&] { return cudaFree(nullptr); },

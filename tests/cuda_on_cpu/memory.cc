@@ -112,11 +112,11 @@ using cuda_on_cpu::allocated;
 using cuda_on_cpu::allocation_count;
 using cuda_on_cpu::allocations;
 using cuda_on_cpu::Noted;
-using cuda_on_cpu::RefuseWhileRecording;
+using cuda_on_cpu::RefuseWhileCapturing;
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   *memory = nullptr;
-  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  if (const cudaError_t error = RefuseWhileCapturing(); error != cudaSuccess) return error;
   if (bytes == 0) return cudaSuccess;
   const std::lock_guard lock(cuda_on_cpu::mutex);
   if (bytes > cuda_on_cpu::kDeviceBytes - allocated ||
@@ -133,7 +133,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 }
 
 cudaError_t cudaFree(void* memory) {
-  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  if (const cudaError_t error = RefuseWhileCapturing(); error != cudaSuccess) return error;
   if (memory == nullptr) return cudaSuccess;
   const std::lock_guard lock(cuda_on_cpu::mutex);
   const auto allocation = allocations.find(reinterpret_cast<uintptr_t>(memory));
@@ -157,14 +157,14 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
 
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
   *memory = nullptr;
-  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  if (const cudaError_t error = RefuseWhileCapturing(); error != cudaSuccess) return error;
   return posix_memalign(memory, cuda_on_cpu::kAlignment, bytes) == 0
              ? cudaSuccess
              : Noted(cudaErrorMemoryAllocation);
 }
 
 cudaError_t cudaFreeHost(void* memory) {
-  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  if (const cudaError_t error = RefuseWhileCapturing(); error != cudaSuccess) return error;
   std::free(memory);
   return cudaSuccess;
 }
@@ -175,7 +175,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  if (const cudaError_t error = RefuseWhileCapturing(); error != cudaSuccess) return error;
   return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
 }
 
@@ -189,7 +189,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
 
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind) {
-  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  if (const cudaError_t error = RefuseWhileCapturing(); error != cudaSuccess) return error;
   return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, nullptr);
 }
 
@@ -202,6 +202,6 @@ cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t 
 }
 
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
-  if (const cudaError_t error = RefuseWhileRecording(); error != cudaSuccess) return error;
+  if (const cudaError_t error = RefuseWhileCapturing(); error != cudaSuccess) return error;
   return cudaMemsetAsync(memory, value, bytes, nullptr);
 }

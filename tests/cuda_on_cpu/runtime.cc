@@ -140,4 +140,4 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSynchronize() { return cuda_on_cpu::RefuseWhileRecording(); }
+cudaError_t cudaDeviceSynchronize() { return cuda_on_cpu::RefuseWhileCapturing(); }

@@ -13,10 +13,10 @@ using Work = std::vector<std::function<void()>>;
 
 struct CUstream_st {
   int device = cuda_on_cpu::CurrentDevice();
-  cudaStreamCaptureStatus recording = cudaStreamCaptureStatusNone;
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-  std::thread::id recorder;
-  Work recorded;
+  std::thread::id capturing_thread;
+  Work captured;
 };
 struct CUevent_st {
   std::chrono::steady_clock::time_point time;
@@ -37,19 +37,19 @@ std::set<cudaStream_t> streams;
 
 cudaError_t instantiation_error = cudaSuccess;  // of the next one
 
-// REQUIRES: the mutex is held. True for the default stream, which is never recorded.
+// REQUIRES: the mutex is held. True for the default stream, which is never captured.
 bool IsKnown(cudaStream_t stream) { return stream == nullptr || streams.contains(stream); }
 
-bool IsRecorded(cudaStream_t stream) {
-  return stream != nullptr && stream->recording != cudaStreamCaptureStatusNone;
+bool IsCaptured(cudaStream_t stream) {
+  return stream != nullptr && stream->capture != cudaStreamCaptureStatusNone;
 }
 
-// A recorded stream cannot be waited for.
+// A captured stream cannot be waited for.
 cudaError_t WaitFor(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   if (!IsKnown(stream)) return Noted(cudaErrorInvalidResourceHandle);
-  if (!IsRecorded(stream)) return cudaSuccess;
-  stream->recording = cudaStreamCaptureStatusInvalidated;
+  if (!IsCaptured(stream)) return cudaSuccess;
+  stream->capture = cudaStreamCaptureStatusInvalidated;
   return Noted(cudaErrorStreamCaptureUnsupported);
 }
 
@@ -61,11 +61,11 @@ cudaError_t Submit(cudaStream_t stream, std::function<void()> work) {
   {
     const std::lock_guard lock(mutex);
     if (!IsKnown(stream)) return Noted(cudaErrorInvalidResourceHandle);
-    if (IsRecorded(stream)) {
-      if (stream->recording == cudaStreamCaptureStatusInvalidated) {
+    if (IsCaptured(stream)) {
+      if (stream->capture == cudaStreamCaptureStatusInvalidated) {
         return Noted(cudaErrorStreamCaptureInvalidated);
       }
-      stream->recorded.push_back(std::move(work));
+      stream->captured.push_back(std::move(work));
       return cudaSuccess;
     }
   }
@@ -79,16 +79,16 @@ bool IsHere(cudaStream_t stream) {
   return stream == nullptr || !IsKnown(stream) || stream->device == CurrentDevice();
 }
 
-cudaError_t RefuseWhileRecording() {
+cudaError_t RefuseWhileCapturing() {
   const std::lock_guard lock(mutex);
   bool refused = false;
   for (const cudaStream_t stream : streams) {
-    if (!IsRecorded(stream) || stream->mode == cudaStreamCaptureModeRelaxed) continue;
+    if (!IsCaptured(stream) || stream->mode == cudaStreamCaptureModeRelaxed) continue;
     if (stream->mode == cudaStreamCaptureModeThreadLocal &&
-        stream->recorder != std::this_thread::get_id()) {
+        stream->capturing_thread != std::this_thread::get_id()) {
       continue;
     }
-    stream->recording = cudaStreamCaptureStatusInvalidated;
+    stream->capture = cudaStreamCaptureStatusInvalidated;
     refused = true;
   }
   return refused ? Noted(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
@@ -160,11 +160,11 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   const std::lock_guard lock(mutex);
   if (stream == nullptr) return Noted(cudaErrorStreamCaptureUnsupported);
   if (!streams.contains(stream)) return Noted(cudaErrorInvalidResourceHandle);
-  if (cuda_on_cpu::IsRecorded(stream)) return Noted(cudaErrorIllegalState);
-  stream->recording = cudaStreamCaptureStatusActive;
+  if (cuda_on_cpu::IsCaptured(stream)) return Noted(cudaErrorIllegalState);
+  stream->capture = cudaStreamCaptureStatusActive;
   stream->mode = mode;
-  stream->recorder = std::this_thread::get_id();
-  stream->recorded.clear();
+  stream->capturing_thread = std::this_thread::get_id();
+  stream->captured.clear();
   return cudaSuccess;
 }
 
@@ -172,18 +172,18 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const std::lock_guard lock(mutex);
   *graph = nullptr;
   if (!cuda_on_cpu::IsKnown(stream)) return Noted(cudaErrorInvalidResourceHandle);
-  if (!cuda_on_cpu::IsRecorded(stream)) return Noted(cudaErrorIllegalState);
-  const bool spoilt = stream->recording == cudaStreamCaptureStatusInvalidated;
-  stream->recording = cudaStreamCaptureStatusNone;
+  if (!cuda_on_cpu::IsCaptured(stream)) return Noted(cudaErrorIllegalState);
+  const bool spoilt = stream->capture == cudaStreamCaptureStatusInvalidated;
+  stream->capture = cudaStreamCaptureStatusNone;
   if (spoilt) return Noted(cudaErrorStreamCaptureInvalidated);
-  *graph = new CUgraph_st{std::move(stream->recorded)};
+  *graph = new CUgraph_st{std::move(stream->captured)};
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   const std::lock_guard lock(mutex);
   if (!cuda_on_cpu::IsKnown(stream)) return Noted(cudaErrorInvalidResourceHandle);
-  *status = stream == nullptr ? cudaStreamCaptureStatusNone : stream->recording;
+  *status = stream == nullptr ? cudaStreamCaptureStatusNone : stream->capture;
   return cudaSuccess;
 }
 

@@ -1,4 +1,4 @@
-// Streams do what they are given at once, or record it.
+// Streams do what they are given at once, or capture it.
 #ifndef HIPPODROME_TESTS_CUDA_ON_CPU_STREAM_H_
 #define HIPPODROME_TESTS_CUDA_ON_CPU_STREAM_H_
 
@@ -19,9 +19,9 @@ bool IsHere(cudaStream_t stream);
 // Remembers a failure for cudaGetLastError().
 cudaError_t Noted(cudaError_t error);
 
-// For calls that are not allowed while a stream is recorded: an error then, and the recording is
+// For calls that are not allowed while a stream is captured: an error then, and the capture is
 // spoilt.
-cudaError_t RefuseWhileRecording();
+cudaError_t RefuseWhileCapturing();
 
 // While one lives, this thread works for the device. Otherwise nobody touches device memory, which
 // AddressSanitizer checks.

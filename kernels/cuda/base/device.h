@@ -57,7 +57,7 @@ class Device {
   size_t shared_bytes() const { return shared_bytes_; }
 
   // Device memory of at least `bytes`, not cleared, valid until the next call for the same use. It
-  // keeps its address while it is large enough, and what a recorded step may still read is never
+  // keeps its address while it is large enough, and what a captured step may still read is never
   // given back before the device.
   void* Scratch(ScratchUse use, size_t bytes);
 

@@ -7,11 +7,19 @@
 #include <functional>
 #include <random>
 #include <stdexcept>
+#include <type_traits>
 
 #include "tests/reference/reference_backend.h"
 
 namespace hippodrome::tape_test {
 namespace {
+
+// What a tape cannot do is not there to be called, and what serving prepares is not taken for what
+// training does.
+static_assert(std::is_base_of_v<SequenceBackend, Tape> && !std::is_base_of_v<Backend, Tape>);
+static_assert(!std::is_convertible_v<H3Weights*, H3ConvolutionWeights*> &&
+              !std::is_convertible_v<H3ConvolutionWeights*, H3Weights*>);
+static_assert(!std::is_convertible_v<H3Gradients*, LongConvGradients*>);
 
 constexpr int64_t kRows = 3;
 constexpr int64_t kCols = 4;

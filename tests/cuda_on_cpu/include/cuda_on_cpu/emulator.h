@@ -22,7 +22,7 @@ enum class ThreadOrder { kForward, kReverse, kShuffled };
 void SetThreadOrder(ThreadOrder order, uint64_t seed = 0);
 
 // Kernels that ran since the last reset: those of a graph when it is launched, not when it is
-// recorded.
+// captured.
 int64_t LaunchCount();
 int64_t LaunchCount(const std::string& operation);
 void ResetLaunchCounts();
@@ -43,7 +43,7 @@ struct KernelLaunch {
   std::function<void()> body;  // one thread
 };
 
-// Runs the kernel now, or records it where the stream is being captured. Returns what CUDA returns
+// Runs the kernel now, or keeps it where the stream is being captured. Returns what CUDA returns
 // for an impossible launch; throws std::logic_error where the kernel breaks the rules of CUDA.
 cudaError_t Launch(cudaStream_t stream, KernelLaunch launch);
 

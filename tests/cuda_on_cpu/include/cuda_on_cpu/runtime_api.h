@@ -1,4 +1,4 @@
-// The runtime API, as far as kernels/cuda calls it. Work is done when it is submitted, or recorded.
+// The runtime API, as far as kernels/cuda calls it. Work is done when it is submitted, or captured.
 #ifndef HIPPODROME_TESTS_CUDA_ON_CPU_INCLUDE_CUDA_ON_CPU_RUNTIME_API_H_
 #define HIPPODROME_TESTS_CUDA_ON_CPU_INCLUDE_CUDA_ON_CPU_RUNTIME_API_H_
 
