@@ -14,7 +14,6 @@ target_link_libraries(hippodrome_server_testing PUBLIC hippodrome_serving)
 hippodrome_test_files(server_tests
   LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
   SOURCES
-    server/batching/admission_test.cc
     server/batching/encoding_batcher_test.cc
     server/batching/encoding_job_test.cc
     server/batching/encoding_stress_test.cc
@@ -37,9 +36,9 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
     LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
     SOURCES
       server/address_test.cc
-      server/batching/encoding_policy_test.cc
+      server/batching/running_sequence_test.cc
+      server/batching/scheduling_test.cc
       server/batching/stop_matcher_test.cc
-      server/batching/text_decoder_test.cc
       server/json/json_encoding_requests_test.cc
       server/json/json_encoding_responses_test.cc
       server/json/json_requests_test.cc

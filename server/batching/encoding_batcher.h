@@ -21,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "server/batching/encoder_engine.h"
 #include "server/batching/encoding_job.h"
-#include "server/batching/encoding_policy.h"
+#include "server/batching/scheduling.h"
 #include "server/metrics/encoder_metrics.h"
 #include "server/options.h"
 

@@ -5,7 +5,7 @@
 
 #include "engine/base/status.h"
 #include "kernels/device_error.h"
-#include "server/batching/admission.h"
+#include "server/batching/scheduling.h"
 #include "server/guarded.h"
 
 namespace hippodrome {

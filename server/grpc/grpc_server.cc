@@ -8,68 +8,14 @@
 #include <utility>
 
 #include "engine/base/status.h"
-#include "hippodrome/v1/generation.grpc.pb.h"
 #include "hippodrome/v1/models.grpc.pb.h"
 #include "server/address.h"
-#include "server/grpc/courier.h"
-#include "server/grpc/encoding_service.h"
-#include "server/grpc/generate_reactor.h"
-#include "server/guarded.h"
-#include "server/status_map.h"
+#include "server/grpc/grpc_services.h"
 
 namespace hippodrome {
 namespace {
 
 constexpr int kMaxStreamsPerConnection = 1024;
-
-// Answers a call that needs no waiting.
-template <typename Response>
-grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, Metrics& metrics,
-                                const char* route, absl::StatusOr<Response> result,
-                                Response* response) {
-  const absl::Status status = result.status();
-  if (status.ok()) {
-    *response = *std::move(result);
-  } else {
-    metrics.CountFailure(status);
-  }
-  metrics.CountRequest(Api::kGrpc, route, "", ErrorCode(status));
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpc(status));
-  return reactor;
-}
-
-class GenerationService : public v1::Generation::CallbackService {
- public:
-  GenerationService(Handlers& handlers, Metrics& metrics)
-      : handlers_(handlers), metrics_(metrics) {}
-
-  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
-      grpc::CallbackServerContext*, const v1::GenerateRequest* request) override {
-    auto generation = Guarded([&] { return handlers_.Generate(*request, Api::kGrpc); });
-    return GenerateReactor::Start(std::move(generation), handlers_.ModelName(request->model()),
-                                  metrics_, courier_);
-  }
-
-  grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
-                                     const v1::TokenizeRequest* request,
-                                     v1::TokenizeResponse* response) override {
-    auto result = Guarded([&] { return handlers_.Tokenize(*request); });
-    return Reply(context, metrics_, "Tokenize", std::move(result), response);
-  }
-
-  grpc::ServerUnaryReactor* Detokenize(grpc::CallbackServerContext* context,
-                                       const v1::DetokenizeRequest* request,
-                                       v1::DetokenizeResponse* response) override {
-    auto result = Guarded([&] { return handlers_.Detokenize(*request); });
-    return Reply(context, metrics_, "Detokenize", std::move(result), response);
-  }
-
- private:
-  Handlers& handlers_;
-  Metrics& metrics_;
-  Courier courier_;
-};
 
 class ModelsService : public v1::Models::CallbackService {
  public:
@@ -105,7 +51,7 @@ class QuietLog {
 class GrpcServer::Impl {
  public:
   Impl(Handlers& handlers, Metrics& metrics)
-      : generation_(handlers, metrics),
+      : generation_(NewGenerationService(handlers, metrics)),
         encoding_(NewEncodingService(handlers.encoding(), metrics)),
         models_(handlers, metrics) {}
 
@@ -117,7 +63,7 @@ class GrpcServer::Impl {
   const std::string& address() const { return address_; }
 
  private:
-  GenerationService generation_;
+  std::unique_ptr<grpc::Service> generation_;
   std::unique_ptr<grpc::Service> encoding_;
   ModelsService models_;
   std::unique_ptr<grpc::Server> server_;
@@ -134,7 +80,7 @@ absl::Status GrpcServer::Impl::Start(const GrpcOptions& options) {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
-  builder.RegisterService(&generation_);
+  builder.RegisterService(generation_.get());
   builder.RegisterService(encoding_.get());
   builder.RegisterService(&models_);
   {

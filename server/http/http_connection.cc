@@ -12,7 +12,7 @@
 #include <sstream>
 #include <utility>
 
-#include "server/json/json_responses.h"
+#include "server/http/http_replies.h"
 
 namespace hippodrome {
 
@@ -29,13 +29,6 @@ constexpr auto kResult = net::as_tuple(net::use_awaitable);
 constexpr size_t kLargeBody = 64 << 10;
 // Of what a client sends ahead while its answer is made, and room for a request's headers.
 constexpr size_t kReadAhead = 64 << 10;
-
-HttpResponse ErrorResponse(int status, const std::string& code, const std::string& message) {
-  HttpResponse response;
-  response.status = status;
-  response.body = ErrorBody(status, code, message);
-  return response;
-}
 
 http::response_header<> Head(const HttpResponse& response, bool keep_alive) {
   http::response_header<> head;
@@ -75,29 +68,29 @@ struct HttpConnection::Incoming {
   bool head_only = false;  // a HEAD request: its answer has no body
 };
 
-class HttpConnection::Bell : public std::enable_shared_from_this<Bell> {
+class HttpConnection::Notification : public std::enable_shared_from_this<Notification> {
  public:
-  explicit Bell(const net::any_io_executor& strand) : timer_(strand) {}
+  explicit Notification(const net::any_io_executor& strand) : timer_(strand) {}
 
   // On any thread.
-  void Ring() {
+  void Notify() {
     net::post(timer_.get_executor(), [self = shared_from_this()] {
-      self->rung_ = true;
+      self->notified_ = true;
       self->timer_.cancel();
     });
   }
-  // On the strand. Returns at once if it rang since the last call.
+  // On the strand. Returns at once if it was notified since the last call.
   net::awaitable<void> Await() {
-    while (!rung_) {
+    while (!notified_) {
       timer_.expires_at(net::steady_timer::time_point::max());
       co_await timer_.async_wait(kResult);
     }
-    rung_ = false;
+    notified_ = false;
   }
 
  private:
   net::steady_timer timer_;
-  bool rung_ = false;
+  bool notified_ = false;
 };
 
 HttpConnection::HttpConnection(HttpShared& shared, net::ip::tcp::socket socket)
@@ -230,11 +223,11 @@ net::awaitable<void> HttpConnection::AwaitDisconnect() {
 
 net::awaitable<std::optional<bool>> HttpConnection::Work(const Incoming& incoming,
                                                          HttpReply reply) {
-  const auto bell = std::make_shared<Bell>(stream_.get_executor());
-  reply.work->OnUpdate([bell] { bell->Ring(); });
+  const auto notification = std::make_shared<Notification>(stream_.get_executor());
+  reply.work->OnUpdate([notification] { notification->Notify(); });
   if (reply.streamed && !co_await WriteHead(incoming, reply.response)) co_return false;
   for (bool done = false; !done;) {
-    co_await bell->Await();
+    co_await notification->Await();
     done = reply.work->Advance(reply.response);
     if (!reply.streamed) continue;
     std::string data = std::exchange(reply.response.body, "");

@@ -39,8 +39,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   boost::asio::any_io_executor executor() { return stream_.get_executor(); }
 
  private:
-  struct Incoming;  // a request with what the protocol says about it
-  class Bell;       // wakes a waiting coroutine from any thread
+  struct Incoming;     // a request with what the protocol says about it
+  class Notification;  // wakes a waiting coroutine from any thread
 
   boost::asio::awaitable<std::optional<Incoming>> Read();
   boost::asio::awaitable<bool> AwaitFirstByte();

@@ -23,17 +23,17 @@ HttpResponse ErrorResponse(const absl::Status& status) {
   return response;
 }
 
+HttpResponse ErrorResponse(int http_status, const std::string& code, const std::string& message) {
+  HttpResponse response;
+  response.status = http_status;
+  response.body = ErrorBody(http_status, code, message);
+  return response;
+}
+
 HttpReply Failed(const absl::Status& status, Metrics& metrics) {
   metrics.CountFailure(status);
   HttpReply reply;
   reply.response = ErrorResponse(status);
-  return reply;
-}
-
-HttpReply Refused(int http_status, const std::string& code, const std::string& message) {
-  HttpReply reply;
-  reply.response.status = http_status;
-  reply.response.body = ErrorBody(http_status, code, message);
   return reply;
 }
 

@@ -3,19 +3,149 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <memory>
 #include <random>
 #include <utility>
 
 #include "engine/base/status.h"
+#include "server/batching/generation_batcher.h"
 #include "server/guarded.h"
-#include "server/http/completion_work.h"
 #include "server/http/http_replies.h"
 #include "server/json/json_requests.h"
 #include "server/json/json_responses.h"
+#include "server/status_map.h"
 #include "server/version.h"
 
 namespace hippodrome {
 namespace {
+
+// ---- The work behind a call of /v1/completions
+// ---------------------------------------------------
+
+constexpr char kCompletions[] = "/v1/completions";
+
+std::string Event(const std::string& data) { return "data: " + data + "\n\n"; }
+
+// One generation per prompt, answered as one JSON body or as server-sent events.
+class CompletionWork : public HttpWork {
+ public:
+  struct Format {
+    bool stream = false;
+    bool include_usage = false;
+  };
+
+  // `metrics` must outlive the work.
+  CompletionWork(std::vector<std::unique_ptr<Generation>> generations, CompletionHead head,
+                 Format format, Metrics& metrics);
+  ~CompletionWork() override;
+
+  void OnUpdate(std::function<void()> wake) override;
+  bool Advance(HttpResponse& response) override;
+
+ private:
+  // Whether the response is complete, or the error that it becomes.
+  absl::StatusOr<bool> Progress(HttpResponse& response);
+  // Adds the next update of choice `i` to `response`; false when there is none.
+  bool Collect(size_t i, HttpResponse& response);
+  void Fail(const absl::Status& status, HttpResponse& response);
+  void Complete(HttpResponse& response);
+
+  std::vector<std::unique_ptr<Generation>> generations_;  // null once finished
+  std::vector<StreamUpdate> choices_;  // text and tokens are kept only where not streamed
+  const CompletionHead head_;
+  const Format format_;
+  Metrics& metrics_;
+  size_t unfinished_;
+  absl::Status failure_;
+  bool counted_ = false;
+};
+
+CompletionWork::CompletionWork(std::vector<std::unique_ptr<Generation>> generations,
+                               CompletionHead head, Format format, Metrics& metrics)
+    : generations_(std::move(generations)),
+      choices_(generations_.size()),
+      head_(std::move(head)),
+      format_(format),
+      metrics_(metrics),
+      unfinished_(generations_.size()) {}
+
+CompletionWork::~CompletionWork() {
+  if (counted_) return;
+  metrics_.CountFailure(absl::CancelledError());
+  metrics_.CountRequest(Api::kHttp, kCompletions, head_.model, "499");
+}
+
+void CompletionWork::OnUpdate(std::function<void()> wake) {
+  for (const auto& generation : generations_) generation->OnUpdate(wake);
+}
+
+bool CompletionWork::Advance(HttpResponse& response) {
+  const absl::StatusOr<bool> done = Guarded([&] { return Progress(response); });
+  if (!done.ok()) Fail(done.status(), response);
+  return done.value_or(true);
+}
+
+absl::StatusOr<bool> CompletionWork::Progress(HttpResponse& response) {
+  for (size_t i = 0; i < generations_.size(); ++i) {
+    while (generations_[i] != nullptr && Collect(i, response)) {
+      HIPPODROME_RETURN_IF_ERROR(failure_);
+    }
+  }
+  if (unfinished_ > 0) return false;
+  Complete(response);
+  return true;
+}
+
+bool CompletionWork::Collect(size_t i, HttpResponse& response) {
+  std::optional<StreamUpdate> update = generations_[i]->Take();
+  if (!update) return false;
+  if (update->last()) {
+    generations_[i].reset();
+    --unfinished_;
+  }
+  failure_ = update->status;
+  if (!failure_.ok()) return true;
+  if (format_.stream) {
+    response.body += Event(CompletionEvent(head_, static_cast<int64_t>(i), *update));
+    update->text.clear();
+    update->token_ids.clear();
+  }
+  StreamUpdate& choice = choices_[i];
+  choice.text += update->text;
+  choice.token_ids.insert(choice.token_ids.end(), update->token_ids.begin(),
+                          update->token_ids.end());
+  choice.finish = update->finish;
+  choice.prompt_tokens = update->prompt_tokens;
+  choice.completion_tokens = update->completion_tokens;
+  return true;
+}
+
+// A stream that has begun can only end with an error event.
+void CompletionWork::Fail(const absl::Status& status, HttpResponse& response) {
+  generations_.clear();
+  if (format_.stream) {
+    response.body += Event(ErrorBody(status));
+  } else {
+    response = ErrorResponse(status);
+  }
+  counted_ = true;
+  metrics_.CountFailure(status);
+  metrics_.CountRequest(Api::kHttp, kCompletions, head_.model, std::to_string(HttpStatus(status)));
+}
+
+void CompletionWork::Complete(HttpResponse& response) {
+  if (format_.stream) {
+    if (format_.include_usage) response.body += Event(UsageEvent(head_, choices_));
+    response.body += Event("[DONE]");
+  } else {
+    response.body = CompletionBody(head_, choices_);
+  }
+  counted_ = true;
+  metrics_.CountRequest(Api::kHttp, kCompletions, head_.model, "200");
+}
+
+// ---- Routes
+// --------------------------------------------------------------------------------------
 
 CompletionHead NewHead(std::string model) {
   thread_local std::mt19937_64 random{std::random_device{}()};
@@ -38,7 +168,7 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& 
       metrics_(metrics),
       encoding_(handlers, metrics, options),
       routes_({
-          {"/v1/completions", "POST", Bind(this, &HttpRoutes::Completions)},
+          {kCompletions, "POST", Bind(this, &HttpRoutes::Completions)},
           {"/v1/embeddings", "POST", Bind(&encoding_, &EncodingRoutes::Embeddings)},
           {"/v1/models", "GET", Bind(this, &HttpRoutes::ListModels)},
           {"/predict", "POST", Bind(&encoding_, &EncodingRoutes::Predict)},
@@ -66,10 +196,10 @@ HttpReply HttpRoutes::Handle(const HttpRequest& request) {
   const HttpRoute* route = FindRoute(request.path);
   HttpReply reply;
   if (route == nullptr) {
-    reply = Refused(404, "unknown_route", "there is no " + request.path);
+    reply.response = ErrorResponse(404, "unknown_route", "there is no " + request.path);
   } else if (request.method != route->method) {
-    reply = Refused(405, "wrong_method",
-                    request.path + " takes " + route->method + ", not " + request.method);
+    reply.response = ErrorResponse(
+        405, "wrong_method", request.path + " takes " + route->method + ", not " + request.method);
     reply.response.headers.emplace_back("Allow", route->method);
   } else {
     reply = Answer(*route, request);

@@ -1,4 +1,4 @@
-// The HTTP interface: a codec over Handlers.
+// The HTTP interface: a codec over Handlers and, for encoders, EncodingHandlers.
 #ifndef HIPPODROME_SERVER_HTTP_HTTP_ROUTES_H_
 #define HIPPODROME_SERVER_HTTP_HTTP_ROUTES_H_
 
@@ -6,11 +6,35 @@
 #include <vector>
 
 #include "server/handlers/handlers.h"
-#include "server/http/encoding_routes.h"
 #include "server/http/http_types.h"
 #include "server/metrics/metrics.h"
+#include "server/options.h"
 
 namespace hippodrome {
+
+// TEI's /predict, /embed and /info, OpenAI's /v1/embeddings, and /fill_mask, /token_classification
+// and /question_answering in the shapes of Hugging Face's inference interface. Thread-safe.
+class EncodingRoutes {
+ public:
+  // `handlers` and `metrics` must outlive the routes and all work that they return; `options` are
+  // those of the server, for /info.
+  EncodingRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& options)
+      : handlers_(handlers), metrics_(metrics), options_(options) {}
+
+  HttpReply Predict(const HttpRequest& request);
+  HttpReply Embed(const HttpRequest& request);
+  HttpReply Embeddings(const HttpRequest& request);
+  HttpReply FillMask(const HttpRequest& request);
+  HttpReply TokenClassification(const HttpRequest& request);
+  HttpReply QuestionAnswering(const HttpRequest& request);
+  // Of the first encoder; without one, of the first model.
+  HttpReply Info(const HttpRequest& request);
+
+ private:
+  Handlers& handlers_;
+  Metrics& metrics_;
+  const HttpOptions options_;
+};
 
 // Routes: POST /v1/completions /tokenize /detokenize; GET /v1/models /health /ready /metrics
 // /version; and those of EncodingRoutes. Errors are JSON, {"error": {"message", "type", "code",

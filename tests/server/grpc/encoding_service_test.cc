@@ -1,5 +1,3 @@
-#include "server/grpc/encoding_service.h"
-
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 

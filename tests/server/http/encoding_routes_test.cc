@@ -1,5 +1,3 @@
-#include "server/http/encoding_routes.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

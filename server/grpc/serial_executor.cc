@@ -1,10 +1,10 @@
-#include "server/grpc/courier.h"
+#include "server/grpc/serial_executor.h"
 
 #include <utility>
 
 namespace hippodrome {
 
-Courier::~Courier() {
+SerialExecutor::~SerialExecutor() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -13,7 +13,7 @@ Courier::~Courier() {
   thread_.join();
 }
 
-void Courier::Post(std::function<void()> job) {
+void SerialExecutor::Post(std::function<void()> job) {
   bool first;
   {
     std::lock_guard lock(mutex_);
@@ -23,7 +23,7 @@ void Courier::Post(std::function<void()> job) {
   if (first) wake_.notify_one();
 }
 
-void Courier::Loop() {
+void SerialExecutor::Loop() {
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });

@@ -1,6 +1,6 @@
 // A thread that runs small jobs in order, for those who must not run them themselves.
-#ifndef HIPPODROME_SERVER_GRPC_COURIER_H_
-#define HIPPODROME_SERVER_GRPC_COURIER_H_
+#ifndef HIPPODROME_SERVER_GRPC_SERIAL_EXECUTOR_H_
+#define HIPPODROME_SERVER_GRPC_SERIAL_EXECUTOR_H_
 
 #include <condition_variable>
 #include <functional>
@@ -11,11 +11,11 @@
 namespace hippodrome {
 
 // Thread-safe.
-class Courier {
+class SerialExecutor {
  public:
-  Courier() : thread_([this] { Loop(); }) {}
+  SerialExecutor() : thread_([this] { Loop(); }) {}
   // Runs what was posted, then ends.
-  ~Courier();
+  ~SerialExecutor();
 
   void Post(std::function<void()> job);
 
@@ -31,4 +31,4 @@ class Courier {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_SERVER_GRPC_COURIER_H_
+#endif  // HIPPODROME_SERVER_GRPC_SERIAL_EXECUTOR_H_

@@ -1,4 +1,4 @@
-#include "server/batching/text_decoder.h"
+#include "server/batching/running_sequence.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "tests/testing/byte_tokenizer.h"
 
-namespace hippodrome::text_decoder_test {
+namespace hippodrome::running_sequence_test {
 namespace {
 
 TEST(TextDecoderTest, ReturnsWholeCharacters) {
@@ -47,4 +47,4 @@ TEST(TextDecoderTest, HasNoTextWithoutTokenizer) {
 }
 
 }  // namespace
-}  // namespace hippodrome::text_decoder_test
+}  // namespace hippodrome::running_sequence_test

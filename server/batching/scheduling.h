@@ -1,6 +1,6 @@
-// Which waiting inputs an encoder runs next, and when: a pure function.
-#ifndef HIPPODROME_SERVER_BATCHING_ENCODING_POLICY_H_
-#define HIPPODROME_SERVER_BATCHING_ENCODING_POLICY_H_
+// Which waiting work enters or runs next, and when: pure functions.
+#ifndef HIPPODROME_SERVER_BATCHING_SCHEDULING_H_
+#define HIPPODROME_SERVER_BATCHING_SCHEDULING_H_
 
 #include <chrono>
 #include <cstddef>
@@ -8,7 +8,22 @@
 #include <span>
 #include <vector>
 
+#include "engine/generator.h"
+
 namespace hippodrome {
+
+// ---- Decoders
+// ------------------------------------------------------------------------------------
+
+// What is free of `capacity`. REQUIRES: used <= capacity in every field.
+Footprint Free(const Footprint& capacity, const Footprint& used);
+
+// How many requests from the front of `queue` (their costs, oldest first) fit into `free` together.
+// First come, first served: nobody overtakes a large request, so nobody waits for ever.
+size_t Admissible(std::span<const Footprint> queue, Footprint free);
+
+// ---- Encoders
+// ------------------------------------------------------------------------------------
 
 struct QueuedInput {
   int64_t tokens = 0;  // padding included; inputs of one batch have the same number
@@ -33,4 +48,4 @@ BatchChoice ChooseBatch(std::span<const QueuedInput> queue, const EncodingPolicy
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_SERVER_BATCHING_ENCODING_POLICY_H_
+#endif  // HIPPODROME_SERVER_BATCHING_SCHEDULING_H_

@@ -1,0 +1,207 @@
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "hippodrome/v1/generation.grpc.pb.h"
+#include "server/batching/generation_batcher.h"
+#include "server/grpc/grpc_services.h"
+#include "server/grpc/serial_executor.h"
+#include "server/guarded.h"
+#include "server/handlers/handlers.h"
+#include "server/metrics/metrics.h"
+#include "server/status_map.h"
+
+namespace hippodrome {
+namespace {
+
+// ---- One call of Generate
+// ------------------------------------------------------------------------
+
+// Writes updates one at a time, so a slow client blocks its own call alone. Lives until gRPC is
+// done with it.
+class GenerateReactor : public grpc::ServerWriteReactor<v1::GenerateResponse>,
+                        public std::enable_shared_from_this<GenerateReactor> {
+ public:
+  // Streams `generation`, or ends the call at once with its error. `executor` writes what the loop
+  // thread announces. `metrics` and `executor` must outlive the call.
+  static GenerateReactor* Start(absl::StatusOr<std::unique_ptr<Generation>> generation,
+                                std::string model, Metrics& metrics, SerialExecutor& executor);
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  GenerateReactor(std::string model, Metrics& metrics)
+      : model_(std::move(model)), metrics_(metrics) {}
+
+  void Run(std::unique_ptr<Generation> generation, SerialExecutor& executor);
+  // Starts the next write, if none is under way and there is something to write.
+  void Pump();
+  // The error with which the call must end.
+  absl::Status WriteNext();
+  void Write(const StreamUpdate& update);
+  // Ends the call once no write is under way. REQUIRES: mutex_ is held.
+  void End(const absl::Status& status);
+
+  const std::string model_;
+  Metrics& metrics_;
+  std::shared_ptr<GenerateReactor> self_;  // until OnDone()
+
+  std::mutex mutex_;  // guards all below
+  std::unique_ptr<Generation> generation_;
+  v1::GenerateResponse response_;
+  bool writing_ = false;
+  bool finished_ = false;                // Finish() was called
+  std::optional<absl::Status> outcome_;  // how the call ends, once that is known
+};
+
+v1::FinishReason ToProto(StreamFinish finish) {
+  switch (finish) {
+    case StreamFinish::kStop:
+      return v1::FINISH_REASON_STOP;
+    case StreamFinish::kLength:
+      return v1::FINISH_REASON_LENGTH;
+    default:
+      return v1::FINISH_REASON_UNSPECIFIED;
+  }
+}
+
+GenerateReactor* GenerateReactor::Start(absl::StatusOr<std::unique_ptr<Generation>> generation,
+                                        std::string model, Metrics& metrics,
+                                        SerialExecutor& executor) {
+  std::shared_ptr<GenerateReactor> reactor(new GenerateReactor(std::move(model), metrics));
+  reactor->self_ = reactor;
+  if (generation.ok()) {
+    reactor->Run(*std::move(generation), executor);
+  } else {
+    std::lock_guard lock(reactor->mutex_);
+    reactor->End(generation.status());
+  }
+  return reactor.get();
+}
+
+void GenerateReactor::Run(std::unique_ptr<Generation> generation, SerialExecutor& executor) {
+  std::lock_guard lock(mutex_);
+  generation_ = std::move(generation);
+  generation_->OnUpdate([weak = weak_from_this(), &executor] {
+    executor.Post([weak] {
+      if (const auto reactor = weak.lock()) reactor->Pump();
+    });
+  });
+}
+
+void GenerateReactor::Pump() {
+  std::lock_guard lock(mutex_);
+  if (writing_ || outcome_ || generation_ == nullptr) return;
+  const absl::Status status = Guarded([this] { return WriteNext(); });
+  if (!status.ok()) End(status);
+}
+
+absl::Status GenerateReactor::WriteNext() {
+  const std::optional<StreamUpdate> update = generation_->Take();
+  if (!update) return absl::OkStatus();
+  if (update->status.ok()) Write(*update);
+  return update->status;
+}
+
+void GenerateReactor::Write(const StreamUpdate& update) {
+  response_.Clear();
+  response_.set_text(update.text);
+  response_.mutable_token_ids()->Add(update.token_ids.begin(), update.token_ids.end());
+  response_.set_finish_reason(ToProto(update.finish));
+  writing_ = true;
+  if (!update.last()) {
+    StartWrite(&response_);
+    return;
+  }
+  response_.mutable_usage()->set_prompt_tokens(update.prompt_tokens);
+  response_.mutable_usage()->set_completion_tokens(update.completion_tokens);
+  outcome_ = absl::OkStatus();
+  finished_ = true;
+  StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
+}
+
+void GenerateReactor::End(const absl::Status& status) {
+  if (!outcome_) outcome_ = status;
+  if (writing_ || finished_) return;
+  finished_ = true;
+  Finish(ToGrpc(*outcome_));
+}
+
+void GenerateReactor::OnWriteDone(bool ok) {
+  {
+    std::lock_guard lock(mutex_);
+    writing_ = false;
+    if (!ok || outcome_) {
+      End(absl::CancelledError());
+      return;
+    }
+  }
+  Pump();
+}
+
+// Also called when the client's deadline has passed.
+void GenerateReactor::OnCancel() {
+  std::unique_ptr<Generation> abandoned;
+  std::lock_guard lock(mutex_);
+  abandoned.swap(generation_);
+  End(absl::CancelledError());
+}
+
+void GenerateReactor::OnDone() {
+  {
+    std::lock_guard lock(mutex_);
+    generation_.reset();
+    if (!outcome_->ok()) metrics_.CountFailure(*outcome_);
+    metrics_.CountRequest(Api::kGrpc, "Generate", model_, ErrorCode(*outcome_));
+  }
+  self_.reset();
+}
+
+// ---- The service
+// ---------------------------------------------------------------------------------
+
+class GenerationService : public v1::Generation::CallbackService {
+ public:
+  GenerationService(Handlers& handlers, Metrics& metrics)
+      : handlers_(handlers), metrics_(metrics) {}
+
+  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
+      grpc::CallbackServerContext*, const v1::GenerateRequest* request) override {
+    auto generation = Guarded([&] { return handlers_.Generate(*request, Api::kGrpc); });
+    return GenerateReactor::Start(std::move(generation), handlers_.ModelName(request->model()),
+                                  metrics_, executor_);
+  }
+
+  grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
+                                     const v1::TokenizeRequest* request,
+                                     v1::TokenizeResponse* response) override {
+    auto result = Guarded([&] { return handlers_.Tokenize(*request); });
+    return Reply(context, metrics_, "Tokenize", std::move(result), response);
+  }
+
+  grpc::ServerUnaryReactor* Detokenize(grpc::CallbackServerContext* context,
+                                       const v1::DetokenizeRequest* request,
+                                       v1::DetokenizeResponse* response) override {
+    auto result = Guarded([&] { return handlers_.Detokenize(*request); });
+    return Reply(context, metrics_, "Detokenize", std::move(result), response);
+  }
+
+ private:
+  Handlers& handlers_;
+  Metrics& metrics_;
+  SerialExecutor executor_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> NewGenerationService(Handlers& handlers, Metrics& metrics) {
+  return std::make_unique<GenerationService>(handlers, metrics);
+}
+
+}  // namespace hippodrome
