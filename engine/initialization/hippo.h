@@ -38,6 +38,16 @@ std::vector<double> LinearFrequencies(int64_t modes);
 // modes of which each stands for a pair, or the modes themselves in BiGS.
 std::vector<double> InverseFrequencies(int64_t modes, int64_t size);
 
+// What the spectra come from: eigenvalues and eigenvectors of small Hermitian matrices,
+// A = V diag(values) V*, values ascending.
+struct HermitianEigen {
+  std::vector<double> values;                 // [n]
+  std::vector<std::complex<double>> vectors;  // [n, n], the columns of V, orthonormal
+};
+
+// By Jacobi's method. Time n^3 times a few sweeps.  a: [n, n].
+HermitianEigen SolveHermitian(std::vector<std::complex<double>> a, int64_t n);
+
 }  // namespace hippodrome
 
 #endif  // HIPPODROME_ENGINE_INITIALIZATION_HIPPO_H_

@@ -47,7 +47,7 @@ struct InitializationOptions {
 // A decoder: matrices and tables normal(0, initializer_range), of which out_proj, fc2 and the gated
 // projection of S4, which write to the residual stream, 1 / sqrt(2 n_layer) times that; biases 0;
 // skips D normal(0, 1); log dt uniform between those of 0.001 and 0.1. The mixers: see
-// decoder_mixer_weights.h. Errors: kInvalidArgument for H3 with kDiag and an odd n_ssm.
+// h3_weights.cc. Errors: kInvalidArgument for H3 with kDiag and an odd n_ssm.
 absl::StatusOr<std::vector<InitialParameter>> InitialWeights(const H3Config& config,
                                                              const InitializationOptions& options);
 

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine/initialization/hermitian_eigen.h"
-
 namespace hippodrome::hippo_test {
 namespace {
 
