@@ -1,6 +1,7 @@
 #include "engine/encoder.h"
 
 #include <algorithm>
+#include <cassert>
 #include <string>
 
 #include "engine/base/check_range.h"
@@ -110,6 +111,8 @@ void Encoder::Answer(std::span<const EncoderRequest* const> requests, int64_t le
 }
 
 std::vector<EncoderOutput> Encoder::Run(std::span<const EncoderRequest* const> requests) {
+  assert(std::all_of(requests.begin(), requests.end(),
+                     [&](const EncoderRequest* request) { return Validate(*request).ok(); }));
   const int64_t length = PaddedLength(static_cast<int64_t>(requests.front()->ids.size()));
   RunLayers(requests, length);
   std::vector<EncoderOutput> outputs(requests.size());

@@ -63,8 +63,9 @@ class Encoder {
   int64_t PaddedLength(int64_t tokens) const { return pads_ ? max_tokens_ : tokens; }
   int64_t max_batch_tokens() const { return max_batch_tokens_; }
 
-  // kInvalidArgument naming what is wrong; kOutOfRange for an input that is too long, with both
-  // lengths; kFailedPrecondition for a task that the model has no head for.
+  // The one check of a request. kInvalidArgument naming what is wrong; kOutOfRange for an input
+  // that is too long, with both lengths; kFailedPrecondition for a task that the model has no head
+  // for.
   absl::Status Validate(const EncoderRequest& request) const;
 
   // The outputs in order. An output depends on its request alone; on processors bit for bit.

@@ -1,7 +1,7 @@
 #include "engine/generator.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cassert>
 #include <deque>
 #include <limits>
 #include <map>
@@ -19,7 +19,6 @@
 namespace hippodrome {
 namespace {
 
-constexpr int64_t kPageTokens = 64;
 constexpr int64_t kPacedRows = 4096;
 constexpr SequenceId kReleased = 0;  // names no sequence
 
@@ -39,16 +38,6 @@ std::string NeverFits(const Footprint& cost, const Footprint& capacity) {
          std::to_string(cost.pages) + " key/value pages of " + std::to_string(kPageTokens) +
          " tokens), but the server has " + std::to_string(capacity.bytes) + " bytes (" +
          std::to_string(capacity.pages) + " pages) in all";
-}
-
-absl::Status ValidateSampling(const SamplingParameters& s) {
-  if (!(s.temperature >= 0) || !std::isfinite(s.temperature)) {
-    return InvalidArgument("temperature must be a finite number of at least 0");
-  }
-  if (s.top_k < 0) return InvalidArgument("top_k must be at least 0");
-  if (!(s.top_p > 0 && s.top_p <= 1)) return InvalidArgument("top_p must be in (0, 1]");
-  if (!(s.min_p >= 0 && s.min_p <= 1)) return InvalidArgument("min_p must be in [0, 1]");
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -101,15 +90,14 @@ Footprint Generator::Impl::Cost(int64_t prompt_tokens, int64_t max_tokens) const
   // The last new token is never fed back, so it needs no row.
   const int64_t limit = std::numeric_limits<int64_t>::max() - kPageTokens;
   const int64_t rows = max_tokens > limit - prompt_tokens ? limit : prompt_tokens + max_tokens - 1;
-  return Bytes(1, (rows + kPageTokens - 1) / kPageTokens);
+  return Bytes(1, PagesFor(rows));
 }
 
 absl::Status Generator::Impl::Validate(const GenerationRequest& request) const {
   const H3Config& config = model.config();
   if (request.prompt.empty()) return InvalidArgument("the prompt has no tokens");
   if (request.max_tokens < 1) return InvalidArgument("max_tokens must be at least 1");
-  HIPPODROME_RETURN_IF_ERROR(CheckRange("prompt token", request.prompt, config.vocab_size));
-  HIPPODROME_RETURN_IF_ERROR(ValidateSampling(request.sampling));
+  HIPPODROME_RETURN_IF_ERROR(CheckTokenIds("prompt", request.prompt, config.vocab_size));
   const int64_t prompt_tokens = static_cast<int64_t>(request.prompt.size());
   if (config.max_position_embeddings > 0 &&
       request.max_tokens - 1 > config.max_position_embeddings - prompt_tokens) {
@@ -256,7 +244,7 @@ absl::Status Generator::Validate(const GenerationRequest& request) const {
 }
 
 absl::StatusOr<SequenceId> Generator::Admit(GenerationRequest request) {
-  HIPPODROME_RETURN_IF_ERROR(impl_->Validate(request));
+  assert(impl_->Validate(request).ok());
   const Footprint cost =
       impl_->Cost(static_cast<int64_t>(request.prompt.size()), request.max_tokens);
   std::optional<SequenceState> state = impl_->state->Reserve(cost.pages);

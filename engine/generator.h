@@ -18,8 +18,8 @@ class HybridH3;
 struct GenerationRequest {
   std::vector<int32_t> prompt;  // 1 or more ids in [0, vocab_size)
   int64_t max_tokens = 16;      // >= 1
-  SamplingParameters sampling;
-  bool ignore_eos = false;  // go on after the end-of-text token
+  SamplingParameters sampling;  // of ToSamplingParameters(): in their ranges
+  bool ignore_eos = false;      // go on after the end-of-text token
 };
 
 enum class FinishReason : uint8_t { kNone, kLength, kEndOfText };
@@ -66,12 +66,13 @@ class Generator {
   Footprint capacity() const;
   Footprint used() const;
 
-  // OK if `request` can run on an empty generator. Otherwise kInvalidArgument (ids out of range,
-  // empty prompt, parameters) or kOutOfRange (never fits: says needed and available).
+  // The one check of a request: OK if it can run on an empty generator. Otherwise kInvalidArgument
+  // (ids out of range, empty prompt, max_tokens) or kOutOfRange (never fits: says needed and
+  // available).
   absl::Status Validate(const GenerationRequest& request) const;
 
-  // Reserves everything that `request` can need and queues its prompt. Errors: those of Validate();
-  // kResourceExhausted when it does not fit now.
+  // Reserves everything that `request` can need and queues its prompt. REQUIRES: Validate(request)
+  // was OK. Errors: kResourceExhausted when it does not fit now.
   absl::StatusOr<SequenceId> Admit(GenerationRequest request);
 
   // True while an admitted prompt is not yet finished.

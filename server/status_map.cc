@@ -1,26 +1,8 @@
 #include "server/status_map.h"
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/cord.h"
-#include "engine/base/status.h"
 
 namespace hippodrome {
-namespace {
-
-constexpr char kFieldPayload[] = "hippodrome.field";
-
-}  // namespace
-
-absl::Status FieldError(const std::string& field, const std::string& message) {
-  absl::Status status = InvalidArgument(field + ": " + message);
-  status.SetPayload(kFieldPayload, absl::Cord(field));
-  return status;
-}
-
-std::string Field(const absl::Status& status) {
-  const auto payload = status.GetPayload(kFieldPayload);
-  return payload ? std::string(*payload) : "";
-}
 
 // Abseil's canonical codes are numbered as gRPC's.
 int GrpcCode(const absl::Status& status) { return static_cast<int>(status.code()); }

@@ -8,11 +8,6 @@
 
 namespace hippodrome {
 
-// InvalidArgument("FIELD: MESSAGE"), remembering the field.
-absl::Status FieldError(const std::string& field, const std::string& message);
-// The field at fault, or "".
-std::string Field(const absl::Status& status);
-
 // The number of a gRPC status code.
 int GrpcCode(const absl::Status& status);
 int HttpStatus(const absl::Status& status);

@@ -37,17 +37,7 @@ absl::Status Validate(const BigsConfig& config, const EncoderInputs& inputs) {
   if (config.head == EncoderHead::kNone) {
     return FailedPrecondition("the model has no head: it gives embeddings only");
   }
-  if (inputs.batch < 1 || inputs.length < 1) return InvalidArgument("input without tokens");
-  if (inputs.length > config.max_position_embeddings) {
-    return absl::OutOfRangeError("an input of " + std::to_string(inputs.length) +
-                                 " tokens exceeds the model's " +
-                                 std::to_string(config.max_position_embeddings) + " positions");
-  }
-  const int64_t size = inputs.batch * inputs.length;
-  HIPPODROME_RETURN_IF_ERROR(CheckValues("input_ids", inputs.ids, size, config.vocab_size));
-  HIPPODROME_RETURN_IF_ERROR(
-      CheckValues("token_type_ids", inputs.types, size, config.type_vocab_size));
-  HIPPODROME_RETURN_IF_ERROR(CheckValues("attention_mask", inputs.mask, size, 2));
+  HIPPODROME_RETURN_IF_ERROR(CheckEncoderInputs(config, inputs));
   if (AnswersForTokens(config.head) || config.pool_padding) return absl::OkStatus();
   return CheckMask(inputs);
 }
@@ -67,6 +57,20 @@ void EmitTokens(EncoderPass& pass, int64_t tokens, int64_t columns, const Encode
 }
 
 }  // namespace
+
+absl::Status CheckEncoderInputs(const BigsConfig& config, const EncoderInputs& inputs) {
+  if (inputs.batch < 1 || inputs.length < 1) return InvalidArgument("input without tokens");
+  if (inputs.length > config.max_position_embeddings) {
+    return absl::OutOfRangeError("an input of " + std::to_string(inputs.length) +
+                                 " tokens exceeds the model's " +
+                                 std::to_string(config.max_position_embeddings) + " positions");
+  }
+  const int64_t size = inputs.batch * inputs.length;
+  HIPPODROME_RETURN_IF_ERROR(CheckValues("input_ids", inputs.ids, size, config.vocab_size));
+  HIPPODROME_RETURN_IF_ERROR(
+      CheckValues("token_type_ids", inputs.types, size, config.type_vocab_size));
+  return CheckValues("attention_mask", inputs.mask, size, 2);
+}
 
 absl::Status EncoderForward(Backend& backend, const Bigs& model, const EncoderInputs& inputs,
                             const EncoderSink& sink) {

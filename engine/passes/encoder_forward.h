@@ -21,13 +21,17 @@ struct EncoderInputs {
   std::vector<int32_t> mask;  // 0 or 1
 };
 
+// Errors: kInvalidArgument for sizes that disagree and values out of range, naming the place;
+// kOutOfRange for more tokens than positions.
+absl::Status CheckEncoderInputs(const BigsConfig& config, const EncoderInputs& inputs);
+
 // Receives the logits of some answers, each of LogitsPerAnswer() values: of tokens where the head
 // answers for tokens, else of sequences; host f32, in order, valid during the call.
 using EncoderSink = std::function<void(std::span<const float> logits)>;
 
-// Nothing is padded or truncated. Errors: kInvalidArgument for sizes that disagree, values out of
-// range, and a sequence without unmasked tokens where those are pooled, naming the place;
-// kOutOfRange for more tokens than positions; kFailedPrecondition for a model without a head.
+// Nothing is padded or truncated. Errors: those of CheckEncoderInputs(); kInvalidArgument for a
+// sequence without unmasked tokens where those are pooled; kFailedPrecondition for a model without
+// a head.
 absl::Status EncoderForward(Backend& backend, const Bigs& model, const EncoderInputs& inputs,
                             const EncoderSink& sink);
 

@@ -12,8 +12,6 @@
 namespace hippodrome {
 namespace {
 
-constexpr int64_t kTokensPerPage = 64;
-
 absl::Status ValidateIds(const H3Config& config, std::span<const int32_t> ids) {
   if (ids.empty()) return InvalidArgument("a sequence without tokens");
   return CheckRange("token", ids, config.padded_vocab_size);
@@ -98,9 +96,8 @@ absl::Status Forward(Backend& backend, const HybridH3& model, std::span<const in
                      const ForwardMode& mode, const LogitsSink& sink) {
   HIPPODROME_RETURN_IF_ERROR(ValidateIds(model.config(), ids, mode));
   const bool has_attention = !model.config().attention_layers.empty();
-  const int64_t pages =
-      has_attention ? (static_cast<int64_t>(ids.size()) + kTokensPerPage - 1) / kTokensPerPage : 0;
-  const auto state = model.NewState(backend, 1, pages, kTokensPerPage);
+  const int64_t pages = has_attention ? PagesFor(std::ssize(ids)) : 0;
+  const auto state = model.NewState(backend, 1, pages, kPageTokens);
   const SequenceState sequence = *state->Reserve(pages);
   if (model.config().TakesWholeSequences()) {
     ForwardWhole(backend, model, ids, sequence, *state, sink);

@@ -11,6 +11,10 @@
 
 namespace hippodrome {
 
+// Tokens of a page of keys and values, and the pages that rows of so many tokens take.
+inline constexpr int64_t kPageTokens = 64;
+constexpr int64_t PagesFor(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
+
 // What one sequence holds: a recurrent slot, the same in every H3 layer, and pages in position
 // order, the same in every attention layer.
 struct SequenceState {

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/base/field_error.h"
 #include "engine/tasks/answer_spans.h"
 #include "engine/tokenizer/code_points.h"
 #include "server/handlers/encoding_handlers.h"
 #include "server/handlers/encoding_inputs.h"
 #include "server/handlers/encoding_submit.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 namespace {
@@ -157,6 +157,9 @@ Answer<v1::AnswerQuestionResponse> EncodingHandlers::AnswerQuestion(
         QuestionWindows(*tokenizer, questions[i].question, questions[i].context,
                         model->engine().max_tokens(), options.stride));
     for (const EncodedText& window : windows) {
+      if (const absl::Status status = CheckTokens(window, model->engine()); !status.ok()) {
+        return At(Place("questions", static_cast<int64_t>(i)), status);
+      }
       requests.push_back(NewRequest(window, EncoderTask::kHead, AllRows(window)));
     }
     answerer.questions.push_back(

@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 namespace {
@@ -81,12 +81,6 @@ absl::StatusOr<EncodedText> LayOut(const v1::EncodingInput& input, const Layout&
   }
 }
 
-// As an embedding, which every model makes: what its head needs is for its task to ask.
-absl::Status CheckTokens(const EncodedText& text, const EncoderEngine& engine) {
-  return engine.Validate(
-      {.ids = text.ids, .types = text.types, .task = EncoderTask::kEmbedding, .rows = {}});
-}
-
 }  // namespace
 
 std::string Place(const std::string& field, int64_t index) {
@@ -96,6 +90,11 @@ std::string Place(const std::string& field, int64_t index) {
 absl::Status At(const std::string& place, const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) return FieldError(place, Message(status));
   return {status.code(), place + ": " + Message(status)};
+}
+
+absl::Status CheckTokens(const EncodedText& text, const EncoderEngine& engine) {
+  return engine.Validate(
+      {.ids = text.ids, .types = text.types, .task = EncoderTask::kEmbedding, .rows = {}});
 }
 
 absl::Status CheckCount(const std::string& field, int64_t count, const RequestLimits& limits) {

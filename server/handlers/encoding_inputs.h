@@ -23,6 +23,10 @@ std::string Place(const std::string& field, int64_t index);
 // `status` with the place in front: a FieldError where it is kInvalidArgument.
 absl::Status At(const std::string& place, const absl::Status& status);
 
+// The one check of what goes to an encoder, as an embedding, which every model makes: what its head
+// needs is for its task to ask. Errors: those of Encoder::Validate().
+absl::Status CheckTokens(const EncodedText& text, const EncoderEngine& engine);
+
 // kInvalidArgument unless there are 1 to limits.max_inputs of them.
 absl::Status CheckCount(const std::string& field, int64_t count, const RequestLimits& limits);
 

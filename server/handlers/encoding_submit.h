@@ -2,6 +2,8 @@
 #ifndef HIPPODROME_SERVER_HANDLERS_ENCODING_SUBMIT_H_
 #define HIPPODROME_SERVER_HANDLERS_ENCODING_SUBMIT_H_
 
+#include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,14 +36,15 @@ inline std::span<const float> Row(const EncoderOutput& output, int64_t row) {
   return std::span(output.values).subspan(row * output.cols, output.cols);
 }
 
-// Queues `requests`; `finish` makes the response from their outputs, all but its usage.
+// Queues `requests`, each of which passed CheckTokens() and asks for what the head gives; `finish`
+// makes the response from their outputs, all but its usage.
 template <typename Response>
 Answer<Response> SubmitEncoding(
     ServedEncoder& model, std::vector<EncoderRequest> requests, Api api,
     std::function<Response(const std::vector<EncoderOutput>& outputs)> finish) {
-  for (const EncoderRequest& request : requests) {
-    HIPPODROME_RETURN_IF_ERROR(model.engine().Validate(request));
-  }
+  assert(std::all_of(requests.begin(), requests.end(), [&](const EncoderRequest& request) {
+    return model.engine().Validate(request).ok();
+  }));
   const int64_t tokens = CountTokens(requests);
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Encoding> encoding,
                               model.batcher().Submit({std::move(requests), api}));

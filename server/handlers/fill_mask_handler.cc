@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/field_error.h"
 #include "engine/tasks/fill_mask.h"
 #include "server/handlers/encoding_handlers.h"
 #include "server/handlers/encoding_inputs.h"
 #include "server/handlers/encoding_submit.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 namespace {

@@ -1,11 +1,13 @@
 #include "server/handlers/handlers.h"
 
+#include <fmt/format.h>
+
 #include <random>
 #include <utility>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "server/handlers/validation.h"
-#include "server/status_map.h"
+#include "engine/sampling.h"
 
 namespace hippodrome {
 namespace {
@@ -17,19 +19,61 @@ uint64_t RandomSeed() {
   return random();
 }
 
-SamplingParameters ToSampling(const v1::GenerateRequest& request) {
-  SamplingParameters sampling;
-  if (request.has_temperature()) sampling.temperature = request.temperature();
-  if (request.has_top_k()) sampling.top_k = static_cast<int32_t>(request.top_k());
-  if (request.has_top_p()) sampling.top_p = request.top_p();
-  if (request.has_min_p()) sampling.min_p = request.min_p();
-  sampling.seed = request.has_seed() ? request.seed() : RandomSeed();
-  return sampling;
+absl::Status CheckStops(const v1::GenerateRequest& request, const RequestLimits& limits) {
+  if (request.stop_size() > limits.max_stops) {
+    return FieldError("stop", fmt::format("{} stop strings, expected at most {}",
+                                          request.stop_size(), limits.max_stops));
+  }
+  for (const std::string& stop : request.stop()) {
+    if (stop.empty() || static_cast<int64_t>(stop.size()) > limits.max_stop_bytes) {
+      return FieldError("stop", fmt::format("a stop string of {} bytes, expected 1 to {}",
+                                            stop.size(), limits.max_stop_bytes));
+    }
+  }
+  return absl::OkStatus();
 }
 
+absl::Status CheckPrompt(const v1::GenerateRequest& request) {
+  switch (request.prompt_case()) {
+    case v1::GenerateRequest::kText:
+      if (request.text().empty()) return FieldError("prompt", "the text is empty");
+      return absl::OkStatus();
+    case v1::GenerateRequest::kTokenIds:
+      if (request.token_ids().ids().empty()) return FieldError("prompt", "there are no token ids");
+      return absl::OkStatus();
+    default:
+      return FieldError("prompt", "expected a text or token ids");
+  }
+}
+
+absl::Status CheckMaxTokens(const v1::GenerateRequest& request, const RequestLimits& limits) {
+  const int64_t tokens = request.max_tokens();
+  if (!request.has_max_tokens() || (tokens >= 1 && tokens <= limits.max_tokens)) {
+    return absl::OkStatus();
+  }
+  return FieldError("max_tokens", fmt::format("{} is not in [1, {}]", tokens, limits.max_tokens));
+}
+
+absl::StatusOr<SamplingParameters> ReadSampling(const v1::GenerateRequest& request) {
+  SamplingFields fields;
+  if (request.has_temperature()) fields.temperature = request.temperature();
+  if (request.has_top_k()) fields.top_k = request.top_k();
+  if (request.has_top_p()) fields.top_p = request.top_p();
+  if (request.has_min_p()) fields.min_p = request.min_p();
+  fields.seed = request.has_seed() ? request.seed() : RandomSeed();
+  return ToSamplingParameters(fields);
+}
+
+// All that is asked for, against its range in generation.proto and `limits`, but for what
+// GenerationBatcher::Submit() checks. What is cheap to refuse comes before the prompt.
 absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
-                                      const ServedDecoder& model, Api api) {
+                                      const ServedDecoder& model, const RequestLimits& limits,
+                                      Api api) {
   GenerationCall call;
+  HIPPODROME_RETURN_IF_ERROR(CheckPrompt(request));
+  HIPPODROME_RETURN_IF_ERROR(CheckMaxTokens(request, limits));
+  HIPPODROME_ASSIGN_OR_RETURN(call.request.sampling, ReadSampling(request));
+  HIPPODROME_RETURN_IF_ERROR(CheckStops(request, limits));
   call.api = api;
   if (request.has_text()) {
     HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, model.Tokenizer());
@@ -37,12 +81,9 @@ absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
   } else {
     const auto& ids = request.token_ids().ids();
     call.request.prompt.assign(ids.begin(), ids.end());
-    HIPPODROME_RETURN_IF_ERROR(
-        ValidateTokenIds(call.request.prompt, model.info().vocab_size(), "prompt"));
   }
   if (request.stop_size() > 0) HIPPODROME_RETURN_IF_ERROR(model.Tokenizer().status());
   call.request.max_tokens = request.has_max_tokens() ? request.max_tokens() : kDefaultMaxTokens;
-  call.request.sampling = ToSampling(request);
   call.request.ignore_eos = request.ignore_eos();
   call.stop.assign(request.stop().begin(), request.stop().end());
   return call;
@@ -56,9 +97,8 @@ Handlers::Handlers(std::vector<std::unique_ptr<ServedModel>> models, const Reque
 absl::StatusOr<std::unique_ptr<Generation>> Handlers::Generate(const v1::GenerateRequest& request,
                                                                Api api) {
   HIPPODROME_ASSIGN_OR_RETURN(ServedDecoder * model, models_.FindDecoder(request.model()));
-  HIPPODROME_RETURN_IF_ERROR(ValidateRequest(request, limits_));
   if (closed_.load()) return Unavailable("the server is stopping");
-  HIPPODROME_ASSIGN_OR_RETURN(GenerationCall call, ToCall(request, *model, api));
+  HIPPODROME_ASSIGN_OR_RETURN(GenerationCall call, ToCall(request, *model, limits_, api));
   return model->batcher().Submit(std::move(call));
 }
 

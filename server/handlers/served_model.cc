@@ -2,10 +2,10 @@
 
 #include <utility>
 
+#include "engine/base/check_range.h"
 #include "engine/base/status.h"
 #include "engine/tokenizer/encode_pair.h"
 #include "engine/tokenizer/utf8_stream.h"
-#include "server/handlers/validation.h"
 
 namespace hippodrome {
 namespace {
@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<int32_t>> ServedDecoder::Tokenize(const std::string& 
 
 absl::StatusOr<std::string> ServedDecoder::Detokenize(std::span<const int32_t> ids) const {
   HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, Tokenizer());
-  HIPPODROME_RETURN_IF_ERROR(ValidateTokenIds(ids, info().vocab_size(), "tokens"));
+  HIPPODROME_RETURN_IF_ERROR(CheckTokenIds("tokens", ids, info().vocab_size()));
   Utf8Stream characters;
   std::string text = characters.Append(tokenizer->Decode(ids));
   return text + characters.Finish();
@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<int32_t>> ServedEncoder::Tokenize(const std::string& 
 
 absl::StatusOr<std::string> ServedEncoder::Detokenize(std::span<const int32_t> ids) const {
   HIPPODROME_ASSIGN_OR_RETURN(const WordPieceTokenizer* tokenizer, Tokenizer());
-  HIPPODROME_RETURN_IF_ERROR(ValidateTokenIds(ids, info().vocab_size(), "tokens"));
+  HIPPODROME_RETURN_IF_ERROR(CheckTokenIds("tokens", ids, info().vocab_size()));
   return tokenizer->Decode(ids, /*skip_special=*/false);
 }
 

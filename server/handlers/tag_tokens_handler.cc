@@ -1,12 +1,12 @@
 // EncodingHandlers::TagTokens().
 #include <utility>
 
+#include "engine/base/field_error.h"
 #include "engine/tasks/tagged_spans.h"
 #include "engine/tokenizer/code_points.h"
 #include "server/handlers/encoding_handlers.h"
 #include "server/handlers/encoding_inputs.h"
 #include "server/handlers/encoding_submit.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 namespace {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/field_error.h"
 #include "server/guarded.h"
 #include "server/handlers/pending_answer.h"
 #include "server/http/http_replies.h"

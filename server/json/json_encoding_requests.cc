@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "server/json/json_fields.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 namespace {

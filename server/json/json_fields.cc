@@ -3,8 +3,8 @@
 #include <limits>
 #include <utility>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 namespace {

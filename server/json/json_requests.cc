@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "server/json/json_fields.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 namespace {

@@ -18,7 +18,7 @@ struct CompletionCall {
   bool include_usage = false;  // a last event with the usage
 };
 
-// These check syntax and types; ranges are for ValidateRequest(). Unknown fields are ignored;
+// These check syntax and types; ranges are for Handlers. Unknown fields are ignored;
 // fields of the OpenAI interface that this server lacks are errors unless they ask for nothing. At
 // most 64 levels of nesting. Errors: kInvalidArgument naming the field, or the place of a syntax
 // error.

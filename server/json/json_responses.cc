@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "server/status_map.h"
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "engine/base/field_error.h"
 #include "engine/models/h3/hybrid_h3.h"
 #include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
@@ -137,8 +138,8 @@ TEST_F(GeneratorTest, AReusedSlotKeepsNothingOfItsFormerSequence) {
 TEST_F(GeneratorTest, TellsFullFromImpossible) {
   const auto generator = NewGenerator(2);
   const int64_t rows = generator->capacity().pages * 64;
-  EXPECT_TRUE(absl::IsOutOfRange(generator->Admit(Request(rows, 2, 1)).status()));
-  EXPECT_TRUE(absl::IsOutOfRange(generator->Admit(Request(1, INT64_MAX, 1)).status()));
+  EXPECT_TRUE(absl::IsOutOfRange(generator->Validate(Request(rows, 2, 1))));
+  EXPECT_TRUE(absl::IsOutOfRange(generator->Validate(Request(1, INT64_MAX, 1))));
   ASSERT_TRUE(generator->Admit(Request(rows / 2, 2, 1)).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(generator->Admit(Request(rows / 2 + 64, 2, 1)).status()));
   ASSERT_TRUE(generator->Admit(Request(1, 2, 1)).ok());
@@ -147,19 +148,15 @@ TEST_F(GeneratorTest, TellsFullFromImpossible) {
 
 TEST_F(GeneratorTest, RefusesBadRequests) {
   const auto generator = NewGenerator();
-  const auto refused = [&](GenerationRequest request) {
-    return absl::IsInvalidArgument(generator->Admit(std::move(request)).status());
+  const auto refused = [&](const GenerationRequest& request) {
+    return absl::IsInvalidArgument(generator->Validate(request));
   };
   EXPECT_TRUE(refused({.prompt = {}}));
   EXPECT_TRUE(refused({.prompt = {40}}));  // a padded id
   EXPECT_TRUE(refused({.prompt = {-1}}));
+  EXPECT_EQ(Field(generator->Validate({.prompt = {1, 40}})), "prompt");
   EXPECT_TRUE(refused({.prompt = {1}, .max_tokens = 0}));
-  EXPECT_TRUE(refused({.prompt = {1}, .sampling = {.temperature = -1}}));
-  EXPECT_TRUE(refused({.prompt = {1}, .sampling = {.temperature = NAN}}));
-  EXPECT_TRUE(refused({.prompt = {1}, .sampling = {.top_k = -1}}));
-  EXPECT_TRUE(refused({.prompt = {1}, .sampling = {.top_p = 0}}));
-  EXPECT_TRUE(refused({.prompt = {1}, .sampling = {.min_p = 1.5f}}));
-  EXPECT_EQ(generator->used().bytes, 0);
+  EXPECT_TRUE(generator->Validate({.prompt = {0, 39}, .max_tokens = 1}).ok());
 }
 
 TEST_F(GeneratorTest, StopsAtTheEndOfTextUnlessAskedNotTo) {
@@ -182,7 +179,7 @@ TEST_F(GeneratorTest, KeepsWithinThePositionTable) {
   config.max_position_embeddings = 20;
   UseModel(config);
   const auto generator = NewGenerator();
-  EXPECT_TRUE(absl::IsOutOfRange(generator->Admit(Request(15, 7, 1)).status()));
+  EXPECT_TRUE(absl::IsOutOfRange(generator->Validate(Request(15, 7, 1))));
   EXPECT_EQ(Alone(Request(15, 6, 1)).size(), 6u);
 }
 

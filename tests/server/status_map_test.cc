@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 
 namespace hippodrome::status_map_test {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/check_range.h"
 #include "engine/base/status.h"
 #include "kernels/device_error.h"
 
@@ -44,6 +45,7 @@ Footprint FakeEngine::capacity() const {
 
 absl::Status FakeEngine::Validate(const GenerationRequest& request) const {
   ThrowIf(FakeFault::kValidate);
+  HIPPODROME_RETURN_IF_ERROR(CheckTokenIds("prompt", request.prompt, options_.vocab_size));
   const Footprint cost = Cost(static_cast<int64_t>(request.prompt.size()), request.max_tokens);
   if (cost.pages <= options_.pages) return absl::OkStatus();
   return absl::OutOfRangeError("the request needs " + std::to_string(cost.pages) +

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "engine/state/decode_state.h"
 #include "tools/bench/best_time.h"
 #include "tools/bench/h3_layer_parameters.h"
 #include "tools/limits/model_cost.h"
@@ -13,7 +14,6 @@ namespace {
 
 constexpr int kRounds = 5;
 constexpr int kCalls = 10;  // per round, behind one wait
-constexpr int64_t kPageTokens = 64;
 constexpr DType kWeights = DType::kBF16;
 
 class OperationBenchmark {

@@ -59,6 +59,7 @@ class Runner {
   absl::StatusOr<std::vector<double>> Prefill() {
     std::vector<double> done;
     for (const GenerationRequest& request : requests_) {
+      HIPPODROME_RETURN_IF_ERROR(generator_->Validate(request));
       HIPPODROME_RETURN_IF_ERROR(generator_->Admit(request).status());
       done.clear();
       const auto begin = std::chrono::steady_clock::now();

@@ -21,6 +21,7 @@ absl::StatusOr<double> Run(Generator& generator, const Table7Benchmark& benchmar
     for (int64_t t = 0; t < prompt; ++t) {
       request.prompt.push_back(static_cast<int32_t>((t * 7919 + i * 104729) % kIds));
     }
+    HIPPODROME_RETURN_IF_ERROR(generator.Validate(request));
     HIPPODROME_ASSIGN_OR_RETURN(const SequenceId id, generator.Admit(std::move(request)));
     ids.push_back(id);
   }

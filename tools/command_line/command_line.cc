@@ -165,6 +165,13 @@ absl::StatusOr<double> CommandLine::Number(const std::string& name, double least
   return InRange(name, text, least, most, "a number");
 }
 
+absl::StatusOr<double> CommandLine::Number(const std::string& name) const {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Value(name));
+  double value = 0;
+  if (!ParseWhole(text, value)) return Usage("--" + name + " is '" + text + "', expected a number");
+  return value;
+}
+
 absl::StatusOr<std::optional<DType>> CommandLine::Weights() const {
   if (Text("weights").empty() && !Has("weights")) return std::nullopt;
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Choice("weights"));

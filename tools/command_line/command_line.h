@@ -39,6 +39,8 @@ class CommandLine {
   absl::StatusOr<std::string> Choice(const std::string& name) const;
   absl::StatusOr<int64_t> Integer(const std::string& name, int64_t least, int64_t most) const;
   absl::StatusOr<double> Number(const std::string& name, double least, double most) const;
+  // In any range: that is for what takes the value to say.
+  absl::StatusOr<double> Number(const std::string& name) const;
   // For an option whose default is computed.
   absl::StatusOr<int64_t> Integer(const std::string& name, int64_t fallback, int64_t least,
                                   int64_t most) const;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -5,10 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "engine/generator.h"
 #include "engine/model_directory.h"
 #include "engine/open_backend.h"
+#include "engine/sampling.h"
 #include "engine/tokenizer/utf8_stream.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/text_file.h"
@@ -41,19 +44,27 @@ const CommandSpec kGenerateSpec = {
         ThreadsOption(),
     }};
 
+// The error of a field as that of its option.
+absl::Status OptionError(const absl::Status& status) {
+  std::string option = Field(status);
+  const std::string rest = Message(status).substr(option.size());
+  std::replace(option.begin(), option.end(), '_', '-');
+  return Usage("--" + option + rest);
+}
+
 absl::StatusOr<SamplingParameters> ReadSampling(const CommandLine& line) {
-  SamplingParameters s;
-  HIPPODROME_ASSIGN_OR_RETURN(const double temperature, line.Number("temperature", 0, 100));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t top_k, line.Integer("top-k", 0, 1 << 30));
-  HIPPODROME_ASSIGN_OR_RETURN(const double top_p, line.Number("top-p", 1e-9, 1));
-  HIPPODROME_ASSIGN_OR_RETURN(const double min_p, line.Number("min-p", 0, 1));
+  HIPPODROME_ASSIGN_OR_RETURN(const double temperature, line.Number("temperature"));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t top_k, line.Integer("top-k", INT64_MIN, INT64_MAX));
+  HIPPODROME_ASSIGN_OR_RETURN(const double top_p, line.Number("top-p"));
+  HIPPODROME_ASSIGN_OR_RETURN(const double min_p, line.Number("min-p"));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t seed, line.Integer("seed", 0, INT64_MAX));
-  s.temperature = static_cast<float>(temperature);
-  s.top_k = static_cast<int32_t>(top_k);
-  s.top_p = static_cast<float>(top_p);
-  s.min_p = static_cast<float>(min_p);
-  s.seed = static_cast<uint64_t>(seed);
-  return s;
+  const auto sampling = ToSamplingParameters({.temperature = static_cast<float>(temperature),
+                                              .top_k = top_k,
+                                              .top_p = static_cast<float>(top_p),
+                                              .min_p = static_cast<float>(min_p),
+                                              .seed = static_cast<uint64_t>(seed)});
+  if (!sampling.ok()) return OptionError(sampling.status());
+  return *sampling;
 }
 
 absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
@@ -89,6 +100,7 @@ absl::StatusOr<Output> Run(Backend& backend, const LoadedDecoder& loaded, Genera
   options.key_value_bytes =
       rows * loaded.model->config().n_layer * 8 * loaded.model->config().d_model;
   HIPPODROME_ASSIGN_OR_RETURN(auto generator, Generator::Create(backend, *loaded.model, options));
+  HIPPODROME_RETURN_IF_ERROR(generator->Validate(request));
   HIPPODROME_RETURN_IF_ERROR(generator->Admit(std::move(request)).status());
   Output output;
   Utf8Stream characters;

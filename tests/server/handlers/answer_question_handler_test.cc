@@ -4,8 +4,8 @@
 #include <limits>
 #include <string>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "server/status_map.h"
 #include "tests/server/handlers/encoding_handlers_fixture.h"
 
 namespace hippodrome::answer_question_handler_test {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "engine/tasks/label_scores.h"
-#include "server/status_map.h"
 #include "tests/server/handlers/encoding_handlers_fixture.h"
 #include "tests/testing/wait_until.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "engine/tasks/fill_mask.h"
-#include "server/status_map.h"
 #include "tests/server/handlers/encoding_handlers_fixture.h"
 
 namespace hippodrome::fill_mask_handler_test {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "server/status_map.h"
 #include "tests/testing/fake_model.h"

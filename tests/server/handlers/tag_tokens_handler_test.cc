@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/field_error.h"
 #include "engine/tasks/label_scores.h"
-#include "server/status_map.h"
 #include "tests/server/handlers/encoding_handlers_fixture.h"
 
 namespace hippodrome::tag_tokens_handler_test {

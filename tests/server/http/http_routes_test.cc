@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/http/http_server.h"
@@ -94,6 +95,33 @@ TEST_F(HttpRoutesTest, AStreamGivesTheSameTextInEventsThatEndInDone) {
   const json whole = json::parse(Complete(R"({"prompt": "h\u00e9llo", "max_tokens": 50})").body);
   EXPECT_EQ(text, whole["choices"][0]["text"]);
   EXPECT_EQ(json::parse(events[events.size() - 3])["choices"][0]["finish_reason"], "length");
+}
+
+TEST_F(HttpRoutesTest, SamplingFieldsAreNamedBeyondTheirRanges) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> bad = {
+      {"temperature", {"-1e-45", "100.001", "1e300", "-1"}},
+      {"top_k", {"-1", "1073741825", "4294967297", "9223372036854775807"}},
+      {"top_p", {"0", "-0.0", "1e-60", "1.001", "1e300"}},
+      {"min_p", {"-1e-45", "1.001"}}};
+  for (const auto& [field, values] : bad) {
+    for (const std::string& value : values) {
+      const HttpAnswer answer = Complete(R"({"prompt": "a", ")" + field + "\": " + value + "}");
+      EXPECT_EQ(answer.status, 400) << field << " " << value;
+      EXPECT_EQ(json::parse(answer.body)["error"]["param"], field) << value;
+    }
+  }
+  const std::vector<std::pair<std::string, std::vector<std::string>>> good = {
+      {"temperature", {"0", "-0.0", "1e-60", "-1e-60", "100", "100.000001"}},
+      {"top_k", {"0", "1073741824"}},
+      {"top_p", {"1e-45", "1", "1.00000001"}},
+      {"min_p", {"0", "-0.0", "-1e-60", "1"}},
+      {"seed", {"-1", "0", "18446744073709551615"}}};
+  for (const auto& [field, values] : good) {
+    for (const std::string& value : values) {
+      const HttpAnswer answer = Complete(R"({"prompt": "a", ")" + field + "\": " + value + "}");
+      EXPECT_EQ(answer.status, 200) << field << " " << value << " " << answer.body;
+    }
+  }
 }
 
 TEST_F(HttpRoutesTest, WhatAHandlerThrowsIsAnInternalErrorThatCounts) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "server/status_map.h"
+#include "engine/base/field_error.h"
 
 namespace hippodrome::json_encoding_requests_test {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "server/status_map.h"
 
 namespace hippodrome::json_requests_test {
 namespace {

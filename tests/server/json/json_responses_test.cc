@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "server/status_map.h"
 
 namespace hippodrome::json_responses_test {
 namespace {
