@@ -70,6 +70,7 @@ hippodrome_test_files(train_tests
     tools/train/session/training_session_test.cc
     tools/train/step/decoder_trainee_test.cc
     tools/train/step/encoder_trainee_test.cc
+    tools/train/step/gradient_input_test.cc
     tools/train/step/optimizer_test.cc
     tools/train/step/parameter_groups_test.cc
     tools/train/step/step_limits_test.cc

@@ -46,11 +46,11 @@ class Learner {
   }
 
   void Step() {
-    const double scale = 1 / static_cast<double>(batch_.labels.size());
+    const LossTerms terms = {.count = std::ssize(batch_.labels)};
     tape_.ZeroGradients();
     for (int64_t first = 0; first < batch_.sequences; first += micro_batch_) {
       const int64_t count = std::min(micro_batch_, batch_.sequences - first);
-      trainee_->Learn(SliceBatch(batch_, first, count), scale, 0);
+      trainee_->Learn(SliceBatch(batch_, first, count), terms, 0);
     }
     tape_.CollectGradients();
     optimizer_->Step(++steps_, 1, optimizer_->GradientNorm());

@@ -63,9 +63,9 @@ absl::Status Write(Parameters& parameters, TrainingBackend& backend, double loss
 
 absl::Status Differentiate(const Request& request, const TrainingBatch& batch, Tape& tape,
                            Parameters& parameters, Trainee& trainee) {
-  const int64_t terms = trainee.Terms(batch);
-  if (terms == 0) return InvalidArgument(request.input + ": labels: all are ignored");
-  const BatchLoss loss = trainee.Learn(batch, 1.0 / static_cast<double>(terms), 0);
+  const LossTerms terms = trainee.Terms(batch);
+  if (terms.count == 0) return InvalidArgument(request.input + ": labels: all are ignored");
+  const BatchLoss loss = trainee.Learn(batch, terms, 0);
   tape.CollectGradients();
   return Write(parameters, *request.backend, loss.mean(), request.output);
 }

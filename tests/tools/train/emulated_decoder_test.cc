@@ -45,8 +45,8 @@ Lesson Learn(TrainingBackend& backend, DType weights) {
   const LearnedModel model = LoadToLearn<DecoderTrainee>(
       backend, kDirectory, config, {.sequences = kSequences, .length = kLength}, -1, weights);
   const TrainingBatch batch = Batch();
-  const double scale = 1 / static_cast<double>(model.trainee->Terms(batch));
-  Lesson lesson = {.loss = model.trainee->Learn(batch, scale, 0).mean(), .gradients = {}};
+  const LossTerms terms = model.trainee->Terms(batch);
+  Lesson lesson = {.loss = model.trainee->Learn(batch, terms, 0).mean(), .gradients = {}};
   model.tape->CollectGradients();
   for (const Parameter& parameter : model.parameters->all()) {
     if (parameter.gradient.data == nullptr) continue;  // the copy of the tied embedding

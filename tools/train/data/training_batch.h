@@ -15,7 +15,7 @@ struct TrainingBatch {
   std::vector<int32_t> types;   // [B, T], or empty: all 0
   std::vector<int32_t> mask;    // [B, T], 1 where there is a token, 0 for padding; or empty: all 1
   std::vector<int32_t> labels;  // [B, T] for objectives of tokens, -1: no loss; [B] for classes;
-                                // [B, 2] for answers, first and last token
+                                // [B, 2] for answers, first and last token, no loss outside
   std::vector<float> targets;   // [B] for regression
 };
 

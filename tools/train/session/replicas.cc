@@ -39,12 +39,13 @@ absl::Status Replica::Prepare(const ModelConfig& config) {
   return absl::OkStatus();
 }
 
-BatchLoss Replica::Learn(const TrainingBatch& batch, Share share, double scale, uint64_t seed) {
+BatchLoss Replica::Learn(const TrainingBatch& batch, Share share, const LossTerms& terms,
+                         uint64_t seed) {
   tape_->ZeroGradients();
   BatchLoss loss;
   for (int64_t first = share.begin; first < share.end; first += run_.micro_batch) {
     const int64_t count = std::min(run_.micro_batch, share.end - first);
-    loss += trainee_->Learn(SliceBatch(batch, first, count), scale,
+    loss += trainee_->Learn(SliceBatch(batch, first, count), terms,
                             seed + static_cast<uint64_t>(first));
   }
   tape_->CollectGradients();
@@ -136,12 +137,12 @@ absl::StatusOr<std::unique_ptr<Replicas>> Replicas::Create(const TrainingRun& ru
 
 BatchLoss Replicas::Learn(const TrainingBatch& batch, uint64_t seed) {
   const size_t count = replicas_.size();
-  const double scale = 1 / static_cast<double>(std::max<int64_t>(at(0).Terms(batch), 1));
+  const LossTerms terms = at(0).Terms(batch);
   std::vector<BatchLoss> losses(count);
   std::vector<std::vector<Tensor>> gradients(count);
   ForEach([&](size_t i) {
     const Share share = ShareOf(batch.sequences, run_.micro_batch, i, count);
-    losses[i] = replicas_[i]->Learn(batch, share, scale, seed);
+    losses[i] = replicas_[i]->Learn(batch, share, terms, seed);
     gradients[i] = replicas_[i]->Gradients();
   });
   if (devices_.all_reduce != nullptr) devices_.all_reduce->Sum(gradients);

@@ -34,10 +34,11 @@ class Replica {
                                                          const ModelConfig& config,
                                                          TrainingBackend& backend);
 
-  int64_t Terms(const TrainingBatch& batch) const { return trainee_->Terms(batch); }
-  // Replaces the gradients by those of `scale` times the sum of losses in `share`, a micro-batch at
-  // a time; what dropout drops in one is decided by `seed` plus its first sequence.
-  BatchLoss Learn(const TrainingBatch& batch, Share share, double scale, uint64_t seed);
+  LossTerms Terms(const TrainingBatch& batch) const { return trainee_->Terms(batch); }
+  // Replaces the gradients by those of what `share` has of the mean loss of `batch`, which has
+  // `terms`, a micro-batch at a time; what dropout drops in one is decided by `seed` plus its first
+  // sequence.
+  BatchLoss Learn(const TrainingBatch& batch, Share share, const LossTerms& terms, uint64_t seed);
   BatchLoss Evaluate(const TrainingBatch& batch, bool judge) {
     return trainee_->Evaluate(batch, judge);
   }

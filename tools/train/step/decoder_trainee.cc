@@ -67,9 +67,9 @@ LastProduct DecoderTrainee::Forward(const TrainingBatch& batch) {
   return {last.u, model_->embedding(), {}};
 }
 
-BatchLoss DecoderTrainee::Learn(const TrainingBatch& batch, double scale, uint64_t seed) {
+BatchLoss DecoderTrainee::Learn(const TrainingBatch& batch, const LossTerms& terms, uint64_t seed) {
   tape_.Begin(seed);
-  const BatchLoss loss = CrossEntropy(tape_, Forward(batch), batch.labels, scale);
+  const BatchLoss loss = CrossEntropy(tape_, Forward(batch), batch.labels, terms.scale());
   tape_.Backward();
   return loss;
 }

@@ -29,8 +29,10 @@ class DecoderTrainee final : public Trainee {
                                                                 DType weights,
                                                                 const TraineeSize& size);
 
-  int64_t Terms(const TrainingBatch& batch) const override { return Labelled(batch.labels); }
-  BatchLoss Learn(const TrainingBatch& batch, double scale, uint64_t seed) override;
+  LossTerms Terms(const TrainingBatch& batch) const override {
+    return {.count = Labelled(batch.labels)};
+  }
+  BatchLoss Learn(const TrainingBatch& batch, const LossTerms& terms, uint64_t seed) override;
   BatchLoss Evaluate(const TrainingBatch& batch, bool judge) override;
 
  private:

@@ -112,45 +112,51 @@ BatchLoss EncoderTrainee::SequenceLoss(const TrainingBatch& batch, double scale,
   return loss;
 }
 
-BatchLoss EncoderTrainee::AnswerLoss(const TrainingBatch& batch, double scale) {
+BatchLoss EncoderTrainee::AnswerLoss(const TrainingBatch& batch, const LossTerms& terms) {
   std::vector<int32_t> rows(static_cast<size_t>(batch.sequences * batch.length));
   std::iota(rows.begin(), rows.end(), 0);
   picked_ = tape_.NewIndices(1, static_cast<int64_t>(rows.size()));
   tape_.UploadIndices(rows, picked_);
   const Tensor x = Rows(0, batch.sequences * batch.length).x;
   const LastProduct product = Product(model_->head().TokenFeatures(tape_, x, picked_, scratch_));
-  return SpanCrossEntropy(tape_, product, batch.sequences, batch.labels, scale);
+  return SpanCrossEntropy(tape_, product, batch.sequences, batch.labels, terms);
 }
 
-BatchLoss EncoderTrainee::Loss(const TrainingBatch& batch, double scale, bool judge) {
+BatchLoss EncoderTrainee::Loss(const TrainingBatch& batch, const LossTerms& terms, bool judge) {
   switch (model_->config().head) {
     case EncoderHead::kMaskedLm:
     case EncoderHead::kTokenClassification:
-      return TokenLoss(batch, scale, judge);
+      return TokenLoss(batch, terms.scale(), judge);
     case EncoderHead::kQuestionAnswering:
-      return AnswerLoss(batch, scale);
+      return AnswerLoss(batch, terms);
     default:
-      return SequenceLoss(batch, scale, judge);
+      return SequenceLoss(batch, terms.scale(), judge);
   }
 }
 
-int64_t EncoderTrainee::Terms(const TrainingBatch& batch) const {
-  const EncoderHead head = model_->config().head;
-  const bool tokens = head == EncoderHead::kMaskedLm || head == EncoderHead::kTokenClassification;
-  return tokens ? Labelled(batch.labels) : batch.sequences;
+LossTerms EncoderTrainee::Terms(const TrainingBatch& batch) const {
+  switch (model_->config().head) {
+    case EncoderHead::kMaskedLm:
+    case EncoderHead::kTokenClassification:
+      return {.count = Labelled(batch.labels)};
+    case EncoderHead::kQuestionAnswering:
+      return AnswerTerms(batch.sequences, batch.length, batch.labels);
+    default:
+      return {.count = batch.sequences};
+  }
 }
 
-BatchLoss EncoderTrainee::Learn(const TrainingBatch& batch, double scale, uint64_t seed) {
+BatchLoss EncoderTrainee::Learn(const TrainingBatch& batch, const LossTerms& terms, uint64_t seed) {
   tape_.Begin(seed);
   Forward(batch);
-  const BatchLoss loss = Loss(batch, scale, false);
+  const BatchLoss loss = Loss(batch, terms, false);
   tape_.Backward();
   return loss;
 }
 
 BatchLoss EncoderTrainee::Evaluate(const TrainingBatch& batch, bool judge) {
   Forward(batch);
-  return Loss(batch, 1, judge);
+  return Loss(batch, Terms(batch), judge);
 }
 
 }  // namespace hippodrome

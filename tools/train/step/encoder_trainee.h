@@ -25,8 +25,8 @@ class EncoderTrainee final : public Trainee {
                                                                 DType weights,
                                                                 const TraineeSize& size);
 
-  int64_t Terms(const TrainingBatch& batch) const override;
-  BatchLoss Learn(const TrainingBatch& batch, double scale, uint64_t seed) override;
+  LossTerms Terms(const TrainingBatch& batch) const override;
+  BatchLoss Learn(const TrainingBatch& batch, const LossTerms& terms, uint64_t seed) override;
   BatchLoss Evaluate(const TrainingBatch& batch, bool judge) override;
 
  private:
@@ -34,10 +34,10 @@ class EncoderTrainee final : public Trainee {
 
   // Runs all layers; the residual stream is in Rows(0, rows).x.
   void Forward(const TrainingBatch& batch);
-  BatchLoss Loss(const TrainingBatch& batch, double scale, bool judge);
+  BatchLoss Loss(const TrainingBatch& batch, const LossTerms& terms, bool judge);
   BatchLoss TokenLoss(const TrainingBatch& batch, double scale, bool judge);
   BatchLoss SequenceLoss(const TrainingBatch& batch, double scale, bool judge);
-  BatchLoss AnswerLoss(const TrainingBatch& batch, double scale);
+  BatchLoss AnswerLoss(const TrainingBatch& batch, const LossTerms& terms);
   LastProduct Product(Tensor features) const;
   EncoderRows Rows(int64_t layer, int64_t rows) const;
 

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "engine/base/check_range.h"
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/passes/encoder_forward.h"
 #include "tools/command_line/encoder_input.h"
 #include "tools/command_line/integer_matrix.h"
 
@@ -47,25 +50,18 @@ absl::StatusOr<std::vector<int32_t>> ReadLabels(const SafetensorsFile& file,
   return labels;
 }
 
-absl::Status CheckIds(const std::string& path, const char* name, const std::vector<int32_t>& ids,
-                      int64_t limit) {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= limit) {
-      return InvalidArgument(fmt::format("{}: {}: element {} is {}, expected a value in [0, {})",
-                                         path, name, i, ids[i], limit));
-    }
-  }
-  return absl::OkStatus();
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), path + ": " + Message(status));
 }
 
-absl::Status CheckLength(const std::string& path, int64_t sequences, int64_t length,
-                         int64_t positions) {
-  if (sequences == 0 || length == 0) return InvalidArgument(path + ": input_ids has no tokens");
-  if (positions > 0 && length > positions) {
-    return absl::OutOfRangeError(fmt::format(
-        "{}: sequences of {} tokens exceed the model's {} positions", path, length, positions));
+absl::Status CheckSequences(const IntegerMatrix& ids, const H3Config& config) {
+  if (ids.values.empty()) return InvalidArgument("input_ids has no tokens");
+  if (config.max_position_embeddings > 0 && ids.cols > config.max_position_embeddings) {
+    return absl::OutOfRangeError(
+        fmt::format("sequences of {} tokens exceed the model's {} positions", ids.cols,
+                    config.max_position_embeddings));
   }
-  return absl::OkStatus();
+  return CheckRange("input_ids", ids.values, config.padded_vocab_size);
 }
 
 std::vector<int32_t> NextTokens(const IntegerMatrix& ids) {
@@ -76,12 +72,24 @@ std::vector<int32_t> NextTokens(const IntegerMatrix& ids) {
   return next;
 }
 
+// As the published model takes them: the nearest of [0, L], where L has no loss.
+absl::StatusOr<std::vector<int32_t>> ReadPositions(const SafetensorsFile& file,
+                                                   const std::string& name,
+                                                   const TrainingBatch& batch) {
+  HIPPODROME_ASSIGN_OR_RETURN(const TensorView* tensor, Find(file, name, {batch.sequences}));
+  const auto integers = ToIntegers(*tensor);
+  if (!integers.ok()) return InvalidArgument(file.path() + ": " + Message(integers.status()));
+  std::vector<int32_t> positions;
+  for (const int64_t value : *integers) {
+    const bool ignored = value >= batch.length;
+    positions.push_back(ignored ? -1 : static_cast<int32_t>(std::max<int64_t>(value, 0)));
+  }
+  return positions;
+}
+
 absl::Status ReadAnswers(const SafetensorsFile& file, TrainingBatch& batch) {
-  const std::vector<int64_t> shape = {batch.sequences};
-  HIPPODROME_ASSIGN_OR_RETURN(const auto first,
-                              ReadLabels(file, "start_positions", shape, batch.length + 1, false));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto last,
-                              ReadLabels(file, "end_positions", shape, batch.length + 1, false));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto first, ReadPositions(file, "start_positions", batch));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto last, ReadPositions(file, "end_positions", batch));
   for (size_t i = 0; i < first.size(); ++i) {
     batch.labels.push_back(first[i]);
     batch.labels.push_back(last[i]);
@@ -119,8 +127,7 @@ absl::Status ReadEncoderLabels(const SafetensorsFile& file, const BigsConfig& co
 absl::StatusOr<TrainingBatch> ReadGradientInput(const std::string& path, const H3Config& config) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto file, SafetensorsFile::Open(path));
   HIPPODROME_ASSIGN_OR_RETURN(IntegerMatrix ids, ReadIntegerMatrix(*file, "input_ids"));
-  HIPPODROME_RETURN_IF_ERROR(CheckLength(path, ids.rows, ids.cols, config.max_position_embeddings));
-  HIPPODROME_RETURN_IF_ERROR(CheckIds(path, "input_ids", ids.values, config.padded_vocab_size));
+  HIPPODROME_RETURN_IF_ERROR(InFile(path, CheckSequences(ids, config)));
   TrainingBatch batch = {.sequences = ids.rows, .length = ids.cols};
   if (file->Find("labels") == nullptr) {
     batch.labels = NextTokens(ids);
@@ -135,12 +142,7 @@ absl::StatusOr<TrainingBatch> ReadGradientInput(const std::string& path, const H
 absl::StatusOr<TrainingBatch> ReadGradientInput(const std::string& path, const BigsConfig& config) {
   HIPPODROME_ASSIGN_OR_RETURN(EncoderInputs inputs, ReadEncoderInputs(path));
   HIPPODROME_ASSIGN_OR_RETURN(const auto file, SafetensorsFile::Open(path));
-  HIPPODROME_RETURN_IF_ERROR(
-      CheckLength(path, inputs.batch, inputs.length, config.max_position_embeddings));
-  HIPPODROME_RETURN_IF_ERROR(CheckIds(path, "input_ids", inputs.ids, config.vocab_size));
-  HIPPODROME_RETURN_IF_ERROR(
-      CheckIds(path, "token_type_ids", inputs.types, config.type_vocab_size));
-  HIPPODROME_RETURN_IF_ERROR(CheckIds(path, "attention_mask", inputs.mask, 2));
+  HIPPODROME_RETURN_IF_ERROR(InFile(path, CheckEncoderInputs(config, inputs)));
   TrainingBatch batch = {.sequences = inputs.batch,
                          .length = inputs.length,
                          .ids = std::move(inputs.ids),

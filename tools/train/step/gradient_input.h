@@ -18,7 +18,8 @@ absl::StatusOr<TrainingBatch> ReadGradientInput(const std::string& path, const H
 
 // The same for an encoder, with attention_mask and token_type_ids as for `hippodrome forward`, and:
 // for classification labels I64 [B]; for regression labels F32 [B]; for question answering
-// start_positions and end_positions I64 [B].
+// start_positions and end_positions I64 [B]: those below 0 stand for 0, and those from L on count
+// nothing.
 absl::StatusOr<TrainingBatch> ReadGradientInput(const std::string& path, const BigsConfig& config);
 
 }  // namespace hippodrome

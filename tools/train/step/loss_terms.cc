@@ -93,18 +93,29 @@ BatchLoss SquaredError(Tape& tape, const LastProduct& product, std::span<const f
   return loss;
 }
 
+LossTerms AnswerTerms(int64_t sequences, int64_t length, std::span<const int32_t> answers) {
+  double inside[2] = {0, 0};
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i] >= 0 && answers[i] < length) ++inside[i % 2];
+  }
+  const auto weight = [&](double count) {
+    return count == 0 ? 0 : static_cast<double>(sequences) / count;
+  };
+  return {.count = sequences, .first = weight(inside[0]), .last = weight(inside[1])};
+}
+
 BatchLoss SpanCrossEntropy(Tape& tape, const LastProduct& product, int64_t sequences,
-                           std::span<const int32_t> answers, double scale) {
+                           std::span<const int32_t> answers, const LossTerms& terms) {
   HostLogits logits(tape, product);
   const int64_t length = product.features.rows / sequences;
   BatchLoss loss = {.terms = sequences};
   for (int64_t i = 0; i < 2 * sequences; ++i) {
     const int32_t token = answers[static_cast<size_t>(i)];
     if (token < 0 || token >= length) continue;
+    const double weight = (i % 2 == 0 ? terms.first : terms.last) / 2;
     const int64_t at = i / 2 * length * 2 + i % 2;
-    loss.sum += ColumnCrossEntropy(&logits.values()[at], length, 2, token, scale / 2,
-                                   &logits.gradient()[at]) /
-                2;
+    loss.sum += weight * ColumnCrossEntropy(&logits.values()[at], length, 2, token,
+                                            weight * terms.scale(), &logits.gradient()[at]);
   }
   logits.UploadGradient();
   return loss;

@@ -32,10 +32,15 @@ BatchLoss Judge(Tape& tape, const LastProduct& product, std::span<const int32_t>
 BatchLoss SquaredError(Tape& tape, const LastProduct& product, std::span<const float> targets,
                        double scale);
 
-// The mean of the cross-entropies of the first and the last token of each answer among the tokens
-// of its sequence; logits: [B T, 2]; answers: [B, 2], those outside [0, T) count nothing.
+// The terms of [B, 2] answers, first and last token, in sequences of T tokens: the loss is
+// (mean over first tokens + mean over last tokens) / 2, each mean over the answers whose token lies
+// in [0, T), and 0 where there is none, as of the published model.
+LossTerms AnswerTerms(int64_t sequences, int64_t length, std::span<const int32_t> answers);
+
+// The cross-entropies of the first and the last token of each answer among the tokens of its
+// sequence; logits: [B T, 2]. `terms`: of the batch that these sequences are a part of.
 BatchLoss SpanCrossEntropy(Tape& tape, const LastProduct& product, int64_t sequences,
-                           std::span<const int32_t> answers, double scale);
+                           std::span<const int32_t> answers, const LossTerms& terms);
 
 }  // namespace hippodrome
 

@@ -2,15 +2,27 @@
 #ifndef HIPPODROME_TOOLS_TRAIN_STEP_TRAINEE_H_
 #define HIPPODROME_TOOLS_TRAIN_STEP_TRAINEE_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tools/train/data/training_batch.h"
 
 namespace hippodrome {
 
+// How the losses of a batch are averaged: the mean is the sum of weighted terms over `count`.
+struct LossTerms {
+  int64_t count = 0;  // labelled tokens, or sequences where those are labelled
+  // The weights of first and last tokens of answers: sequences over those of them that lie inside
+  // their sequence, for the others have no loss; 0 where none does. 1 for all other labels.
+  double first = 1;
+  double last = 1;
+
+  double scale() const { return 1 / static_cast<double>(std::max<int64_t>(count, 1)); }
+};
+
 // Of one or several batches. A term is a labelled token, or a sequence where those are labelled.
 struct BatchLoss {
-  double sum = 0;       // of the terms, in nats or squares
+  double sum = 0;       // of the weighted terms, in nats or squares
   int64_t terms = 0;    // of loss
   int64_t correct = 0;  // of the judged terms, those whose largest logit is that of the label
   int64_t judged = 0;
@@ -33,10 +45,10 @@ class Trainee {
  public:
   virtual ~Trainee() = default;
   // The terms of loss that `batch` has.
-  virtual int64_t Terms(const TrainingBatch& batch) const = 0;
-  // Adds the gradients of `scale` times the sum of losses. `seed` decides what dropout drops.
-  // REQUIRES: no more sequences and tokens than it was made for.
-  virtual BatchLoss Learn(const TrainingBatch& batch, double scale, uint64_t seed) = 0;
+  virtual LossTerms Terms(const TrainingBatch& batch) const = 0;
+  // Adds the gradients of what `batch`, a part of a batch with `terms`, has of the mean of losses.
+  // `seed` decides what dropout drops. REQUIRES: no more sequences and tokens than it was made for.
+  virtual BatchLoss Learn(const TrainingBatch& batch, const LossTerms& terms, uint64_t seed) = 0;
   // Without gradients and dropout. `judge`: also which terms are right.
   virtual BatchLoss Evaluate(const TrainingBatch& batch, bool judge) = 0;
 };

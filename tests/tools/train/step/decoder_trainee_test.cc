@@ -77,7 +77,7 @@ double ErrorOfEach(const std::vector<float>& golden, const std::vector<float>& a
 TEST_F(DecoderTraineeTest, ReferenceGivesThePublishedGradients) {
   const auto backend = MakeReferenceBackend();
   const LearnedModel model = Load(*backend);
-  const BatchLoss loss = model.trainee->Learn(batch_, 1.0 / 126, 0);
+  const BatchLoss loss = model.trainee->Learn(batch_, {.count = 126}, 0);
   model.tape->CollectGradients();
   EXPECT_EQ(loss.terms, 126);
   EXPECT_NEAR(loss.mean(), (*ToFloats(*golden_->Find("loss_f64")))[0], 1e-6);
@@ -87,7 +87,7 @@ TEST_F(DecoderTraineeTest, ReferenceGivesThePublishedGradients) {
 TEST_F(DecoderTraineeTest, CpuGivesThePublishedGradients) {
   const auto backend = MakeCpuBackend();
   const LearnedModel model = Load(*backend);
-  const BatchLoss loss = model.trainee->Learn(batch_, 1.0 / 126, 0);
+  const BatchLoss loss = model.trainee->Learn(batch_, {.count = 126}, 0);
   model.tape->CollectGradients();
   EXPECT_NEAR(loss.mean(), (*ToFloats(*golden_->Find("loss_f64")))[0], 1e-5);
   EXPECT_LT(Worst(*backend, model, ErrorOfLargest), 1e-5);
@@ -97,8 +97,8 @@ TEST_F(DecoderTraineeTest, RecomputingChangesNoBit) {
   const auto backend = MakeCpuBackend();
   const LearnedModel kept = Load(*backend);
   const LearnedModel recomputed = Load(*backend, true);
-  EXPECT_EQ(kept.trainee->Learn(batch_, 1.0 / 126, 0).sum,
-            recomputed.trainee->Learn(batch_, 1.0 / 126, 0).sum);
+  EXPECT_EQ(kept.trainee->Learn(batch_, {.count = 126}, 0).sum,
+            recomputed.trainee->Learn(batch_, {.count = 126}, 0).sum);
   kept.tape->CollectGradients();
   recomputed.tape->CollectGradients();
   for (const Parameter& parameter : kept.parameters->all()) {
@@ -112,8 +112,8 @@ TEST_F(DecoderTraineeTest, RecomputingChangesNoBit) {
 TEST_F(DecoderTraineeTest, MicroBatchesSumUp) {
   const auto backend = MakeCpuBackend();
   const LearnedModel model = Load(*backend);
-  BatchLoss loss = model.trainee->Learn(SliceBatch(batch_, 0, 1), 1.0 / 126, 0);
-  loss += model.trainee->Learn(SliceBatch(batch_, 1, 1), 1.0 / 126, 1);
+  BatchLoss loss = model.trainee->Learn(SliceBatch(batch_, 0, 1), {.count = 126}, 0);
+  loss += model.trainee->Learn(SliceBatch(batch_, 1, 1), {.count = 126}, 1);
   model.tape->CollectGradients();
   EXPECT_EQ(loss.terms, 126);
   EXPECT_LT(Worst(*backend, model, ErrorOfLargest), 1e-5);
@@ -136,7 +136,8 @@ TEST_F(DecoderTraineeTest, ThreadsChangeNoBit) {
   const auto two = MakeCpuBackend({.threads = 2});
   const LearnedModel a = Load(*one);
   const LearnedModel b = Load(*two);
-  EXPECT_EQ(a.trainee->Learn(batch_, 1.0 / 126, 0).sum, b.trainee->Learn(batch_, 1.0 / 126, 0).sum);
+  EXPECT_EQ(a.trainee->Learn(batch_, {.count = 126}, 0).sum,
+            b.trainee->Learn(batch_, {.count = 126}, 0).sum);
   a.tape->CollectGradients();
   b.tape->CollectGradients();
   for (const Parameter& parameter : a.parameters->all()) {
