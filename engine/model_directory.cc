@@ -21,16 +21,29 @@ absl::Status CheckVocabSize(const std::string& file, int64_t tokens, int64_t voc
                          " tokens, but config.json says vocab_size " + std::to_string(vocab_size));
 }
 
+// Null where the directory has no tokenizer. `file`: what lists its tokens.
+template <typename Tokenizer>
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory,
+                                                         const std::string& file,
+                                                         int64_t vocab_size) {
+  auto tokenizer = Tokenizer::Read(directory);
+  if (absl::IsNotFound(tokenizer.status())) return nullptr;
+  if (!tokenizer.ok()) return tokenizer;
+  HIPPODROME_RETURN_IF_ERROR(
+      CheckVocabSize(directory + "/" + file, (*tokenizer)->vocab_size(), vocab_size));
+  return tokenizer;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BpeTokenizer>> LoadBpe(const std::string& directory,
                                                       int64_t vocab_size) {
-  auto tokenizer = BpeTokenizer::Read(directory);
-  if (absl::IsNotFound(tokenizer.status())) return nullptr;
-  if (!tokenizer.ok()) return tokenizer;
-  HIPPODROME_RETURN_IF_ERROR(
-      CheckVocabSize(directory + "/vocab.json", (*tokenizer)->vocab_size(), vocab_size));
-  return tokenizer;
+  return LoadTokenizer<BpeTokenizer>(directory, "vocab.json", vocab_size);
+}
+
+absl::StatusOr<std::unique_ptr<WordPieceTokenizer>> LoadWordPiece(const std::string& directory,
+                                                                  int64_t vocab_size) {
+  return LoadTokenizer<WordPieceTokenizer>(directory, "vocab.txt", vocab_size);
 }
 
 absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::string& directory,
@@ -48,16 +61,6 @@ absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::
   HIPPODROME_ASSIGN_OR_RETURN(loaded.model,
                               HybridH3::Load(backend, config, source, loaded.weights, progress));
   return loaded;
-}
-
-absl::StatusOr<std::unique_ptr<WordPieceTokenizer>> LoadWordPiece(const std::string& directory,
-                                                                  int64_t vocab_size) {
-  auto tokenizer = WordPieceTokenizer::Read(directory);
-  if (absl::IsNotFound(tokenizer.status())) return nullptr;
-  if (!tokenizer.ok()) return tokenizer;
-  HIPPODROME_RETURN_IF_ERROR(
-      CheckVocabSize(directory + "/vocab.txt", (*tokenizer)->vocab_size(), vocab_size));
-  return tokenizer;
 }
 
 absl::StatusOr<LoadedEncoder> LoadEncoderDirectory(Backend& backend, const std::string& directory,
