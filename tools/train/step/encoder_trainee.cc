@@ -1,21 +1,15 @@
 #include "tools/train/step/encoder_trainee.h"
 
+#include <functional>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/parameter_weights.h"
 #include "tools/train/step/loss_terms.h"
 
 namespace hippodrome {
-namespace {
-
-// `values`, or `size` times `value` where there are none.
-std::vector<int32_t> Or(const std::vector<int32_t>& values, int64_t size, int32_t value) {
-  return values.empty() ? std::vector<int32_t>(static_cast<size_t>(size), value) : values;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<EncoderTrainee>> EncoderTrainee::Create(Tape& tape,
                                                                        Parameters& parameters,
@@ -35,48 +29,21 @@ absl::StatusOr<std::unique_ptr<EncoderTrainee>> EncoderTrainee::Create(Tape& tap
 EncoderTrainee::EncoderTrainee(Tape& tape, std::unique_ptr<Bigs> model, const TraineeSize& size)
     : tape_(tape),
       model_(std::move(model)),
-      size_(size),
-      scratch_(tape, model_->config(), model_->linear_dtype(), size.sequences * size.length),
-      ids_(tape.NewIndices(1, size.sequences * size.length)),
-      types_(tape.NewIndices(1, size.sequences * size.length)),
-      positions_(tape.NewIndices(1, size.sequences * size.length)) {
-  const int64_t kept = size.recompute ? 1 : model_->config().num_hidden_layers;
-  for (int64_t i = 0; i < kept; ++i) {
-    activations_.push_back(model_->NewActivations(tape, size.sequences * size.length));
-  }
-}
-
-EncoderRows EncoderTrainee::Rows(int64_t layer, int64_t rows) const {
-  EncoderRows a = activations_[size_.recompute ? 0 : layer].Rows(rows);
-  a.x = activations_[0].Rows(rows).x;  // one residual stream goes through all layers
-  return a;
-}
+      recompute_(size.recompute),
+      pass_(tape, *model_,
+            {.rows = size.sequences * size.length,
+             .answers = size.sequences * size.length,
+             .every_layer = !size.recompute}) {}
 
 void EncoderTrainee::Forward(const TrainingBatch& batch) {
-  const int64_t rows = batch.sequences * batch.length;
-  std::vector<int32_t> places(static_cast<size_t>(rows));
-  for (int64_t i = 0; i < rows; ++i) {
-    places[static_cast<size_t>(i)] = static_cast<int32_t>(i % batch.length);
-  }
-  const Tensor ids = ids_.view.Cols(0, rows);
-  const Tensor types = types_.view.Cols(0, rows);
-  const Tensor positions = positions_.view.Cols(0, rows);
-  tape_.UploadIndices(batch.ids, ids);
-  tape_.UploadIndices(Or(batch.types, rows, 0), types);
-  tape_.UploadIndices(places, positions);
-  mask_ = tape_.NewIndices(batch.sequences, batch.length);
-  tape_.UploadIndices(Or(batch.mask, rows, 1), mask_);
-  pooled_ = mask_;
-  if (model_->config().pool_padding) {
-    pooled_ = tape_.NewIndices(batch.sequences, batch.length);
-    tape_.UploadIndices(std::vector<int32_t>(static_cast<size_t>(rows), 1), pooled_);
-  }
-  model_->Embed(tape_, ids, types, positions, Rows(0, rows));
-  for (int64_t layer = 0; layer < model_->config().num_hidden_layers; ++layer) {
-    const EncoderRows a = Rows(layer, rows);
-    const auto run = [this, layer, a] { model_->Layer(tape_, layer, a, mask_); };
-    size_.recompute ? tape_.Recompute(a.x, run) : run();
-  }
+  pass_.Run({.sequences = batch.sequences,
+             .length = batch.length,
+             .ids = batch.ids,
+             .types = batch.types,
+             .mask = batch.mask},
+            [this](Tensor x, const std::function<void()>& layer) {
+              recompute_ ? tape_.Recompute(x, layer) : layer();
+            });
 }
 
 LastProduct EncoderTrainee::Product(Tensor features) const {
@@ -92,18 +59,14 @@ BatchLoss EncoderTrainee::TokenLoss(const TrainingBatch& batch, double scale, bo
     labels.push_back(batch.labels[i]);
   }
   if (rows.empty()) return {};
-  picked_ = tape_.NewIndices(1, static_cast<int64_t>(rows.size()));
-  tape_.UploadIndices(rows, picked_);
-  const Tensor x = Rows(0, batch.sequences * batch.length).x;
-  const LastProduct product = Product(model_->head().TokenFeatures(tape_, x, picked_, scratch_));
+  const LastProduct product = Product(pass_.TokenFeatures(rows));
   BatchLoss loss = CrossEntropy(tape_, product, labels, scale);
   if (judge) loss += Judge(tape_, product, labels);
   return loss;
 }
 
 BatchLoss EncoderTrainee::SequenceLoss(const TrainingBatch& batch, double scale, bool judge) {
-  const Tensor x = Rows(0, batch.sequences * batch.length).x;
-  const LastProduct product = Product(model_->head().SequenceFeatures(tape_, x, pooled_, scratch_));
+  const LastProduct product = Product(pass_.SequenceFeatures());
   if (model_->config().num_labels() == 1) {
     return SquaredError(tape_, product, batch.targets, scale);
   }
@@ -115,10 +78,7 @@ BatchLoss EncoderTrainee::SequenceLoss(const TrainingBatch& batch, double scale,
 BatchLoss EncoderTrainee::AnswerLoss(const TrainingBatch& batch, const LossTerms& terms) {
   std::vector<int32_t> rows(static_cast<size_t>(batch.sequences * batch.length));
   std::iota(rows.begin(), rows.end(), 0);
-  picked_ = tape_.NewIndices(1, static_cast<int64_t>(rows.size()));
-  tape_.UploadIndices(rows, picked_);
-  const Tensor x = Rows(0, batch.sequences * batch.length).x;
-  const LastProduct product = Product(model_->head().TokenFeatures(tape_, x, picked_, scratch_));
+  const LastProduct product = Product(pass_.TokenFeatures(rows));
   return SpanCrossEntropy(tape_, product, batch.sequences, batch.labels, terms);
 }
 

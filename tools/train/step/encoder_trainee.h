@@ -3,11 +3,10 @@
 #define HIPPODROME_TOOLS_TRAIN_STEP_ENCODER_TRAINEE_H_
 
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/models/bigs/bigs.h"
+#include "engine/passes/encoder_pass.h"
 #include "kernels/tape/tape.h"
 #include "tools/train/step/decoder_trainee.h"
 #include "tools/train/step/trainee.h"
@@ -32,23 +31,17 @@ class EncoderTrainee final : public Trainee {
  private:
   EncoderTrainee(Tape& tape, std::unique_ptr<Bigs> model, const TraineeSize& size);
 
-  // Runs all layers; the residual stream is in Rows(0, rows).x.
   void Forward(const TrainingBatch& batch);
   BatchLoss Loss(const TrainingBatch& batch, const LossTerms& terms, bool judge);
   BatchLoss TokenLoss(const TrainingBatch& batch, double scale, bool judge);
   BatchLoss SequenceLoss(const TrainingBatch& batch, double scale, bool judge);
   BatchLoss AnswerLoss(const TrainingBatch& batch, const LossTerms& terms);
   LastProduct Product(Tensor features) const;
-  EncoderRows Rows(int64_t layer, int64_t rows) const;
 
   Tape& tape_;
   std::unique_ptr<Bigs> model_;
-  TraineeSize size_;
-  std::vector<EncoderActivations> activations_;  // of each layer, or of all
-  HeadScratch scratch_;
-  OwnedTensor ids_, types_, positions_;  // kI32 [1, rows]
-  OwnedTensor mask_, pooled_;            // kI32 [B, T], of the last Forward()
-  OwnedTensor picked_;                   // kI32 [1, m], of the last TokenLoss()
+  const bool recompute_;
+  EncoderPass pass_;
 };
 
 }  // namespace hippodrome
