@@ -49,7 +49,8 @@ void Server::Drain(std::chrono::milliseconds grace) {
   handlers_.Close();
   grpc_->SetServing(false);
   const auto end = std::chrono::steady_clock::now() + grace;
-  while (handlers_.pending() > 0 && !hurry_.load() && std::chrono::steady_clock::now() < end) {
+  while (handlers_.pending() > 0 && !grace_ended_.load() &&
+         std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(kPoll);
   }
   handlers_.Abort();

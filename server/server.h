@@ -34,17 +34,17 @@ class Server {
   const std::string& grpc_address() const { return grpc_->address(); }
 
   // Says that it is not ready, refuses new requests with UNAVAILABLE, waits until those that are
-  // here have finished, or for `grace`, or until Hurry(); then ends the rest with an error and
-  // stops both transports.
+  // here have finished, or for `grace`, or until EndGracePeriod(); then ends the rest with an error
+  // and stops both transports.
   void Drain(std::chrono::milliseconds grace);
-  // Ends the grace of Drain() now.
-  void Hurry() { hurry_.store(true); }
+  // Ends the grace period of Drain() now.
+  void EndGracePeriod() { grace_ended_.store(true); }
 
  private:
   Server(const ServerOptions& options, std::vector<ModelParts> models);
   absl::Status StartTransports(const ServerOptions& options);
 
-  std::atomic<bool> hurry_ = false;
+  std::atomic<bool> grace_ended_ = false;
   Metrics metrics_;
   Handlers handlers_;
   HttpRoutes routes_;

@@ -114,7 +114,7 @@ void GenerationBatcher::Loop() {
   Publish();
   try {
     while (AwaitWork()) {
-      const absl::Status status = Guarded([this] { return Turn(); });
+      const absl::Status status = Guarded([this] { return RunOnce(); });
       if (!status.ok()) EndAll(status);
       Publish();
     }
@@ -126,7 +126,7 @@ void GenerationBatcher::Loop() {
   Publish();
 }
 
-absl::Status GenerationBatcher::Turn() {
+absl::Status GenerationBatcher::RunOnce() {
   ApplyCommands();
   AdmitWaiting();
   RunEngine();

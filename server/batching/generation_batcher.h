@@ -72,7 +72,7 @@ class GenerationBatcher {
 
   // The loop thread.
   void Loop();
-  absl::Status Turn();
+  absl::Status RunOnce();
   bool AwaitWork();
   void ApplyCommands();
   void DropCancelled(const std::vector<Stream>& cancelled);

@@ -41,7 +41,7 @@ class GenerateReactor : public grpc::ServerWriteReactor<v1::GenerateResponse>,
 
   void Run(std::unique_ptr<Generation> generation, SerialExecutor& executor);
   // Starts the next write, if none is under way and there is something to write.
-  void Pump();
+  void WriteIfReady();
   // The error with which the call must end.
   absl::Status WriteNext();
   void Write(const StreamUpdate& update);
@@ -90,12 +90,12 @@ void GenerateReactor::Run(std::unique_ptr<Generation> generation, SerialExecutor
   generation_ = std::move(generation);
   generation_->OnUpdate([weak = weak_from_this(), &executor] {
     executor.Post([weak] {
-      if (const auto reactor = weak.lock()) reactor->Pump();
+      if (const auto reactor = weak.lock()) reactor->WriteIfReady();
     });
   });
 }
 
-void GenerateReactor::Pump() {
+void GenerateReactor::WriteIfReady() {
   std::lock_guard lock(mutex_);
   if (writing_ || outcome_ || generation_ == nullptr) return;
   const absl::Status status = Guarded([this] { return WriteNext(); });
@@ -142,7 +142,7 @@ void GenerateReactor::OnWriteDone(bool ok) {
       return;
     }
   }
-  Pump();
+  WriteIfReady();
 }
 
 // Also called when the client's deadline has passed.

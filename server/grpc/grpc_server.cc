@@ -57,8 +57,8 @@ class GrpcServer::Impl {
 
   absl::Status Start(const GrpcOptions& options);
   void SetServing(bool serving);
-  void Stop(std::chrono::milliseconds patience) {
-    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + patience);
+  void Stop(std::chrono::milliseconds grace) {
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
   }
   const std::string& address() const { return address_; }
 
@@ -122,6 +122,6 @@ const std::string& GrpcServer::address() const { return impl_->address(); }
 
 void GrpcServer::SetServing(bool serving) { impl_->SetServing(serving); }
 
-void GrpcServer::Stop(std::chrono::milliseconds patience) { impl_->Stop(patience); }
+void GrpcServer::Stop(std::chrono::milliseconds grace) { impl_->Stop(grace); }
 
 }  // namespace hippodrome

@@ -26,9 +26,9 @@ class GrpcServer {
   const std::string& address() const;
   // What the health service says from now on, for the server and for each of its services.
   void SetServing(bool serving);
-  // Takes no more calls, lets those in progress finish for at most `patience`, cancels the rest.
+  // Takes no more calls, lets those in progress finish for at most `grace`, cancels the rest.
   // Idempotent.
-  void Stop(std::chrono::milliseconds patience);
+  void Stop(std::chrono::milliseconds grace);
 
  private:
   class Impl;

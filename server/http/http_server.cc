@@ -30,8 +30,8 @@ constexpr std::chrono::milliseconds kPoll{5};
 // Time for closed connections to unwind.
 constexpr std::chrono::seconds kUnwind{2};
 
-void WaitUntilZero(const std::atomic<int>& count, std::chrono::milliseconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
+void WaitUntilZero(const std::atomic<int>& count, std::chrono::milliseconds grace) {
+  const auto end = std::chrono::steady_clock::now() + grace;
   while (count > 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kPoll);
 }
 
@@ -47,7 +47,7 @@ class HttpServer::Impl {
 
   absl::Status Listen();
   void Serve();
-  void Stop(std::chrono::milliseconds patience);
+  void Stop(std::chrono::milliseconds grace);
   const std::string& address() const { return address_; }
 
  private:
@@ -122,7 +122,7 @@ void HttpServer::Impl::CloseAll() {
   }
 }
 
-void HttpServer::Impl::Stop(std::chrono::milliseconds patience) {
+void HttpServer::Impl::Stop(std::chrono::milliseconds grace) {
   if (threads_.empty()) return;
   shared_.stopping = true;
   net::post(acceptor_.get_executor(), [this] {
@@ -130,7 +130,7 @@ void HttpServer::Impl::Stop(std::chrono::milliseconds patience) {
     acceptor_.close(ignored);
     pause_.cancel();
   });
-  WaitUntilZero(shared_.busy, patience);
+  WaitUntilZero(shared_.busy, grace);
   CloseAll();
   WaitUntilZero(shared_.connections, kUnwind);
   shared_.slow.join();
@@ -153,6 +153,6 @@ HttpServer::~HttpServer() { Stop(std::chrono::milliseconds(0)); }
 
 const std::string& HttpServer::address() const { return impl_->address(); }
 
-void HttpServer::Stop(std::chrono::milliseconds patience) { impl_->Stop(patience); }
+void HttpServer::Stop(std::chrono::milliseconds grace) { impl_->Stop(grace); }
 
 }  // namespace hippodrome

@@ -25,9 +25,9 @@ class HttpServer {
 
   // HOST:PORT as bound.
   const std::string& address() const;
-  // Accepts no more, lets requests in progress finish for at most `patience`, then closes all
+  // Accepts no more, lets requests in progress finish for at most `grace`, then closes all
   // connections and ends the threads. Idempotent.
-  void Stop(std::chrono::milliseconds patience);
+  void Stop(std::chrono::milliseconds grace);
 
  private:
   class Impl;

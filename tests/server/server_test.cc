@@ -117,7 +117,7 @@ TEST_F(ServerTest, HurryEndsTheGrace) {
   engine_->hold_decode = true;
   const auto stream = OpenStream();
   std::thread drain([&] { server_->Drain(std::chrono::hours(1)); });
-  server_->Hurry();
+  server_->EndGracePeriod();
   EXPECT_NE(stream->Read().body.find("\"code\":\"unavailable\""), std::string::npos);
   drain.join();
 }

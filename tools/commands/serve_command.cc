@@ -80,7 +80,7 @@ void DrainUntilDone(Server& server, Signals& signals, std::chrono::seconds grace
     done.store(true);
   });
   while (!done.load()) {
-    if (signals.Poll()) server.Hurry();
+    if (signals.Poll()) server.EndGracePeriod();
   }
   drain.join();
 }
