@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
+
+#include "engine/base/check_range.h"
 
 namespace hippodrome {
 
@@ -43,6 +46,7 @@ DecodeStep::Inputs DecodeStep::Upload(std::span<const StepToken> tokens) {
     slots[i] = static_cast<int32_t>(tokens[i].sequence->slot);
     positions[i] = static_cast<int32_t>(tokens[i].position);
   }
+  assert(CheckRange("token", ids, model_.config().padded_vocab_size).ok());
   std::vector<int32_t> values = std::move(ids);
   values.insert(values.end(), slots.begin(), slots.end());
   values.insert(values.end(), positions.begin(), positions.end());

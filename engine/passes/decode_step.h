@@ -17,7 +17,7 @@ namespace hippodrome {
 
 // The next token of one sequence, and how the one after it is chosen.
 struct StepToken {
-  int32_t token = 0;
+  int32_t token = 0;     // in [0, padded V)
   int64_t position = 0;  // tokens of the sequence before it
   const SequenceState* sequence = nullptr;
   SamplingParameters sampling = {};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "engine/base/check_range.h"
+
 namespace hippodrome {
 namespace {
 
@@ -52,6 +54,9 @@ Tensor EncoderPass::pooled() const {
 void EncoderPass::Run(const EncoderBatch& batch, const LayerRunner& run_layer) {
   rows_ = batch.sequences * batch.length;
   assert(rows_ > 0 && rows_ <= activations_[0].max_rows());
+  assert(CheckRange("token", batch.ids, model_.config().vocab_size).ok());
+  assert(CheckRange("token type", batch.types, model_.config().type_vocab_size).ok());
+  assert(CheckRange("mask", batch.mask, 2).ok());
   const std::vector<int32_t> zeros(rows_, 0), ones(rows_, 1);
   const Tensor ids = ids_.view.Cols(0, rows_);
   const Tensor types = types_.view.Cols(0, rows_);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "engine/base/check_range.h"
+
 namespace hippodrome {
 
 PrefillChunk::PrefillChunk(Backend& backend, const HybridH3& model, const PrefillShape& shape)
@@ -33,6 +35,7 @@ void PrefillChunk::Begin(std::span<const PrefillPart> parts, int64_t start, int6
     slots_.push_back(static_cast<int32_t>(part.sequence->slot));
     pages = std::max(pages, part.sequence->pages.size());
   }
+  assert(CheckRange("token", ids, model_.config().padded_vocab_size).ok());
   page_values_.assign(parts.size() * pages, 0);
   for (size_t i = 0; i < parts.size(); ++i) {
     std::copy(parts[i].sequence->pages.begin(), parts[i].sequence->pages.end(),

@@ -15,7 +15,7 @@ namespace hippodrome {
 
 // A prompt and the state of its sequence.
 struct PrefillPart {
-  std::span<const int32_t> prompt;
+  std::span<const int32_t> prompt;  // ids in [0, padded V)
   const SequenceState* sequence = nullptr;
 };
 

@@ -113,7 +113,7 @@ TEST_F(ServerTest, StreamsThatOutlastTheGraceEndInAnError) {
   EXPECT_NE(answer.body.find("\"code\":\"unavailable\""), std::string::npos);
 }
 
-TEST_F(ServerTest, HurryEndsTheGrace) {
+TEST_F(ServerTest, TheGracePeriodCanBeEnded) {
   engine_->hold_decode = true;
   const auto stream = OpenStream();
   std::thread drain([&] { server_->Drain(std::chrono::hours(1)); });
