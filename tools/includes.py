@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
-ROOMS = {"tools"}
+ROOMS = {"engine", "server", "tools"}
 
 
 def tracked(root):
