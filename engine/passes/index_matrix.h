@@ -2,7 +2,6 @@
 #ifndef HIPPODROME_ENGINE_PASSES_INDEX_MATRIX_H_
 #define HIPPODROME_ENGINE_PASSES_INDEX_MATRIX_H_
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>

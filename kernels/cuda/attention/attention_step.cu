@@ -1,6 +1,6 @@
 // Attention of one new token: the keys of a sequence in parts, and the parts brought together.
 // AttentionStep: what is launched depends on shapes alone, never on positions, so that a captured
-// step can be repeated; and how a sequence is cut depends on the width of the page tables alone.
+// step can be replayed; and how a sequence is cut depends on the width of the page tables alone.
 #include <algorithm>
 #include <cassert>
 
