@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/cuda_on_cpu/device_array.h"
+#include "tests/cuda_on_cpu/runtime_watch.h"
 
 namespace cuda_on_cpu {
 namespace {
@@ -140,6 +141,21 @@ TEST_F(GraphTest, EventsTellTime) {
   EXPECT_GE(milliseconds, 0.0f);
   cudaEventDestroy(start);
   cudaEventDestroy(end);
+}
+
+TEST_F(GraphTest, InstantiationFailsOnceWhenItIsAskedTo) {
+  Begin();
+  SubmitAddOne();
+  cudaGraph_t graph = nullptr;
+  ThrowIfFailed(cudaStreamEndCapture(stream_, &graph));
+  cudaGraphExec_t executable = nullptr;
+  FailNextInstantiation(cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaGraphInstantiate(&executable, graph), cudaErrorMemoryAllocation);
+  EXPECT_EQ(executable, nullptr);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaGraphInstantiate(&executable, graph), cudaSuccess);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
 }
 
 }  // namespace

@@ -5,18 +5,21 @@
 #include <vector>
 
 #include "tests/cuda_on_cpu/device_array.h"
+#include "tests/cuda_on_cpu/runtime_watch.h"
 
 namespace cuda_on_cpu {
 namespace {
 
 TEST(RuntimeTest, CountsDeviceMemory) {
   const size_t before = DeviceBytes();
+  const int64_t allocations = AllocationCount();
   {
     const DeviceArray<char> a(100), b(28);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(a.data()) % 256, 0u);
     EXPECT_EQ(DeviceBytes(), before + 128);
   }
   EXPECT_EQ(DeviceBytes(), before);
+  EXPECT_EQ(AllocationCount(), allocations + 2) << "freed or not";
   void* memory = &memory;
   EXPECT_EQ(cudaMalloc(&memory, size_t{1} << 40), cudaErrorMemoryAllocation);
   EXPECT_EQ(memory, nullptr);
