@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/tape/trained_handles.h"
+
 namespace hippodrome {
 
 Tape::Tape(TrainingBackend& backend, Parameters& parameters, const TapeOptions& options)

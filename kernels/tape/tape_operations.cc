@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/tape/tape.h"
+#include "kernels/tape/trained_handles.h"
 
 namespace hippodrome {
 namespace {

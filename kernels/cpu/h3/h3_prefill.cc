@@ -6,6 +6,7 @@
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/conv/direct_conv.h"
 #include "kernels/cpu/h3/h3_layout.h"
+#include "kernels/cpu/h3/h3_scan.h"
 
 namespace hippodrome::cpu {
 namespace {

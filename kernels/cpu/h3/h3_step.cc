@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/h3/h3_layout.h"
+#include "kernels/cpu/h3/h3_scan.h"
 
 namespace hippodrome::cpu {
 namespace {
