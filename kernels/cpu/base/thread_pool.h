@@ -55,7 +55,7 @@ class ThreadPool {
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
     ThreadPool& pool() const { return client_.pool_; }
-    operator ThreadPool&() const { return client_.pool_; }
+    operator ThreadPool&() const { return client_.pool_; }  // NOLINT(google-explicit-constructor)
 
    private:
     Client& client_;
