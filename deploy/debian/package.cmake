@@ -31,9 +31,10 @@ The program also converts, evaluates and trains such models. Two small models
 to try it with are part of the package.")
 
 # CUDA's libraries come from NVIDIA in packages of many names, or without any: no dependency says so.
+# The other libraries that the module links to, the program links to as well.
 set(CPACK_DEBIAN_HIPPODROME-CUDA_PACKAGE_NAME hippodrome-cuda)
 set(CPACK_DEBIAN_HIPPODROME-CUDA_PACKAGE_SHLIBDEPS OFF)
-set(CPACK_DEBIAN_HIPPODROME-CUDA_PACKAGE_DEPENDS "hippodrome (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_HIPPODROME-CUDA_PACKAGE_DEPENDS "hippodrome (= ${PROJECT_VERSION}), libc6")
 set(CPACK_DEBIAN_HIPPODROME-CUDA_DESCRIPTION
 "inference server for state-space language models, on NVIDIA GPUs
 Hippodrome serves recurrent state-space language models. This is its module

@@ -17,3 +17,8 @@ foreach(package IN LISTS CPACK_COMPONENTS_ALL)
   file(GLOB pages ${share}/man/man1/*.1)
   execute_process(COMMAND gzip -9nf ${doc}/changelog ${pages} COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
+# The module says where NVIDIA installs CUDA's libraries, which is none of the system's folders.
+set(share ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/hippodrome-cuda${CPACK_PACKAGING_INSTALL_PREFIX}/share)
+if(EXISTS ${share})
+  file(WRITE ${share}/lintian/overrides/hippodrome-cuda "hippodrome-cuda: custom-library-search-path\n")
+endif()
