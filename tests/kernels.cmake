@@ -3,26 +3,26 @@ hippodrome_test_files(kernels_cpu_tests
   LIBRARIES hippodrome_testing
   SOURCES
     kernels/cpu/attention/attention_test.cc
-    kernels/cpu/attention/bidirectional_attention_test.cc
-    kernels/cpu/attention/causal_attention_test.cc
+    kernels/cpu/attention/dense_attention_bidirectional_test.cc
+    kernels/cpu/attention/dense_attention_causal_test.cc
     kernels/cpu/attention/key_value_pages_test.cc
     kernels/cpu/attention/rotary_test.cc
-    kernels/cpu/attention/softmax_block_test.cc
-    kernels/cpu/attention/softmax_rows_test.cc
+    kernels/cpu/attention/softmax_test.cc
     kernels/cpu/base/elementwise_test.cc
     kernels/cpu/base/memory_test.cc
     kernels/cpu/base/parallel_loops_test.cc
     kernels/cpu/base/round_robin_lock_test.cc
     kernels/cpu/base/thread_pool_test.cc
+    kernels/cpu/conv/direct_conv_test.cc
     kernels/cpu/conv/fft_conv_test.cc
     kernels/cpu/conv/long_conv_backward_test.cc
     kernels/cpu/conv/long_conv_test.cc
     kernels/cpu/gemm/activate_test.cc
-    kernels/cpu/gemm/gradient_tiles_test.cc
+    kernels/cpu/gemm/epilogue_backward_test.cc
+    kernels/cpu/gemm/epilogue_test.cc
     kernels/cpu/gemm/linear_backward_test.cc
-    kernels/cpu/gemm/linear_epilogue_backward_test.cc
-    kernels/cpu/gemm/linear_epilogue_test.cc
     kernels/cpu/gemm/linear_test.cc
+    kernels/cpu/gemm/microkernel_amx_test.cc
     kernels/cpu/gemm/packed_weights_test.cc
     kernels/cpu/gemm/small_gemm_test.cc
     kernels/cpu/gemm/trained_weights_test.cc
@@ -30,15 +30,13 @@ hippodrome_test_files(kernels_cpu_tests
     kernels/cpu/h3/h3_prefill_test.cc
     kernels/cpu/h3/h3_step_test.cc
     kernels/cpu/rows/dropout_test.cc
-    kernels/cpu/rows/embedding_test.cc
-    kernels/cpu/rows/gather_rows_test.cc
+    kernels/cpu/rows/gather_test.cc
     kernels/cpu/rows/layer_norm_test.cc
     kernels/cpu/rows/mean_pool_test.cc
     kernels/cpu/rows/sample_test.cc
-    kernels/cpu/rows/scatter_rows_test.cc
     kernels/cpu/training/adamw_test.cc
     kernels/cpu/training/cross_entropy_test.cc
-    kernels/cpu/training/softmax_lanes_test.cc
+    kernels/cpu/training/softmax_loss_test.cc
 )
 
 hippodrome_test_files(kernels_tests

@@ -5,8 +5,7 @@
 
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/base/parallel_loops.h"
-#include "kernels/cpu/gemm/linear_epilogue.h"
-#include "kernels/cpu/gemm/linear_epilogue_backward.h"
+#include "kernels/cpu/gemm/epilogue.h"
 
 namespace hippodrome::cpu {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/base/parallel_loops.h"
+#include "kernels/cpu/gemm/epilogue.h"
 #include "kernels/cpu/gemm/linear_amx.h"
-#include "kernels/cpu/gemm/linear_epilogue.h"
 #include "kernels/cpu/gemm/microkernel.h"
 #include "kernels/cpu/gemm/microkernel_amx.h"
 

@@ -4,9 +4,9 @@
 
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/base/parallel_loops.h"
+#include "kernels/cpu/gemm/epilogue.h"
 #include "kernels/cpu/gemm/linear_backward_amx.h"
-#include "kernels/cpu/gemm/linear_epilogue_backward.h"
-#include "kernels/cpu/gemm/panel_packing.h"
+#include "kernels/cpu/gemm/trained_weights.h"
 
 namespace hippodrome::cpu {
 namespace {

@@ -1,7 +1,7 @@
 #include "kernels/cpu/gemm/linear_backward_amx.h"
 
 #include "kernels/cpu/base/memory.h"
-#include "kernels/cpu/gemm/panel_packing.h"
+#include "kernels/cpu/gemm/trained_weights.h"
 
 namespace hippodrome::cpu {
 namespace {

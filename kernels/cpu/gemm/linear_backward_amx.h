@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "kernels/cpu/gemm/gradient_tiles.h"
 #include "kernels/cpu/gemm/linear_amx.h"
+#include "kernels/cpu/gemm/microkernel_amx.h"
 #include "kernels/cpu/gemm/trained_weights.h"
 #include "kernels/training_backend.h"
 

@@ -1,4 +1,5 @@
-// Microkernels of bf16 tiles in the matrix registers of Intel's processors (AMX).
+// Microkernels of bf16 tiles in the matrix registers of Intel's processors (AMX), and the ways into
+// these tiles.
 #ifndef HIPPODROME_KERNELS_CPU_GEMM_MICROKERNEL_AMX_H_
 #define HIPPODROME_KERNELS_CPU_GEMM_MICROKERNEL_AMX_H_
 
@@ -48,6 +49,26 @@ void MultiplyAmx16x64(const AmxBlock& block);
 
 // Rounds rows of n floats to bf16, to nearest even, into a row of tiles. REQUIRES: HaveAmx().
 void RoundToAmxTiles(const float* x, int64_t stride, int64_t rows, int64_t n, BF16* tiles);
+
+// Both tile forms of a gradient: its rows, for dx = dz W, and its columns, for dW = dz^T x.
+
+// At most 32 rows by 32 columns of f32.
+struct GradientBlock {
+  const float* values;  // rows of `stride`
+  int64_t stride;
+  int64_t rows;
+  int64_t cols;
+};
+
+// Rounds a block to bf16, to nearest even, with zeros beyond it, into two tiles of its rows and two
+// of its columns, and adds the sums of its columns to `sums` [cols]. REQUIRES:
+// HaveAmx().
+struct GradientTiles {
+  BF16* rows[2];
+  BF16* columns[2];
+  float* sums;
+};
+void StoreGradient(const GradientBlock& block, const GradientTiles& tiles);
 
 }  // namespace hippodrome::cpu
 

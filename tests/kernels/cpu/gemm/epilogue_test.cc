@@ -1,4 +1,4 @@
-#include "kernels/cpu/gemm/linear_epilogue.h"
+#include "kernels/cpu/gemm/epilogue.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "kernels/cpu/gemm/packed_weights.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu::linear_epilogue_test {
+namespace hippodrome::cpu::epilogue_test {
 namespace {
 
 using Activation = Epilogue::Activation;
@@ -78,7 +78,7 @@ TEST_P(GeluTest, ExtremesAreSane) {
 }
 
 // An exponential within 2 ulp and four roundings; below 0.35 a series in fewer of them.
-TEST(LinearEpilogueTest, TanhIsWithinAFewUlp) {
+TEST(EpilogueTest, TanhIsWithinAFewUlp) {
   for (double x = -12; x < 12; x += 0.00037) {
     const float input = static_cast<float>(x);
     const double expected = std::tanh(double{input});
@@ -94,7 +94,7 @@ TEST(LinearEpilogueTest, TanhIsWithinAFewUlp) {
 }
 
 // Below -87 the exponential overflows and the result, below 1e-36, counts as zero.
-TEST(LinearEpilogueTest, SiluIsWithinAFewUlp) {
+TEST(EpilogueTest, SiluIsWithinAFewUlp) {
   for (double x = -100; x < 30; x += 0.0037) {
     const float input = static_cast<float>(x);
     const double expected = Reference(Activation::kSilu, input);
@@ -107,7 +107,7 @@ TEST(LinearEpilogueTest, SiluIsWithinAFewUlp) {
   EXPECT_TRUE(std::isnan(Activate(Activation::kSilu, std::nanf(""))));
 }
 
-TEST(LinearEpilogueTest, ReluKeepsWhatIsPositive) {
+TEST(EpilogueTest, ReluKeepsWhatIsPositive) {
   EXPECT_EQ(Activate(Activation::kRelu, 1.5f), 1.5f);
   EXPECT_EQ(Activate(Activation::kRelu, -1.5f), 0.0f);
   EXPECT_EQ(Activate(Activation::kRelu, INFINITY), INFINITY);
@@ -164,7 +164,7 @@ struct Tile {
   Values sums, bias, gate, residual;
 };
 
-TEST(LinearEpilogueTest, AddsBiasActivatesGatesAndAddsTheResidual) {
+TEST(EpilogueTest, AddsBiasActivatesGatesAndAddsTheResidual) {
   for (int64_t cols : {1, 15, 16, 17, 63, 64}) {
     const Tile tile(cols);
     for (Activation activation : {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf,
@@ -177,4 +177,4 @@ TEST(LinearEpilogueTest, AddsBiasActivatesGatesAndAddsTheResidual) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu::linear_epilogue_test
+}  // namespace hippodrome::cpu::epilogue_test

@@ -1,4 +1,4 @@
-#include "kernels/cpu/training/softmax_lanes.h"
+#include "kernels/cpu/training/softmax_loss.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu::softmax_lanes_test {
+namespace hippodrome::cpu::softmax_loss_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -74,4 +74,4 @@ TEST(SoftmaxLanesTest, ReplacesLogitsByProbabilities) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu::softmax_lanes_test
+}  // namespace hippodrome::cpu::softmax_loss_test

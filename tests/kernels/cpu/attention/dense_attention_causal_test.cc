@@ -4,7 +4,7 @@
 
 #include "tests/kernels/cpu/twin_matrix.h"
 
-namespace hippodrome::cpu::causal_attention_test {
+namespace hippodrome::cpu::dense_attention_causal_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -165,4 +165,4 @@ TEST(CausalAttentionBackwardTest, AnEmptyGradientIsNotWanted) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu::causal_attention_test
+}  // namespace hippodrome::cpu::dense_attention_causal_test

@@ -1,6 +1,7 @@
-// What follows the sums of a tile: bias, activation, gate, residual, store.
-#ifndef HIPPODROME_KERNELS_CPU_GEMM_LINEAR_EPILOGUE_H_
-#define HIPPODROME_KERNELS_CPU_GEMM_LINEAR_EPILOGUE_H_
+// What follows the sums of a tile: bias, activation, gate, residual, store; and what leads from the
+// gradient of a product's output to that of z = x W^T + bias.
+#ifndef HIPPODROME_KERNELS_CPU_GEMM_EPILOGUE_H_
+#define HIPPODROME_KERNELS_CPU_GEMM_EPILOGUE_H_
 
 #include <cstdint>
 
@@ -31,6 +32,23 @@ EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, cons
 // by about x^2 ulp more, where the value itself is as small as exp(-x^2 / 2).
 void ApplyEpilogue(const EpilogueArguments& arguments);
 
+// One row of `cols` values.
+struct EpilogueBackwardArguments {
+  int64_t cols;
+  Epilogue::Activation activation;
+  const float* bias;  // added to z first, or null
+  const float* gate;  // or null
+  const float* dy;
+  float* z;      // replaced by dz
+  float* dgate;  // or null; may be dy
+  bool add_to_dgate;
+};
+
+// With the bias in z: dz = dy * gate * activation'(z);  dgate = dy * activation(z), or added to
+// what is there. Errors by a few ulp of |activation'| + 1, or as ApplyEpilogue(). activation'(0) =
+// 0 for ReLU.
+void ApplyEpilogueBackward(const EpilogueBackwardArguments& arguments);
+
 }  // namespace hippodrome::cpu
 
-#endif  // HIPPODROME_KERNELS_CPU_GEMM_LINEAR_EPILOGUE_H_
+#endif  // HIPPODROME_KERNELS_CPU_GEMM_EPILOGUE_H_

@@ -6,7 +6,7 @@
 
 #include "tests/kernels/cpu/twin_matrix.h"
 
-namespace hippodrome::cpu::bidirectional_attention_test {
+namespace hippodrome::cpu::dense_attention_bidirectional_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -186,4 +186,4 @@ TEST(BidirectionalAttentionBackwardTest, MatchesDifferenceQuotientsOfTheForward)
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu::bidirectional_attention_test
+}  // namespace hippodrome::cpu::dense_attention_bidirectional_test

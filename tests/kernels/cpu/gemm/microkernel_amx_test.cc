@@ -1,13 +1,12 @@
-#include "kernels/cpu/gemm/gradient_tiles.h"
+#include "kernels/cpu/gemm/microkernel_amx.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "kernels/cpu/gemm/microkernel_amx.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu::gradient_tiles_test {
+namespace hippodrome::cpu::microkernel_amx_test {
 namespace {
 
 constexpr int64_t kSide = 32;
@@ -54,4 +53,4 @@ TEST_P(GradientTilesTest, HoldsRowsAndColumnsAndSums) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu::gradient_tiles_test
+}  // namespace hippodrome::cpu::microkernel_amx_test

@@ -1,4 +1,4 @@
-#include "kernels/cpu/gemm/linear_epilogue_backward.h"
+#include "kernels/cpu/gemm/epilogue.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "tests/kernels/cpu/activations.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
-namespace hippodrome::cpu::linear_epilogue_backward_test {
+namespace hippodrome::cpu::epilogue_backward_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -18,7 +18,7 @@ using Activation = Epilogue::Activation;
 // rounded in the argument of the exponential function.
 constexpr double kSlopeError = 16 * kUnitRoundoff;
 
-TEST(LinearEpilogueBackwardTest, MatchesCentralDifferences) {
+TEST(EpilogueBackwardTest, MatchesCentralDifferences) {
   for (Activation activation : kActivations) {
     for (int64_t n : {1, 7, 16, 39, 1000}) {
       const Values x = RandomValues(n, 1, 8);
@@ -46,7 +46,7 @@ TEST(LinearEpilogueBackwardTest, MatchesCentralDifferences) {
   }
 }
 
-TEST(LinearEpilogueBackwardTest, ReplacesTheGradientOfTheOutput) {
+TEST(EpilogueBackwardTest, ReplacesTheGradientOfTheOutput) {
   const Values x = RandomValues(37, 1);
   const Values dy = RandomValues(37, 2);
   Values apart(37);
@@ -69,7 +69,7 @@ TEST(LinearEpilogueBackwardTest, ReplacesTheGradientOfTheOutput) {
   EXPECT_EQ(apart, within);
 }
 
-TEST(LinearEpilogueBackwardTest, IsFiniteFarFromZero) {
+TEST(EpilogueBackwardTest, IsFiniteFarFromZero) {
   for (Activation activation : kActivations) {
     for (float x : {-1e30f, -1e10f, -100.0f, -0.0f, 0.0f, 1e-30f, 100.0f, 1e10f, 1e30f}) {
       Values z(16, x);
@@ -92,4 +92,4 @@ TEST(LinearEpilogueBackwardTest, IsFiniteFarFromZero) {
 }
 
 }  // namespace
-}  // namespace hippodrome::cpu::linear_epilogue_backward_test
+}  // namespace hippodrome::cpu::epilogue_backward_test
