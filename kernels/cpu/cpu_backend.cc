@@ -15,6 +15,7 @@
 #include "kernels/cpu/gemm/packed_weights.h"
 #include "kernels/cpu/gemm/trained_weights.h"
 #include "kernels/cpu/h3/h3_convolution.h"
+#include "kernels/cpu/h3/h3_convolution_weights.h"
 #include "kernels/cpu/h3/h3_prefill.h"
 #include "kernels/cpu/h3/h3_state.h"
 #include "kernels/cpu/h3/h3_step.h"
