@@ -75,6 +75,11 @@ std::string ConfigJson(const ModelConfig& config) {
 
 }  // namespace
 
+double SecondsLeft(int64_t first, int64_t done, int64_t steps, double seconds) {
+  if (done <= first) return -1;
+  return seconds / static_cast<double>(done - first) * static_cast<double>(steps - done);
+}
+
 std::string DescribePace(const TrainingPace& pace, double seconds_left) {
   std::string text =
       fmt::format("loss {:.3f}, {} tokens/s", pace.loss, ShortNumber(pace.tokens_per_second));
@@ -90,9 +95,7 @@ TrainingProgress::TrainingProgress(int64_t first, int64_t steps)
 
 void TrainingProgress::Update(int64_t done, const TrainingPace& pace) {
   const double passed = std::chrono::duration<double>(Clock::now() - start_).count();
-  const auto steps = static_cast<double>(done - first_);
-  const auto left = static_cast<double>(steps_ - done);
-  progress_.Update(done, steps_, DescribePace(pace, steps > 0 ? passed / steps * left : -1));
+  progress_.Update(done, steps_, DescribePace(pace, SecondsLeft(first_, done, steps_, passed)));
 }
 
 absl::StatusOr<std::unique_ptr<TrainingSession>> TrainingSession::Open(const TrainingRun& run,

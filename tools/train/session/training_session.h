@@ -25,6 +25,10 @@ struct TrainingPace {
   double fraction_of_limit = 0;  // 0: unknown
 };
 
+// How long the rest of `steps` steps takes if each takes as long as those after `first`, the last
+// of them `done`, which took `seconds` together; < 0, unknown, before the first of them.
+double SecondsLeft(int64_t first, int64_t done, int64_t steps, double seconds);
+
 // "loss 3.142, 12.3 k tokens/s, 45 % of the limit, 1:02:03 left". seconds_left < 0: unknown.
 std::string DescribePace(const TrainingPace& pace, double seconds_left);
 
