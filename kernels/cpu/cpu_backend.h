@@ -12,7 +12,7 @@
 namespace hippodrome {
 
 // Activations are f32. Memory comes in huge pages where the kernel grants them. An operation takes
-// the pool whole; backends that share it take turns. Download() and Wait() let the others in.
+// the pool whole; backends that share it take turns.
 class CpuBackend final : public TrainingBackend {
  public:
   explicit CpuBackend(std::shared_ptr<ThreadPool> pool) : pool_(std::move(pool)), client_(*pool_) {}
@@ -26,7 +26,6 @@ class CpuBackend final : public TrainingBackend {
   void UploadIndices(std::span<const int32_t> values, Tensor dst) override;
   void Download(Tensor src, std::span<float> values) override;
   void DownloadIndices(Tensor src, std::span<int32_t> values) override;
-  void Wait() override { client_.Yield(); }
 
   std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
                                             DType dtype) override;

@@ -116,7 +116,7 @@ def main():
     demos = ROOT / "deploy/models"
     models = {"h3-a": demos / "h3-demo", "h3-b": demos / "h3-demo", "bigs": demos / "bigs-demo"}
     with tempfile.TemporaryDirectory() as folder:
-        server = encoder_server.Server(options.hippodrome, models, folder + "/log")
+        server = encoder_server.Server(options.hippodrome, models, folder + "/log", "bf16")
         try:
             result = measure(server, options.rounds, options.seconds)
         finally:

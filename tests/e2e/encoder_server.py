@@ -17,10 +17,10 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Server:
-    def __init__(self, hippodrome, models, log):
+    def __init__(self, hippodrome, models, log, weights="f32"):
         """Serves `models`, {name: directory}, and writes what it says to the file `log`."""
         command = [hippodrome, "serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
-                   "--weights", "f32", "--device", "cpu"]
+                   "--weights", weights, "--device", "cpu"]
         for name, directory in models.items():
             command += ["--model", f"{name}={directory}"]
         self.log = open(log, "w+")

@@ -1,5 +1,6 @@
 #include "kernels/cpu/base/round_robin_lock.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace hippodrome {
@@ -12,18 +13,21 @@ void RoundRobinLock::Lock(Client& client) {
   } else if (owner_ == nullptr) {
     Grant(client);
   } else {
+    if (waiting_.empty()) left_ = Clock::now();
     waiting_.push_back(&client);
-    while (owner_ != &client) Sleep(held, client);
+    while (owner_ != &client) Wait(held, client);
   }
 }
 
 void RoundRobinLock::Unlock() {
   const std::lock_guard<std::mutex> held(mutex_);
   locked_ = false;
-  if (!waiting_.empty() && Clock::now() >= end_) GrantNext();
+  if (waiting_.empty()) return;
+  left_ = Clock::now();
+  if (left_ >= end_) GrantNext();
 }
 
-void RoundRobinLock::Yield(Client& client) {
+void RoundRobinLock::Leave(Client& client) {
   const std::lock_guard<std::mutex> held(mutex_);
   if (owner_ != &client) return;
   owner_ = nullptr;
@@ -45,13 +49,15 @@ void RoundRobinLock::GrantNext() {
   Grant(next);
 }
 
-void RoundRobinLock::Sleep(std::unique_lock<std::mutex>& held, Client& client) {
-  if (waiting_.front() != &client) {
-    client.changed_.wait(held);
-  } else if (Clock::now() < end_) {
-    client.changed_.wait_until(held, end_);
-  } else if (locked_) {
-    client.changed_.wait(held);  // Unlock() sees that the slice is over
+void RoundRobinLock::Wait(std::unique_lock<std::mutex>& held, Client& client) {
+  if (waiting_.front() != &client) return client.changed_.wait(held);
+  const Clock::time_point now = Clock::now();
+  if (locked_) {
+    // Unlock() changes nothing before the slice is over, but may be the owner's last.
+    if (now >= end_) return client.changed_.wait(held);
+    client.changed_.wait_until(held, std::min(end_, now + absence_));
+  } else if (now < std::min(end_, left_ + absence_)) {
+    client.changed_.wait_until(held, std::min(end_, left_ + absence_));
   } else {
     GrantNext();
   }

@@ -8,8 +8,11 @@
 namespace hippodrome {
 namespace {
 
-// Handing the pool over takes some ten microseconds, in which nothing is computed.
-constexpr std::chrono::milliseconds kSlice{2};
+// A model that gets the processor finds the caches full of others' weights and states, which costs
+// it a millisecond or two.
+constexpr std::chrono::milliseconds kSlice{50};
+// Those that wait look so often whether the slice was left; between two steps is a fraction of it.
+constexpr std::chrono::milliseconds kAbsence{5};
 
 // Long enough to bridge the gap between two operations of a step, short enough not to burn a core
 // that a server thread could use.
@@ -29,7 +32,7 @@ void Pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : turns_(kSlice) {
+ThreadPool::ThreadPool(int threads) : turns_(kSlice, kAbsence) {
   if (threads <= 0) threads = AvailableCores();
   for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });
 }

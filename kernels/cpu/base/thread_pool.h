@@ -40,8 +40,6 @@ class ThreadPool {
   class Client {
    public:
     explicit Client(ThreadPool& pool) : pool_(pool), turns_(pool.turns_) {}
-    // Lets others in before the client's next operation.
-    void Yield() { turns_.Yield(); }
 
    private:
     friend class ThreadPool;

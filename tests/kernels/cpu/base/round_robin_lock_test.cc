@@ -12,6 +12,7 @@ namespace hippodrome::round_robin_lock_test {
 namespace {
 
 using std::chrono::hours;
+using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 // Each of `clients` threads does `operations` operations and leaves the lock; returns who did each.
@@ -35,18 +36,18 @@ std::string Operate(RoundRobinLock& lock, int clients, int operations) {
 }
 
 TEST(RoundRobinLockTest, OperationsNeverOverlap) {
-  RoundRobinLock lock(nanoseconds(1000));
+  RoundRobinLock lock(nanoseconds(1000), nanoseconds(500));
   EXPECT_EQ(Operate(lock, 4, 500).size(), 2000u);
 }
 
 TEST(RoundRobinLockTest, ASliceThatIsNotOverKeepsTheOthersOut) {
-  RoundRobinLock lock{hours(1)};
+  RoundRobinLock lock(hours(1), hours(1));
   const std::string order = Operate(lock, 3, 100);
   for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i], order[i / 100 * 100]) << i;
 }
 
 TEST(RoundRobinLockTest, ThoseThatWaitAreServedInTheOrderTheyCame) {
-  RoundRobinLock lock(nanoseconds(0));
+  RoundRobinLock lock(nanoseconds(0), hours(1));
   RoundRobinLock::Client first(lock);
   first.Lock();
   std::string order;
@@ -62,7 +63,7 @@ TEST(RoundRobinLockTest, ThoseThatWaitAreServedInTheOrderTheyCame) {
     });
     while (arrived != i + 1) std::this_thread::yield();
     // Between its arrival and its place in the queue there is nothing to be seen from here.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(milliseconds(20));
   }
   first.Unlock();
   first.Lock();  // behind them
@@ -73,32 +74,34 @@ TEST(RoundRobinLockTest, ThoseThatWaitAreServedInTheOrderTheyCame) {
 }
 
 TEST(RoundRobinLockTest, AClientThatStaysAwayLosesItsSlice) {
-  RoundRobinLock lock{std::chrono::milliseconds(1)};
-  RoundRobinLock::Client away(lock);
-  away.Lock();
-  away.Unlock();
-  RoundRobinLock::Client other(lock);
-  other.Lock();  // returns
-  other.Unlock();
+  for (const bool long_slice : {false, true}) {
+    RoundRobinLock lock(long_slice ? nanoseconds(hours(1)) : nanoseconds(milliseconds(1)),
+                        long_slice ? nanoseconds(milliseconds(1)) : nanoseconds(hours(1)));
+    RoundRobinLock::Client away(lock);
+    away.Lock();
+    away.Unlock();
+    RoundRobinLock::Client other(lock);
+    other.Lock();  // returns
+    other.Unlock();
+  }
 }
 
-TEST(RoundRobinLockTest, AClientThatYieldsLetsOthersInAtOnce) {
-  RoundRobinLock lock{hours(1)};
+TEST(RoundRobinLockTest, AClientThatLeavesWhileOthersWaitLetsThemIn) {
+  RoundRobinLock lock(hours(1), milliseconds(1));
   RoundRobinLock::Client first(lock);
-  RoundRobinLock::Client second(lock);
-  for (int i = 0; i < 3; ++i) {
-    first.Lock();
-    first.Unlock();
-    first.Yield();
-    second.Lock();  // returns
-    second.Unlock();
-    second.Yield();
-  }
-  second.Yield();  // nothing to give
+  first.Lock();
+  std::thread waiting([&] {
+    RoundRobinLock::Client client(lock);
+    client.Lock();  // returns
+    client.Unlock();
+  });
+  std::this_thread::sleep_for(milliseconds(20));
+  first.Unlock();  // and never again
+  waiting.join();
 }
 
 TEST(RoundRobinLockTest, AClientThatGoesLeavesTheLockUsable) {
-  RoundRobinLock lock{hours(1)};
+  RoundRobinLock lock(hours(1), hours(1));
   {
     RoundRobinLock::Client first(lock);
     first.Lock();
