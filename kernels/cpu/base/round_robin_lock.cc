@@ -5,7 +5,7 @@
 
 namespace hippodrome {
 
-void RoundRobinLock::Lock(Client& client) {
+bool RoundRobinLock::Lock(Client& client) {
   std::unique_lock<std::mutex> held(mutex_);
   if (owner_ == &client) {
     assert(!locked_);
@@ -16,7 +16,9 @@ void RoundRobinLock::Lock(Client& client) {
     if (waiting_.empty()) left_ = Clock::now();
     waiting_.push_back(&client);
     while (owner_ != &client) Wait(held, client);
+    return true;
   }
+  return false;
 }
 
 void RoundRobinLock::Unlock() {

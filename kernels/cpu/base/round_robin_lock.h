@@ -27,8 +27,8 @@ class RoundRobinLock {
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
-    // Around an operation, which no other client's overlaps.
-    void Lock() { lock_.Lock(*this); }
+    // Around an operation, which no other client's overlaps. Lock() returns whether it waited.
+    bool Lock() { return lock_.Lock(*this); }
     void Unlock() { lock_.Unlock(); }
 
    private:
@@ -40,7 +40,7 @@ class RoundRobinLock {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void Lock(Client& client);
+  bool Lock(Client& client);
   void Unlock();
   void Leave(Client& client);
   // Gives `client`, which is in Lock(), a slice. The next in line then has another end to wait for.

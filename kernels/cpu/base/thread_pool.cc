@@ -8,11 +8,11 @@
 namespace hippodrome {
 namespace {
 
-// A model that gets the processor finds the caches full of others' weights and states, which costs
-// it a millisecond or two.
-constexpr std::chrono::milliseconds kSlice{50};
+// A client that gets the pool finds the caches full of others' weights and states, which costs it
+// up to a millisecond.
+constexpr std::chrono::milliseconds kSlice{20};
 // Those that wait look so often whether the slice was left; between two steps is a fraction of it.
-constexpr std::chrono::milliseconds kAbsence{5};
+constexpr std::chrono::milliseconds kAbsence{2};
 
 // Long enough to bridge the gap between two operations of a step, short enough not to burn a core
 // that a server thread could use.
@@ -22,6 +22,16 @@ int AvailableCores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
   return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+// Moves the calling thread to `core`, where the scheduler need not leave it.
+void MoveTo(int core) {
+  cpu_set_t allowed;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  if (sched_setaffinity(0, sizeof(one), &one) == 0) sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
 void Pause() {
@@ -42,6 +52,19 @@ ThreadPool::~ThreadPool() {
   loops_.fetch_add(1);
   loops_.notify_all();
   for (std::thread& worker : workers_) worker.join();
+}
+
+ThreadPool::Turn::Turn(Client& client) : client_(client) {
+  const bool waited = client_.turns_.Lock();
+  // The core that the last caller leaves is free. A caller that wakes up elsewhere shares a core
+  // with a worker, for milliseconds, until the scheduler sees it.
+  const int core = client_.pool_.core_;
+  if (waited && core >= 0 && core != sched_getcpu()) MoveTo(core);
+}
+
+ThreadPool::Turn::~Turn() {
+  client_.pool_.core_ = sched_getcpu();
+  client_.turns_.Unlock();
 }
 
 void ThreadPool::Run(int64_t count, const std::function<void(int64_t, int)>& task) {

@@ -36,7 +36,8 @@ class ThreadPool {
   // Run() for what does not ask which thread runs it. Must not outlive the pool.
   HeadLoop Loop();
 
-  // A client takes the pool whole for an operation, one loop or several.
+  // A client takes the pool whole for an operation, one loop or several. Its thread may be moved to
+  // the core of the client before; where it may run stays as it was.
   class Client {
    public:
     explicit Client(ThreadPool& pool) : pool_(pool), turns_(pool.turns_) {}
@@ -48,8 +49,8 @@ class ThreadPool {
   };
   class Turn {
    public:
-    explicit Turn(Client& client) : client_(client) { client_.turns_.Lock(); }
-    ~Turn() { client_.turns_.Unlock(); }
+    explicit Turn(Client& client);
+    ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
     ThreadPool& pool() const { return client_.pool_; }
@@ -69,6 +70,7 @@ class ThreadPool {
   void RunTask(int64_t index, int thread);
 
   RoundRobinLock turns_;
+  int core_ = -1;  // of the caller in the last turn
   std::vector<std::thread> workers_;
   // The loop that is open, read after claiming one of its indices.
   const std::function<void(int64_t, int)>* task_ = nullptr;

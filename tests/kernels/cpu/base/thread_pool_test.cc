@@ -1,6 +1,7 @@
 #include "kernels/cpu/base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
@@ -88,6 +89,26 @@ TEST(ThreadPoolTest, AClientHasThePoolWholeForAnOperationOfSeveralLoops) {
   for (int i = 0; i < 3; ++i) clients.emplace_back(operate, 300);
   for (std::thread& client : clients) client.join();
   EXPECT_EQ(values, std::vector<int64_t>(64, 1800));
+}
+
+TEST(ThreadPoolTest, ClientsMayRunWhereTheyMightBefore) {
+  ThreadPool pool(2);
+  const auto operate = [&] {
+    cpu_set_t before;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+    ThreadPool::Client client(pool);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+    while (std::chrono::steady_clock::now() < end) {
+      const ThreadPool::Turn turn(client);
+      turn.pool().Run(8, [](int64_t, int) {});
+    }
+    cpu_set_t after;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
+  };
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 3; ++i) clients.emplace_back(operate);
+  for (std::thread& client : clients) client.join();
 }
 
 TEST(ThreadPoolTest, TakesTheCoresByDefault) { EXPECT_GE(ThreadPool(0).threads(), 1); }
