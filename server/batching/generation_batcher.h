@@ -125,7 +125,9 @@ class Generation {
   Generation& operator=(const Generation&) = delete;
 
   // As in TokenStream. `wake` runs on the batcher's loop thread.
-  void OnUpdate(std::function<void()> wake) { stream_->OnUpdate(std::move(wake)); }
+  void OnUpdate(std::function<void()> wake, int64_t tokens = 1) {
+    stream_->OnUpdate(std::move(wake), tokens);
+  }
   std::optional<StreamUpdate> Take() { return stream_->Take(); }
 
  private:

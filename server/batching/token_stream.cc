@@ -6,13 +6,14 @@ namespace hippodrome {
 
 // The order matters: what is pushed before the check is seen by it, and what is pushed after it
 // meets the new `wake`.
-void TokenStream::OnUpdate(std::function<void()> wake) {
+void TokenStream::OnUpdate(std::function<void()> wake, int64_t tokens) {
   std::lock_guard wake_lock(wake_mutex_);
   wake_ = std::move(wake);
   std::unique_lock lock(mutex_);
-  const bool waiting = !unread_.empty();
+  wake_tokens_ = tokens;
+  const bool due = Due();
   lock.unlock();
-  if (waiting && wake_) wake_();
+  if (due && wake_) wake_();
 }
 
 std::optional<StreamUpdate> TokenStream::Take() {
@@ -29,7 +30,6 @@ bool TokenStream::Push(StreamUpdate update) {
     std::lock_guard lock(mutex_);
     const auto tokens = static_cast<int64_t>(update.token_ids.size());
     if (unread_tokens_ + tokens > max_unread_tokens_) return false;
-    unread_tokens_ += tokens;
   }
   Append(std::move(update));
   return true;
@@ -42,14 +42,21 @@ void TokenStream::Fail(const absl::Status& status) {
 }
 
 void TokenStream::Append(StreamUpdate update) {
-  bool first;
+  bool first_due;
   {
     std::lock_guard lock(mutex_);
+    first_due = !Due();
+    unread_tokens_ += static_cast<int64_t>(update.token_ids.size());
     if (update.last()) ended_.store(true, std::memory_order_release);
-    first = unread_.empty();
     unread_.push_back(std::move(update));
+    first_due = first_due && Due();
   }
-  if (first) Announce();
+  if (first_due) Announce();
+}
+
+bool TokenStream::Due() const {
+  const bool last = !unread_.empty() && unread_.back().last();
+  return last || unread_tokens_ >= wake_tokens_;
 }
 
 void TokenStream::Announce() {

@@ -37,11 +37,11 @@ class TokenStream {
   // At most `max_unread_tokens` wait for the reader.
   explicit TokenStream(int64_t max_unread_tokens) : max_unread_tokens_(max_unread_tokens) {}
 
-  // Reader. `wake` is called on the writer's thread when something waits after nothing did, and at
-  // once if something waits now; whoever is woken takes until nothing is left. It must be cheap and
-  // must not call OnUpdate(). When OnUpdate() returns, the previous `wake` does not run and will
-  // not be called again.
-  void OnUpdate(std::function<void()> wake);
+  // Reader. `wake` is called on the writer's thread when `tokens` tokens or the last update wait
+  // after less did, and at once if they wait now; whoever is woken takes until nothing is left. It
+  // must be cheap and must not call OnUpdate(). When OnUpdate() returns, the previous `wake` does
+  // not run and will not be called again. REQUIRES: 1 <= tokens <= max_unread_tokens.
+  void OnUpdate(std::function<void()> wake, int64_t tokens = 1);
   // The oldest update that was not taken yet, or nothing.
   std::optional<StreamUpdate> Take();
 
@@ -54,13 +54,16 @@ class TokenStream {
 
  private:
   void Append(StreamUpdate update);
+  // Whether what is unread is worth waking the reader for.
+  bool Due() const;
   void Announce();
 
   const int64_t max_unread_tokens_;
   std::atomic<bool> ended_ = false;
-  std::mutex mutex_;  // guards the next two
+  std::mutex mutex_;  // guards the next three
   std::deque<StreamUpdate> unread_;
   int64_t unread_tokens_ = 0;
+  int64_t wake_tokens_ = 1;
   std::mutex wake_mutex_;  // guards wake_ and is held while it runs
   std::function<void()> wake_;
 };

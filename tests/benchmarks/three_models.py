@@ -4,10 +4,10 @@
   tests/benchmarks/three_models.py [--hippodrome FILE] [--rounds N] [--seconds N] [--json FILE]
 
 Serves two decoders and an encoder, finds how many requests keep each busy for --seconds alone, and
-then, in each round, gives that work to each alone and to all together. `throughput` is the sum of the
-times alone divided by the time together: 1 where sharing the processor costs nothing. Then the server
-idles for ten seconds, and `idle` is the fraction of one core that it took. Clients run on the same
-cores. The texts that come back must not depend on who else was served.
+then, in each round, gives that work to each alone, and to all together after each. `throughput` is
+the sum of the median times alone divided by the median time together: 1 where sharing the processor
+costs nothing. Then the server idles for ten seconds, and `idle` is the fraction of one core that it
+took. Clients run on the same cores. The texts that come back must not depend on who else was served.
 """
 import argparse
 import concurrent.futures
@@ -82,11 +82,16 @@ def idle_fraction(pid, seconds=10):
 
 
 def measure_round(works):
-    alone = [timed(work.run) for work in works]
-    mixed_seconds, mixed = timed(lambda: together(works))
-    if mixed != [answers for _, answers in alone]:
-        raise RuntimeError("an answer depends on what else was served")
-    return [seconds for seconds, _ in alone], mixed_seconds
+    """Seconds of each alone, and of all together after each."""
+    alone, mixed = [], []
+    for i, work in enumerate(works):
+        seconds, answers = timed(work.run)
+        alone.append(seconds)
+        seconds, all_answers = timed(lambda: together(works))
+        mixed.append(seconds)
+        if all_answers[i] != answers:
+            raise RuntimeError("an answer depends on what else was served")
+    return alone, mixed
 
 
 def measure(server, rounds, seconds):
@@ -98,19 +103,19 @@ def measure(server, rounds, seconds):
     for _ in range(rounds):
         alone, mixed = measure_round(works)
         results.append({"alone_seconds": [round(s, 3) for s in alone],
-                        "together_seconds": round(mixed, 3),
-                        "throughput": round(sum(alone) / mixed, 4)})
+                        "together_seconds": [round(s, 3) for s in mixed]})
         print(json.dumps(results[-1]), flush=True)
+    alone = sum(statistics.median(times) for times in zip(*(r["alone_seconds"] for r in results)))
+    mixed = statistics.median(s for r in results for s in r["together_seconds"])
     return {"requests": {work.model: work.requests for work in works}, "rounds": results,
-            "throughput": statistics.median(r["throughput"] for r in results),
-            "idle": idle_fraction(server.process.pid)}
+            "throughput": round(alone / mixed, 4), "idle": idle_fraction(server.process.pid)}
 
 
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("--hippodrome", default=str(ROOT / "build/release/bin/hippodrome"))
-    options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--seconds", type=float, default=4)
+    options.add_argument("--rounds", type=int, default=20)
+    options.add_argument("--seconds", type=float, default=1)
     options.add_argument("--json")
     options = options.parse_args()
     demos = ROOT / "deploy/models"

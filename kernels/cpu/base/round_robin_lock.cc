@@ -18,7 +18,7 @@ bool RoundRobinLock::Lock(Client& client) {
     while (owner_ != &client) Wait(held, client);
     return true;
   }
-  return false;
+  return !waiting_.empty();
 }
 
 void RoundRobinLock::Unlock() {

@@ -27,7 +27,8 @@ class RoundRobinLock {
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
-    // Around an operation, which no other client's overlaps. Lock() returns whether it waited.
+    // Around an operation, which no other client's overlaps. Lock() returns whether others want it
+    // too: it waited for them, or they wait now.
     bool Lock() { return lock_.Lock(*this); }
     void Unlock() { lock_.Unlock(); }
 

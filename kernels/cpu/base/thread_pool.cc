@@ -9,8 +9,8 @@ namespace hippodrome {
 namespace {
 
 // A client that gets the pool finds the caches full of others' weights and states, which costs it
-// up to a millisecond.
-constexpr std::chrono::milliseconds kSlice{20};
+// up to a millisecond. Not longer than a prefill may stall streams.
+constexpr std::chrono::milliseconds kSlice{50};
 // Those that wait look so often whether the slice was left; between two steps is a fraction of it.
 constexpr std::chrono::milliseconds kAbsence{2};
 
@@ -24,15 +24,29 @@ int AvailableCores() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
-// Moves the calling thread to `core`, where the scheduler need not leave it.
-void MoveTo(int core) {
-  cpu_set_t allowed;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
-  if (sched_setaffinity(0, sizeof(one), &one) == 0) sched_setaffinity(0, sizeof(allowed), &allowed);
-}
+// Keeps a thread on one core until it is let go.
+class CoreBinding {
+ public:
+  void Bind(int core) {
+    if (bound_) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    if (sched_getaffinity(0, sizeof(allowed_), &allowed_) != 0) return;
+    bound_ = sched_setaffinity(0, sizeof(one), &one) == 0;
+  }
+  void Release() {
+    if (!bound_) return;
+    bound_ = false;
+    sched_setaffinity(0, sizeof(allowed_), &allowed_);
+  }
+
+ private:
+  bool bound_ = false;
+  cpu_set_t allowed_;  // before it was bound
+};
+
+thread_local CoreBinding binding;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -55,11 +69,13 @@ ThreadPool::~ThreadPool() {
 }
 
 ThreadPool::Turn::Turn(Client& client) : client_(client) {
-  const bool waited = client_.turns_.Lock();
   // The core that the last caller leaves is free. A caller that wakes up elsewhere shares a core
   // with a worker, for milliseconds, until the scheduler sees it.
-  const int core = client_.pool_.core_;
-  if (waited && core >= 0 && core != sched_getcpu()) MoveTo(core);
+  if (client_.turns_.Lock()) {
+    binding.Bind(client_.pool_.core_);
+  } else {
+    binding.Release();
+  }
 }
 
 ThreadPool::Turn::~Turn() {

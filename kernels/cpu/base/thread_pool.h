@@ -36,8 +36,8 @@ class ThreadPool {
   // Run() for what does not ask which thread runs it. Must not outlive the pool.
   HeadLoop Loop();
 
-  // A client takes the pool whole for an operation, one loop or several. Its thread may be moved to
-  // the core of the client before; where it may run stays as it was.
+  // A client takes the pool whole for an operation, one loop or several. While several clients want
+  // the pool, their threads stay on one core; the next turn that nobody else wants lets a thread go.
   class Client {
    public:
     explicit Client(ThreadPool& pool) : pool_(pool), turns_(pool.turns_) {}
@@ -70,7 +70,7 @@ class ThreadPool {
   void RunTask(int64_t index, int thread);
 
   RoundRobinLock turns_;
-  int core_ = -1;  // of the caller in the last turn
+  int core_ = 0;  // of the caller in the last turn
   std::vector<std::thread> workers_;
   // The loop that is open, read after claiming one of its indices.
   const std::function<void(int64_t, int)>* task_ = nullptr;

@@ -48,6 +48,24 @@ TEST(TokenStreamTest, WakesWhenSomethingWaitsAfterNothingDid) {
   EXPECT_EQ(wakes, 2);
 }
 
+TEST(TokenStreamTest, WakesForSeveralTokensOrForTheLast) {
+  TokenStream stream(10);
+  int wakes = 0;
+  stream.OnUpdate([&] { ++wakes; }, 3);
+  for (int expected : {0, 0, 1, 1}) {
+    stream.Push(Token(0, 1));
+    EXPECT_EQ(wakes, expected);
+  }
+  while (stream.Take()) {
+  }
+  stream.Push(Token(1, 5));
+  EXPECT_EQ(wakes, 1);
+  StreamUpdate last = Token(2, 6);
+  last.finish = StreamFinish::kLength;
+  stream.Push(std::move(last));
+  EXPECT_EQ(wakes, 2);
+}
+
 TEST(TokenStreamTest, RefusesBeyondTheBoundButAlwaysTakesAnError) {
   TokenStream stream(2);
   EXPECT_TRUE(stream.Push(Token(0, 1)));
