@@ -37,7 +37,8 @@ class ThreadPool {
   HeadLoop Loop();
 
   // A client takes the pool whole for an operation, one loop or several. While several clients want
-  // the pool, their threads stay on one core; the next turn that nobody else wants lets a thread go.
+  // the pool, their threads stay on one core; the next turn that nobody else wants lets a thread
+  // go.
   class Client {
    public:
     explicit Client(ThreadPool& pool) : pool_(pool), turns_(pool.turns_) {}
