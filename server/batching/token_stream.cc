@@ -1,5 +1,6 @@
 #include "server/batching/token_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hippodrome {
@@ -10,7 +11,7 @@ void TokenStream::OnUpdate(std::function<void()> wake, int64_t tokens) {
   std::lock_guard wake_lock(wake_mutex_);
   wake_ = std::move(wake);
   std::unique_lock lock(mutex_);
-  wake_tokens_ = tokens;
+  wake_tokens_ = std::min(tokens, max_unread_tokens_);
   const bool due = Due();
   lock.unlock();
   if (due && wake_) wake_();
@@ -42,16 +43,16 @@ void TokenStream::Fail(const absl::Status& status) {
 }
 
 void TokenStream::Append(StreamUpdate update) {
-  bool first_due;
+  bool became_due;
   {
     std::lock_guard lock(mutex_);
-    first_due = !Due();
+    became_due = !Due();
     unread_tokens_ += static_cast<int64_t>(update.token_ids.size());
     if (update.last()) ended_.store(true, std::memory_order_release);
     unread_.push_back(std::move(update));
-    first_due = first_due && Due();
+    became_due = became_due && Due();
   }
-  if (first_due) Announce();
+  if (became_due) Announce();
 }
 
 bool TokenStream::Due() const {

@@ -37,10 +37,10 @@ class TokenStream {
   // At most `max_unread_tokens` wait for the reader.
   explicit TokenStream(int64_t max_unread_tokens) : max_unread_tokens_(max_unread_tokens) {}
 
-  // Reader. `wake` is called on the writer's thread when `tokens` tokens or the last update wait
-  // after less did, and at once if they wait now; whoever is woken takes until nothing is left. It
-  // must be cheap and must not call OnUpdate(). When OnUpdate() returns, the previous `wake` does
-  // not run and will not be called again. REQUIRES: 1 <= tokens <= max_unread_tokens.
+  // Reader. `wake` is called on the writer's thread when `tokens` tokens (or as many as may wait)
+  // or the last update wait after less did, and at once if they wait now; whoever is woken takes
+  // until nothing is left. It must be cheap and must not call OnUpdate(). When OnUpdate() returns,
+  // the previous `wake` does not run and will not be called again. REQUIRES: tokens >= 1.
   void OnUpdate(std::function<void()> wake, int64_t tokens = 1);
   // The oldest update that was not taken yet, or nothing.
   std::optional<StreamUpdate> Take();

@@ -22,8 +22,8 @@ namespace {
 // ---- The work behind a call of /v1/completions
 // ---------------------------------------------------
 
-// That wait for a response that is not streamed before it takes them, within what may be unread.
-constexpr int64_t kUnseenTokens = 64;
+// A response that is not streamed takes its tokens in lots of this size.
+constexpr int64_t kTokenLot = 64;
 
 constexpr char kCompletions[] = "/v1/completions";
 
@@ -79,8 +79,8 @@ CompletionWork::~CompletionWork() {
 }
 
 void CompletionWork::OnUpdate(std::function<void()> wake) {
-  // Waking for each token that nobody sees yet would take a tenth of the time of small models.
-  const int64_t tokens = format_.stream ? 1 : kUnseenTokens;
+  // Waking for each token that nobody sees yet takes up to a tenth of the time of small models.
+  const int64_t tokens = format_.stream ? 1 : kTokenLot;
   for (const auto& generation : generations_) generation->OnUpdate(wake, tokens);
 }
 

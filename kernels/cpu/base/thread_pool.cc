@@ -9,7 +9,7 @@ namespace hippodrome {
 namespace {
 
 // A client that gets the pool finds the caches full of others' weights and states, which costs it
-// up to a millisecond. Not longer than a prefill may stall streams.
+// a millisecond or two. Not longer than a prefill may stall streams.
 constexpr std::chrono::milliseconds kSlice{50};
 // Those that wait look so often whether the slice was left; between two steps is a fraction of it.
 constexpr std::chrono::milliseconds kAbsence{2};

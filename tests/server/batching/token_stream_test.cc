@@ -66,6 +66,16 @@ TEST(TokenStreamTest, WakesForSeveralTokensOrForTheLast) {
   EXPECT_EQ(wakes, 2);
 }
 
+TEST(TokenStreamTest, WakesBeforeItHasToRefuse) {
+  TokenStream stream(2);
+  int wakes = 0;
+  stream.OnUpdate([&] { ++wakes; }, 64);
+  EXPECT_TRUE(stream.Push(Token(0, 1)));
+  EXPECT_EQ(wakes, 0);
+  EXPECT_TRUE(stream.Push(Token(1, 2)));
+  EXPECT_EQ(wakes, 1);
+}
+
 TEST(TokenStreamTest, RefusesBeyondTheBoundButAlwaysTakesAnError) {
   TokenStream stream(2);
   EXPECT_TRUE(stream.Push(Token(0, 1)));

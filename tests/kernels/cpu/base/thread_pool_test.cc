@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/testing/wait_until.h"
+
 namespace hippodrome::thread_pool_test {
 namespace {
 
@@ -111,7 +113,10 @@ TEST(ThreadPoolTest, ClientsShareACoreWhileSeveralWantThePool) {
     ThreadPool::Client wants(pool);
     while (!stop) operate(wants);
   });
-  for (cpu_set_t now = before; CPU_COUNT(&now) != 1;) now = operate(client);
+  EXPECT_TRUE(WaitUntil([&] {
+    const cpu_set_t now = operate(client);
+    return CPU_COUNT(&now) == 1;
+  }));
   stop = true;
   other.join();
   const cpu_set_t after = operate(client);
