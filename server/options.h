@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace hippodrome {
 
@@ -50,6 +51,8 @@ struct HttpOptions {
   std::chrono::seconds idle_timeout{60};    // between requests
   std::chrono::seconds write_timeout{30};   // for a client to take what was sent
   int threads = 2;                          // that do input and output
+  // Of web pages that may read answers: SCHEME://HOST[:PORT] each, or "*" for all.
+  std::vector<std::string> cors_origins;
 };
 
 struct GrpcOptions {

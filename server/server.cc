@@ -35,8 +35,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 }
 
 absl::Status Server::StartTransports(const ServerOptions& options) {
-  const HttpHandler handler = [this](const HttpRequest& request) {
-    return routes_.Handle(request);
+  const HttpHandler handler = [this](HttpRequest request) {
+    return routes_.Handle(std::move(request));
   };
   HIPPODROME_ASSIGN_OR_RETURN(http_, HttpServer::Start(options.http, handler));
   HIPPODROME_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(options.grpc, handlers_, metrics_));

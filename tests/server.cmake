@@ -24,7 +24,9 @@ hippodrome_test_files(server_tests
     server/handlers/fill_mask_handler_test.cc
     server/handlers/handlers_test.cc
     server/handlers/tag_tokens_handler_test.cc
+    server/http/cors_test.cc
     server/http/encoding_routes_test.cc
+    server/http/http_router_test.cc
     server/http/http_routes_test.cc
     server/http/http_server_test.cc
     server/metrics/metrics_test.cc

@@ -83,7 +83,7 @@ HttpReply Run(const HttpRequest& http, absl::StatusOr<Call> call, EncodingHandle
   reply.work = std::make_unique<AnswerWork<Response>>(
       *std::move(answer),
       [body, call = *std::move(call)](const Response& response) { return body(call, response); },
-      http.path, model, metrics);
+      http.route->pattern, model, metrics);
   return reply;
 }
 

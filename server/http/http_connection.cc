@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "server/http/http_replies.h"
 
 namespace hippodrome {
@@ -45,6 +46,12 @@ std::string Text(const http::response_header<>& head) {
   std::ostringstream text;
   text << head;
   return text.str();
+}
+
+void SetTarget(const std::string& target, HttpRequest& request) {
+  const size_t query = target.find('?');
+  request.path = target.substr(0, query);
+  if (query != std::string::npos) request.query = target.substr(query + 1);
 }
 
 // A request that is being answered, however that ends.
@@ -155,8 +162,11 @@ net::awaitable<std::optional<HttpConnection::Incoming>> HttpConnection::Read() {
   auto message = parser.release();
   Incoming incoming;
   incoming.request.method = std::string(message.method_string());
-  const std::string target(message.target());
-  incoming.request.path = target.substr(0, target.find('?'));
+  SetTarget(std::string(message.target()), incoming.request);
+  for (const auto& field : message) {
+    incoming.request.headers[absl::AsciiStrToLower(std::string(field.name_string()))] =
+        std::string(field.value());
+  }
   incoming.request.body = std::move(message.body());
   incoming.head_only = message.method() == http::verb::head;
   incoming.keep_alive = message.keep_alive();
@@ -241,7 +251,10 @@ net::awaitable<std::optional<bool>> HttpConnection::Work(const Incoming& incomin
 
 net::awaitable<bool> HttpConnection::Write(const Incoming& incoming, HttpResponse response) {
   http::response_header<> head = Head(response, incoming.keep_alive);
-  head.set(http::field::content_length, std::to_string(response.body.size()));
+  // RFC 9110 8.6: an answer that says that there is nothing must not say how much.
+  if (response.status != 204) {
+    head.set(http::field::content_length, std::to_string(response.body.size()));
+  }
   std::string text = Text(head);
   if (!incoming.head_only) text += response.body;
   co_return co_await Send(std::move(text));

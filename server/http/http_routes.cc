@@ -172,10 +172,11 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& 
     : handlers_(handlers),
       metrics_(metrics),
       encoding_(handlers, metrics, options),
-      routes_({
+      router_({
           {kCompletions, "POST", Bind(this, &HttpRoutes::Completions)},
           {"/v1/embeddings", "POST", Bind(&encoding_, &EncodingRoutes::Embeddings)},
           {"/v1/models", "GET", Bind(this, &HttpRoutes::ListModels)},
+          {"/v1/models/{id}", "GET", Bind(this, &HttpRoutes::GetModel)},
           {"/predict", "POST", Bind(&encoding_, &EncodingRoutes::Predict)},
           {"/embed", "POST", Bind(&encoding_, &EncodingRoutes::Embed)},
           {"/fill_mask", "POST", Bind(&encoding_, &EncodingRoutes::FillMask)},
@@ -188,37 +189,26 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& 
           {"/metrics", "GET", Bind(this, &HttpRoutes::Scrape)},
           {"/version", "GET", Bind(this, &HttpRoutes::ShowVersion)},
           {"/info", "GET", Bind(&encoding_, &EncodingRoutes::Info)},
-      }) {}
+      }),
+      cors_(options.cors_origins) {}
 
-const HttpRoute* HttpRoutes::FindRoute(const std::string& path) const {
-  for (const HttpRoute& route : routes_) {
-    if (path == route.path) return &route;
-  }
-  return nullptr;
-}
-
-HttpReply HttpRoutes::Handle(const HttpRequest& request) {
-  const HttpRoute* route = FindRoute(request.path);
+HttpReply HttpRoutes::Handle(HttpRequest request) {
   HttpReply reply;
-  if (route == nullptr) {
-    reply.response = ErrorResponse(404, "unknown_route", "there is no " + request.path);
-  } else if (request.method != route->method) {
-    reply.response = ErrorResponse(
-        405, "wrong_method", request.path + " takes " + route->method + ", not " + request.method);
-    reply.response.headers.emplace_back("Allow", route->method);
+  if (std::optional<HttpResponse> response = router_.Resolve(request)) {
+    reply.response = *std::move(response);
   } else {
-    reply = Answer(*route, request);
+    reply = Answer(request);
   }
   if (reply.work == nullptr) {
-    metrics_.CountRequest(Api::kHttp, route == nullptr ? "other" : route->path, "",
-                          std::to_string(reply.response.status));
+    metrics_.CountRequest(Api::kHttp, request.route == nullptr ? "other" : request.route->pattern,
+                          "", std::to_string(reply.response.status));
   }
-  return reply;
+  return cors_.Allow(request, std::move(reply));
 }
 
-HttpReply HttpRoutes::Answer(const HttpRoute& route, const HttpRequest& request) {
+HttpReply HttpRoutes::Answer(const HttpRequest& request) {
   absl::StatusOr<HttpReply> reply =
-      Guarded([&]() -> absl::StatusOr<HttpReply> { return route.handle(request); });
+      Guarded([&]() -> absl::StatusOr<HttpReply> { return request.route->handle(request); });
   return reply.ok() ? *std::move(reply) : Failed(reply.status(), metrics_);
 }
 
@@ -262,6 +252,12 @@ HttpReply HttpRoutes::Detokenize(const HttpRequest& request) {
 
 HttpReply HttpRoutes::ListModels(const HttpRequest&) {
   return Ok(ModelsBody(handlers_.ListModels()));
+}
+
+HttpReply HttpRoutes::GetModel(const HttpRequest& request) {
+  const absl::StatusOr<v1::Model> model = handlers_.GetModel(request.parameters.at("id"));
+  if (!model.ok()) return Failed(model.status(), metrics_);
+  return Ok(ModelBody(*model));
 }
 
 HttpReply HttpRoutes::Health(const HttpRequest&) { return Ok(TextBody("status", "ok")); }

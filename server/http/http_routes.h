@@ -2,10 +2,9 @@
 #ifndef HIPPODROME_SERVER_HTTP_HTTP_ROUTES_H_
 #define HIPPODROME_SERVER_HTTP_HTTP_ROUTES_H_
 
-#include <string>
-#include <vector>
-
 #include "server/handlers/handlers.h"
+#include "server/http/cors.h"
+#include "server/http/http_router.h"
 #include "server/http/http_types.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
@@ -36,7 +35,8 @@ class EncodingRoutes {
   const HttpOptions options_;
 };
 
-// Routes: POST /v1/completions /tokenize /detokenize; GET /v1/models /health /ready /metrics
+// Routes: POST /v1/completions /tokenize /detokenize; GET /v1/models
+// /v1/models/{id} /health /ready /metrics
 // /version; and those of EncodingRoutes. Errors are JSON, {"error": {"message", "type", "code",
 // "param"}}. Thread-safe.
 class HttpRoutes {
@@ -47,16 +47,16 @@ class HttpRoutes {
   HttpRoutes(const HttpRoutes&) = delete;
   HttpRoutes& operator=(const HttpRoutes&) = delete;
 
-  HttpReply Handle(const HttpRequest& request);
+  HttpReply Handle(HttpRequest request);
 
  private:
-  const HttpRoute* FindRoute(const std::string& path) const;
-  HttpReply Answer(const HttpRoute& route, const HttpRequest& request);
+  HttpReply Answer(const HttpRequest& request);
 
   HttpReply Completions(const HttpRequest& request);
   HttpReply Tokenize(const HttpRequest& request);
   HttpReply Detokenize(const HttpRequest& request);
   HttpReply ListModels(const HttpRequest& request);
+  HttpReply GetModel(const HttpRequest& request);
   HttpReply Health(const HttpRequest& request);
   HttpReply Ready(const HttpRequest& request);
   HttpReply Scrape(const HttpRequest& request);
@@ -65,7 +65,8 @@ class HttpRoutes {
   Handlers& handlers_;
   Metrics& metrics_;
   EncodingRoutes encoding_;
-  const std::vector<HttpRoute> routes_;
+  const HttpRouter router_;
+  const Cors cors_;
 };
 
 }  // namespace hippodrome

@@ -2,7 +2,9 @@
 #ifndef HIPPODROME_SERVER_HTTP_HTTP_TYPES_H_
 #define HIPPODROME_SERVER_HTTP_HTTP_TYPES_H_
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,10 +12,17 @@
 
 namespace hippodrome {
 
+struct HttpRoute;
+
 struct HttpRequest {
-  std::string method;  // "GET"
-  std::string path;    // without the query
+  std::string method;                          // "GET"
+  std::string path;                            // as sent, without the query
+  std::string query;                           // behind '?', as sent
+  std::map<std::string, std::string> headers;  // names in lower case; of several the last one
   std::string body;
+  // Set where the request is routed.
+  const HttpRoute* route = nullptr;
+  std::map<std::string, std::string> parameters;  // decoded, by their names in the route's pattern
 };
 
 struct HttpResponse {
@@ -43,10 +52,14 @@ struct HttpReply {
   bool streamed = false;           // the head is sent before the work is done
 };
 
+// Whose clients read the errors of a route.
+enum class ErrorShape : uint8_t { kOpenAi, kHuggingFace, kKServe };
+
 struct HttpRoute {
-  const char* path;
+  const char* pattern;  // a path, with {name} for segments that vary; in metrics it is the route
   const char* method;
   std::function<HttpReply(const HttpRequest& request)> handle;
+  ErrorShape errors = ErrorShape::kOpenAi;
 };
 
 // Must be cheap, unless the body is large: then it runs where it blocks nobody. Thread-safe.

@@ -56,6 +56,13 @@ OrderedJson UsageJson(std::span<const StreamUpdate> choices) {
           {"total_tokens", prompt + completion}};
 }
 
+OrderedJson ModelJson(const v1::Model& model) {
+  return {{"id", model.name()},
+          {"object", "model"},
+          {"created", model.created()},
+          {"owned_by", "hippodrome"}};
+}
+
 std::string Error(const std::string& message, const char* type, const std::string& code,
                   const std::string& param) {
   const OrderedJson error = {{"message", message},
@@ -99,13 +106,12 @@ std::string ErrorBody(int http_status, const std::string& code, const std::strin
 std::string ModelsBody(const v1::ListModelsResponse& models) {
   OrderedJson data = OrderedJson::array();
   for (const v1::Model& model : models.models()) {
-    data.push_back({{"id", model.name()},
-                    {"object", "model"},
-                    {"created", model.created()},
-                    {"owned_by", "hippodrome"}});
+    data.push_back(ModelJson(model));
   }
   return DumpOrdered({{"object", "list"}, {"data", data}});
 }
+
+std::string ModelBody(const v1::Model& model) { return DumpOrdered(ModelJson(model)); }
 
 std::string TokenizeBody(const v1::TokenizeResponse& response, const v1::Model& model) {
   OrderedJson json = {{"tokens", response.token_ids()}, {"count", response.token_ids_size()}};

@@ -32,7 +32,9 @@ std::string ErrorBody(const absl::Status& status);
 // The same for errors that only HTTP has; `code` in OpenAI's sense.
 std::string ErrorBody(int http_status, const std::string& code, const std::string& message);
 
+// OpenAI's list of models, and one of them.
 std::string ModelsBody(const v1::ListModelsResponse& models);
+std::string ModelBody(const v1::Model& model);
 std::string TokenizeBody(const v1::TokenizeResponse& response, const v1::Model& model);
 std::string DetokenizeBody(const v1::DetokenizeResponse& response);
 // {"NAME": "VALUE"}

@@ -24,6 +24,10 @@ const CommandSpec kServeSpec = {
         {"http", "HOST:PORT", "where HTTP is served; port 0: any free one",
          ServerOptions().http.address},
         {"grpc", "HOST:PORT", "where gRPC is served", ServerOptions().grpc.address},
+        {"cors-origin", "ORIGIN|*",
+         "an origin (SCHEME://HOST[:PORT]) whose web pages may read answers; *: all; may be "
+         "repeated "
+         "(default: none)"},
         DeviceOption(),
         WeightsOption(),
         ThreadsOption(),
@@ -91,6 +95,21 @@ absl::StatusOr<std::string> ReadAddress(const CommandLine& line, const std::stri
   return text;
 }
 
+// As browsers send it: a page's address would never match.
+absl::Status CheckOrigin(const std::string& origin) {
+  const size_t host = origin.find("://");
+  const bool whole = host != std::string::npos && host > 0 && host + 3 < origin.size() &&
+                     origin.find_first_of("/?#* ", host + 3) == std::string::npos;
+  if (origin == "*" || origin == "null" || whole) return absl::OkStatus();
+  return Usage("--cors-origin is '" + origin + "', expected SCHEME://HOST[:PORT] or *");
+}
+
+absl::StatusOr<std::vector<std::string>> ReadOrigins(const CommandLine& line) {
+  std::vector<std::string> origins = line.All("cors-origin");
+  for (const std::string& origin : origins) HIPPODROME_RETURN_IF_ERROR(CheckOrigin(origin));
+  return origins;
+}
+
 absl::Status ReadEncoderOptions(const CommandLine& line, LoadOptions& load) {
   const std::string pad_to = line.Text("pad-to");
   if (pad_to == "max") {
@@ -124,6 +143,7 @@ absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
   ServerOptions server;
   HIPPODROME_ASSIGN_OR_RETURN(server.http.address, ReadAddress(line, "http"));
   HIPPODROME_ASSIGN_OR_RETURN(server.grpc.address, ReadAddress(line, "grpc"));
+  HIPPODROME_ASSIGN_OR_RETURN(server.http.cors_origins, ReadOrigins(line));
   HIPPODROME_ASSIGN_OR_RETURN(server.batcher.max_queue,
                               line.Integer("max-queue", server.batcher.max_queue, 1, 1000000));
   HIPPODROME_ASSIGN_OR_RETURN(server.encoding.max_queue,

@@ -246,18 +246,30 @@ TEST_F(HttpRoutesTest, ALongPromptIsTokenizedToo) {
 }
 
 TEST_F(HttpRoutesTest, TheOtherRoutes) {
-  EXPECT_EQ(json::parse(Get("/v1/models").body)["data"][0]["id"], "m");
+  const json models = json::parse(Get("/v1/models").body);
+  EXPECT_EQ(models["data"][0]["id"], "m");
+  EXPECT_EQ(json::parse(Get("/v1/models/m").body), models["data"][0]);
+  EXPECT_EQ(Get("/v1/models/other").status, 404);
   EXPECT_EQ(Get("/health").status, 200);
   EXPECT_EQ(Get("/ready").status, 200);
   EXPECT_THAT(Get("/version").body, HasSubstr("\"version\""));
   EXPECT_EQ(Get("/nothing").status, 404);
   const HttpAnswer wrong = Get("/v1/completions");
   EXPECT_EQ(wrong.status, 405);
-  EXPECT_EQ(wrong.headers.at("allow"), "POST");
+  EXPECT_EQ(wrong.headers.at("allow"), "POST, OPTIONS");
   handlers_->Close();
   EXPECT_EQ(Get("/ready").status, 503);
   EXPECT_EQ(Get("/health").status, 200);
   EXPECT_EQ(Complete(R"({"prompt": "x"})").status, 503);
+}
+
+TEST_F(HttpRoutesTest, RequestsAreCountedUnderThePatternOfTheirRoute) {
+  Get("/v1/models/m?x=1");
+  Get("/v1/models/%6d");
+  Get("/v1/models/other");
+  const std::string text = Get("/metrics").body;
+  EXPECT_THAT(text, HasSubstr("route=\"/v1/models/{id}\"} 2\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("/v1/models/other")));
 }
 
 TEST_F(HttpRoutesTest, MetricsCountRequestsAndTokens) {
