@@ -1,5 +1,9 @@
 #include "server/address.h"
 
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "engine/base/status.h"
@@ -28,6 +32,21 @@ std::string ToText(const HostPort& address) {
   const bool brackets = address.host.find(':') != std::string::npos;
   const std::string host = brackets ? "[" + address.host + "]" : address.host;
   return host + ":" + std::to_string(address.port);
+}
+
+std::string ClientOf(const std::string& host) {
+  in6_addr address;
+  // A zone, as in fe80::1%eth0, is none of the client's.
+  if (inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &address) != 1) return host;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (IN6_IS_ADDR_V4MAPPED(&address)) {
+    inet_ntop(AF_INET, address.s6_addr + 12, text.data(), text.size());
+    return text.data();
+  }
+  if (IN6_IS_ADDR_LOOPBACK(&address)) return "::1";
+  std::fill(address.s6_addr + 8, address.s6_addr + 16, 0);
+  inet_ntop(AF_INET6, &address, text.data(), text.size());
+  return std::string(text.data()) + "/64";
 }
 
 }  // namespace hippodrome

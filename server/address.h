@@ -18,6 +18,11 @@ struct HostPort {
 absl::StatusOr<HostPort> ParseAddress(const std::string& text);
 std::string ToText(const HostPort& address);
 
+// The client that a numeric address, without port, belongs to: an IPv4 address itself, also when
+// mapped into IPv6; the first 64 bits of an IPv6 address, whose other 64 are anybody's to choose.
+// What is no address is a client by itself.
+std::string ClientOf(const std::string& host);
+
 }  // namespace hippodrome
 
 #endif  // HIPPODROME_SERVER_ADDRESS_H_

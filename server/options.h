@@ -49,8 +49,9 @@ struct HttpOptions {
   std::chrono::seconds header_timeout{10};  // for the headers of a request, once it has begun
   std::chrono::seconds body_timeout{30};    // for its body
   std::chrono::seconds idle_timeout{60};    // between requests
-  std::chrono::seconds write_timeout{30};   // for a client to take what was sent
-  int threads = 2;                          // that do input and output
+  std::chrono::milliseconds filler_interval{10000};  // between comments in a stream that waits
+  std::chrono::seconds write_timeout{30};            // for a client to take what was sent
+  int threads = 2;                                   // that do input and output
   // Of web pages that may read answers: SCHEME://HOST[:PORT] each, or "*" for all.
   std::vector<std::string> cors_origins;
 };

@@ -12,14 +12,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/encoder.h"
-#include "server/metrics/metrics.h"
+#include "server/batching/caller.h"
 
 namespace hippodrome {
 
 // What a client asks for: one request, or many that are answered together.
 struct EncodingCall {
   std::vector<EncoderRequest> requests;  // at least one; each passed EncoderEngine::Validate()
-  Api api = Api::kHttp;
+  Caller caller;
 };
 
 // Gathers the outputs of its requests, which may come from several engine batches, in any order.
@@ -31,7 +31,8 @@ class EncodingJob {
   EncodingJob(EncodingCall call, Clock::time_point submitted);
 
   const std::vector<EncoderRequest>& requests() const { return call_.requests; }
-  Api api() const { return call_.api; }
+  Api api() const { return call_.caller.api; }
+  const Caller& caller() const { return call_.caller; }
   Clock::time_point submitted() const { return submitted_; }
 
   // Reader. `wake` is called once, when the job is ready, and at once if it is ready now. It must

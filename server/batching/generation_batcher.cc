@@ -255,10 +255,10 @@ void GenerationBatcher::Admit(Waiting waiting) {
     pending_.fetch_sub(1, std::memory_order_acq_rel);
     return;
   }
-  metrics_.Admitted(call.api, Clock::now() - waiting.submitted, tokens);
+  metrics_.Admitted(call.caller.api, Clock::now() - waiting.submitted, tokens);
   running_.emplace(
-      *id, std::make_unique<RunningSequence>(tokenizer_, std::move(call.stop), call.api, tokens,
-                                             waiting.submitted, std::move(waiting.stream)));
+      *id, std::make_unique<RunningSequence>(tokenizer_, std::move(call.stop), call.caller.api,
+                                             tokens, waiting.submitted, std::move(waiting.stream)));
 }
 
 // A slice of prefill, then a step for those that decode, once they have waited for max_stall or

@@ -11,6 +11,7 @@
 #include "engine/generator.h"
 #include "engine/tokenizer/bpe.h"
 #include "engine/tokenizer/utf8_stream.h"
+#include "server/batching/caller.h"
 #include "server/batching/stop_matcher.h"
 #include "server/batching/token_stream.h"
 #include "server/metrics/metrics.h"
@@ -40,7 +41,7 @@ class TextDecoder {
 struct GenerationCall {
   GenerationRequest request;
   std::vector<std::string> stop;  // none of them empty
-  Api api = Api::kHttp;
+  Caller caller;
 };
 
 // Not thread-safe.

@@ -270,53 +270,54 @@ class EncodingService : public v1::Encoding::CallbackService {
   EncodingService(EncodingHandlers& handlers, Metrics& metrics)
       : handlers_(handlers), metrics_(metrics) {}
 
-  ServerUnaryReactor* Classify(CallbackServerContext*, const v1::ClassifyRequest* request,
+  ServerUnaryReactor* Classify(CallbackServerContext* context, const v1::ClassifyRequest* request,
                                v1::ClassifyResponse* response) override {
-    return Unary("Classify", &EncodingHandlers::Classify, *request, response);
+    return Unary(*context, "Classify", &EncodingHandlers::Classify, *request, response);
   }
-  ServerUnaryReactor* TagTokens(CallbackServerContext*, const v1::TagTokensRequest* request,
+  ServerUnaryReactor* TagTokens(CallbackServerContext* context, const v1::TagTokensRequest* request,
                                 v1::TagTokensResponse* response) override {
-    return Unary("TagTokens", &EncodingHandlers::TagTokens, *request, response);
+    return Unary(*context, "TagTokens", &EncodingHandlers::TagTokens, *request, response);
   }
-  ServerUnaryReactor* FillMask(CallbackServerContext*, const v1::FillMaskRequest* request,
+  ServerUnaryReactor* FillMask(CallbackServerContext* context, const v1::FillMaskRequest* request,
                                v1::FillMaskResponse* response) override {
-    return Unary("FillMask", &EncodingHandlers::FillMask, *request, response);
+    return Unary(*context, "FillMask", &EncodingHandlers::FillMask, *request, response);
   }
-  ServerUnaryReactor* AnswerQuestion(CallbackServerContext*,
+  ServerUnaryReactor* AnswerQuestion(CallbackServerContext* context,
                                      const v1::AnswerQuestionRequest* request,
                                      v1::AnswerQuestionResponse* response) override {
-    return Unary("AnswerQuestion", &EncodingHandlers::AnswerQuestion, *request, response);
+    return Unary(*context, "AnswerQuestion", &EncodingHandlers::AnswerQuestion, *request, response);
   }
-  ServerUnaryReactor* Embed(CallbackServerContext*, const v1::EmbedRequest* request,
+  ServerUnaryReactor* Embed(CallbackServerContext* context, const v1::EmbedRequest* request,
                             v1::EmbedResponse* response) override {
-    return Unary("Embed", &EncodingHandlers::Embed, *request, response);
+    return Unary(*context, "Embed", &EncodingHandlers::Embed, *request, response);
   }
 
   ServerBidiReactor<v1::ClassifyRequest, v1::ClassifyResponse>* ClassifyStream(
-      CallbackServerContext*) override {
-    return Stream("ClassifyStream", &EncodingHandlers::Classify);
+      CallbackServerContext* context) override {
+    return Stream(*context, "ClassifyStream", &EncodingHandlers::Classify);
   }
   ServerBidiReactor<v1::TagTokensRequest, v1::TagTokensResponse>* TagTokensStream(
-      CallbackServerContext*) override {
-    return Stream("TagTokensStream", &EncodingHandlers::TagTokens);
+      CallbackServerContext* context) override {
+    return Stream(*context, "TagTokensStream", &EncodingHandlers::TagTokens);
   }
   ServerBidiReactor<v1::FillMaskRequest, v1::FillMaskResponse>* FillMaskStream(
-      CallbackServerContext*) override {
-    return Stream("FillMaskStream", &EncodingHandlers::FillMask);
+      CallbackServerContext* context) override {
+    return Stream(*context, "FillMaskStream", &EncodingHandlers::FillMask);
   }
   ServerBidiReactor<v1::AnswerQuestionRequest, v1::AnswerQuestionResponse>* AnswerQuestionStream(
-      CallbackServerContext*) override {
-    return Stream("AnswerQuestionStream", &EncodingHandlers::AnswerQuestion);
+      CallbackServerContext* context) override {
+    return Stream(*context, "AnswerQuestionStream", &EncodingHandlers::AnswerQuestion);
   }
   ServerBidiReactor<v1::EmbedRequest, v1::EmbedResponse>* EmbedStream(
-      CallbackServerContext*) override {
-    return Stream("EmbedStream", &EncodingHandlers::Embed);
+      CallbackServerContext* context) override {
+    return Stream(*context, "EmbedStream", &EncodingHandlers::Embed);
   }
 
  private:
   // One of the handlers.
   template <typename Request, typename Response>
-  using Handler = Answer<Response> (EncodingHandlers::*)(const Request& request, Api api);
+  using Handler = Answer<Response> (EncodingHandlers::*)(const Request& request,
+                                                         const Caller& caller);
 
   // For the metrics: the model that answers, or "" where the call was refused.
   template <typename Response>
@@ -325,20 +326,25 @@ class EncodingService : public v1::Encoding::CallbackService {
   }
 
   template <typename Request, typename Response>
-  ServerUnaryReactor* Unary(const char* route, Handler<Request, Response> handle,
-                            const Request& request, Response* response) {
-    Answer<Response> answer = Guarded([&] { return (handlers_.*handle)(request, Api::kGrpc); });
+  ServerUnaryReactor* Unary(const CallbackServerContext& context, const char* route,
+                            Handler<Request, Response> handle, const Request& request,
+                            Response* response) {
+    Answer<Response> answer =
+        Guarded([&] { return (handlers_.*handle)(request, CallerOf(context)); });
     std::string model = ModelOf(answer);
     return UnaryReactor<Response>::Start(std::move(answer), response, route, std::move(model),
                                          metrics_, executor_);
   }
 
+  // Each request of a stream is a call of its own; the deadline is that of the stream.
   template <typename Request, typename Response>
-  ServerBidiReactor<Request, Response>* Stream(const char* route,
+  ServerBidiReactor<Request, Response>* Stream(const CallbackServerContext& context,
+                                               const char* route,
                                                Handler<Request, Response> handle) {
     using Reactor = StreamReactor<Request, Response>;
-    const auto begin = [&handlers = handlers_, handle](const Request& request) {
-      Answer<Response> answer = Guarded([&] { return (handlers.*handle)(request, Api::kGrpc); });
+    const auto begin = [&handlers = handlers_, &context, handle](const Request& request) {
+      Answer<Response> answer =
+          Guarded([&] { return (handlers.*handle)(request, CallerOf(context)); });
       std::string model = ModelOf(answer);
       return typename Reactor::Call{std::move(model), std::move(answer)};
     };

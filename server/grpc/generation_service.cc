@@ -172,8 +172,8 @@ class GenerationService : public v1::Generation::CallbackService {
       : handlers_(handlers), metrics_(metrics) {}
 
   grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
-      grpc::CallbackServerContext*, const v1::GenerateRequest* request) override {
-    auto generation = Guarded([&] { return handlers_.Generate(*request, Api::kGrpc); });
+      grpc::CallbackServerContext* context, const v1::GenerateRequest* request) override {
+    auto generation = Guarded([&] { return handlers_.Generate(*request, CallerOf(*context)); });
     return GenerateReactor::Start(std::move(generation), handlers_.ModelName(request->model()),
                                   metrics_, executor_);
   }

@@ -5,12 +5,16 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/base/status.h"
+#include "server/address.h"
+#include "server/batching/caller.h"
 #include "server/handlers/handlers.h"
 #include "server/metrics/metrics.h"
 #include "server/status_map.h"
@@ -25,6 +29,19 @@ std::unique_ptr<grpc::Service> NewEncodingService(EncodingHandlers& handlers, Me
 inline grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   return {static_cast<grpc::StatusCode>(GrpcCode(status)), Message(status)};
+}
+
+// Who calls, and by when the answer must be there.
+inline Caller CallerOf(const grpc::CallbackServerContext& context) {
+  const std::string peer = context.peer();  // ipv4:192.0.2.7:50000, ipv6:%5B::1%5D:50000, unix:...
+  const size_t scheme = peer.find(':') + 1;
+  std::string host = peer.substr(scheme, peer.rfind(':') - scheme);
+  if (host.starts_with("%5B")) host = host.substr(3, host.size() - 6);
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  const auto left = context.deadline() - std::chrono::system_clock::now();
+  const auto now = Caller::Clock::now();
+  const bool endless = left >= Caller::Clock::time_point::max() - now;
+  return {Api::kGrpc, ClientOf(host), endless ? Caller::Clock::time_point::max() : now + left};
 }
 
 // Answers a call that needs no waiting.

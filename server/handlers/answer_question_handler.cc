@@ -140,7 +140,7 @@ absl::StatusOr<std::vector<TokenizedQuestion>> TokenizeQuestions(
 }  // namespace
 
 Answer<v1::AnswerQuestionResponse> EncodingHandlers::AnswerQuestion(
-    const v1::AnswerQuestionRequest& request, Api api) {
+    const v1::AnswerQuestionRequest& request, const Caller& caller) {
   HIPPODROME_ASSIGN_OR_RETURN(
       ServedEncoder * model,
       models_.FindEncoder(request.model(), {EncoderHead::kQuestionAnswering}));
@@ -165,7 +165,7 @@ Answer<v1::AnswerQuestionResponse> EncodingHandlers::AnswerQuestion(
     answerer.questions.push_back(
         {request.questions(static_cast<int>(i)).context(), std::move(windows)});
   }
-  return SubmitEncoding<v1::AnswerQuestionResponse>(*model, std::move(requests), api,
+  return SubmitEncoding<v1::AnswerQuestionResponse>(*model, std::move(requests), caller,
                                                     std::move(answerer));
 }
 

@@ -74,7 +74,7 @@ v1::EmbedResponse Embeddings(const std::vector<EncoderOutput>& outputs, bool nor
 }  // namespace
 
 Answer<v1::ClassifyResponse> EncodingHandlers::Classify(const v1::ClassifyRequest& request,
-                                                        Api api) {
+                                                        const Caller& caller) {
   HIPPODROME_ASSIGN_OR_RETURN(
       ServedEncoder * model,
       models_.FindEncoder(request.model(),
@@ -85,19 +85,20 @@ Answer<v1::ClassifyResponse> EncodingHandlers::Classify(const v1::ClassifyReques
                               LayOutInputs(request.inputs(), request.truncate(), *model, limits_));
   const bool raw = request.raw_scores();
   return SubmitEncoding<v1::ClassifyResponse>(
-      *model, NewRequests(std::move(texts), EncoderTask::kHead), api,
+      *model, NewRequests(std::move(texts), EncoderTask::kHead), caller,
       [choices, raw, &config](const std::vector<EncoderOutput>& outputs) {
         return choices ? ChoiceResult(outputs, raw) : LabelResults(outputs, config.labels, raw);
       });
 }
 
-Answer<v1::EmbedResponse> EncodingHandlers::Embed(const v1::EmbedRequest& request, Api api) {
+Answer<v1::EmbedResponse> EncodingHandlers::Embed(const v1::EmbedRequest& request,
+                                                  const Caller& caller) {
   HIPPODROME_ASSIGN_OR_RETURN(ServedEncoder * model, models_.FindEncoder(request.model()));
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<EncodedText> texts,
                               LayOutInputs(request.inputs(), request.truncate(), *model, limits_));
   const bool normalize = !request.has_normalize() || request.normalize();
   return SubmitEncoding<v1::EmbedResponse>(
-      *model, NewRequests(std::move(texts), EncoderTask::kEmbedding), api,
+      *model, NewRequests(std::move(texts), EncoderTask::kEmbedding), caller,
       [normalize](const std::vector<EncoderOutput>& outputs) {
         return Embeddings(outputs, normalize);
       });

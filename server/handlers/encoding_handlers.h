@@ -27,12 +27,13 @@ class EncodingHandlers {
   EncodingHandlers(const ModelList& models, const RequestLimits& limits)
       : models_(models), limits_(limits) {}
 
-  Answer<v1::ClassifyResponse> Classify(const v1::ClassifyRequest& request, Api api);
-  Answer<v1::TagTokensResponse> TagTokens(const v1::TagTokensRequest& request, Api api);
-  Answer<v1::FillMaskResponse> FillMask(const v1::FillMaskRequest& request, Api api);
+  Answer<v1::ClassifyResponse> Classify(const v1::ClassifyRequest& request, const Caller& caller);
+  Answer<v1::TagTokensResponse> TagTokens(const v1::TagTokensRequest& request,
+                                          const Caller& caller);
+  Answer<v1::FillMaskResponse> FillMask(const v1::FillMaskRequest& request, const Caller& caller);
   Answer<v1::AnswerQuestionResponse> AnswerQuestion(const v1::AnswerQuestionRequest& request,
-                                                    Api api);
-  Answer<v1::EmbedResponse> Embed(const v1::EmbedRequest& request, Api api);
+                                                    const Caller& caller);
+  Answer<v1::EmbedResponse> Embed(const v1::EmbedRequest& request, const Caller& caller);
 
   // Of that encoder; an empty name means the first one.
   absl::StatusOr<v1::Model> GetModel(const std::string& name) const;

@@ -40,14 +40,14 @@ inline std::span<const float> Row(const EncoderOutput& output, int64_t row) {
 // makes the response from their outputs, all but its usage.
 template <typename Response>
 Answer<Response> SubmitEncoding(
-    ServedEncoder& model, std::vector<EncoderRequest> requests, Api api,
+    ServedEncoder& model, std::vector<EncoderRequest> requests, const Caller& caller,
     std::function<Response(const std::vector<EncoderOutput>& outputs)> finish) {
   assert(std::all_of(requests.begin(), requests.end(), [&](const EncoderRequest& request) {
     return model.engine().Validate(request).ok();
   }));
   const int64_t tokens = CountTokens(requests);
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Encoding> encoding,
-                              model.batcher().Submit({std::move(requests), api}));
+                              model.batcher().Submit({std::move(requests), caller}));
   auto take = [finish = std::move(finish),
                tokens](const std::vector<EncoderOutput>& outputs) -> absl::StatusOr<Response> {
     HIPPODROME_RETURN_IF_ERROR(CheckFinite(outputs));

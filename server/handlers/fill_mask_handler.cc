@@ -104,7 +104,7 @@ absl::Status CheckMasks(int64_t masks, int64_t top_k, const RequestLimits& limit
 }  // namespace
 
 Answer<v1::FillMaskResponse> EncodingHandlers::FillMask(const v1::FillMaskRequest& request,
-                                                        Api api) {
+                                                        const Caller& caller) {
   HIPPODROME_ASSIGN_OR_RETURN(ServedEncoder * model,
                               models_.FindEncoder(request.model(), {EncoderHead::kMaskedLm}));
   HIPPODROME_ASSIGN_OR_RETURN(const WordPieceTokenizer* tokenizer, model->Tokenizer());
@@ -127,7 +127,8 @@ Answer<v1::FillMaskResponse> EncodingHandlers::FillMask(const v1::FillMaskReques
     requests.push_back(NewRequest(std::move(texts[i]), EncoderTask::kHead, std::move(rows)));
   }
   HIPPODROME_RETURN_IF_ERROR(CheckMasks(masks, filler.top_k, limits_));
-  return SubmitEncoding<v1::FillMaskResponse>(*model, std::move(requests), api, std::move(filler));
+  return SubmitEncoding<v1::FillMaskResponse>(*model, std::move(requests), caller,
+                                              std::move(filler));
 }
 
 }  // namespace hippodrome

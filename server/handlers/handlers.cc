@@ -68,13 +68,13 @@ absl::StatusOr<SamplingParameters> ReadSampling(const v1::GenerateRequest& reque
 // GenerationBatcher::Submit() checks. What is cheap to refuse comes before the prompt.
 absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
                                       const ServedDecoder& model, const RequestLimits& limits,
-                                      Api api) {
+                                      const Caller& caller) {
   GenerationCall call;
   HIPPODROME_RETURN_IF_ERROR(CheckPrompt(request));
   HIPPODROME_RETURN_IF_ERROR(CheckMaxTokens(request, limits));
   HIPPODROME_ASSIGN_OR_RETURN(call.request.sampling, ReadSampling(request));
   HIPPODROME_RETURN_IF_ERROR(CheckStops(request, limits));
-  call.api = api;
+  call.caller = caller;
   if (request.has_text()) {
     HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, model.Tokenizer());
     call.request.prompt = tokenizer->Encode(request.text());
@@ -95,10 +95,10 @@ Handlers::Handlers(std::vector<std::unique_ptr<ServedModel>> models, const Reque
     : models_(std::move(models)), limits_(limits), encoding_(models_, limits_) {}
 
 absl::StatusOr<std::unique_ptr<Generation>> Handlers::Generate(const v1::GenerateRequest& request,
-                                                               Api api) {
+                                                               const Caller& caller) {
   HIPPODROME_ASSIGN_OR_RETURN(ServedDecoder * model, models_.FindDecoder(request.model()));
   if (closed_.load()) return Unavailable("the server is stopping");
-  HIPPODROME_ASSIGN_OR_RETURN(GenerationCall call, ToCall(request, *model, limits_, api));
+  HIPPODROME_ASSIGN_OR_RETURN(GenerationCall call, ToCall(request, *model, limits_, caller));
   return model->batcher().Submit(std::move(call));
 }
 

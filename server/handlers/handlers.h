@@ -25,7 +25,9 @@ class Handlers {
   // REQUIRES: at least one model; names differ.
   Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits);
 
-  absl::StatusOr<std::unique_ptr<Generation>> Generate(const v1::GenerateRequest& request, Api api);
+  // All prompts of one call have the same caller.
+  absl::StatusOr<std::unique_ptr<Generation>> Generate(const v1::GenerateRequest& request,
+                                                       const Caller& caller);
   absl::StatusOr<v1::TokenizeResponse> Tokenize(const v1::TokenizeRequest& request) const;
   absl::StatusOr<v1::DetokenizeResponse> Detokenize(const v1::DetokenizeRequest& request) const;
   v1::ListModelsResponse ListModels() const;

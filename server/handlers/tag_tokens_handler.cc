@@ -81,7 +81,7 @@ absl::Status CheckContents(const EncodingInputs& inputs, Aggregation aggregation
 }  // namespace
 
 Answer<v1::TagTokensResponse> EncodingHandlers::TagTokens(const v1::TagTokensRequest& request,
-                                                          Api api) {
+                                                          const Caller& caller) {
   HIPPODROME_ASSIGN_OR_RETURN(
       ServedEncoder * model,
       models_.FindEncoder(request.model(), {EncoderHead::kTokenClassification}));
@@ -97,7 +97,8 @@ Answer<v1::TagTokensResponse> EncodingHandlers::TagTokens(const v1::TagTokensReq
     requests.push_back(NewRequest(texts[i], EncoderTask::kHead, AllRows(texts[i])));
     tagger.inputs.push_back({std::move(texts[i]), request.inputs(static_cast<int>(i)).text()});
   }
-  return SubmitEncoding<v1::TagTokensResponse>(*model, std::move(requests), api, std::move(tagger));
+  return SubmitEncoding<v1::TagTokensResponse>(*model, std::move(requests), caller,
+                                               std::move(tagger));
 }
 
 }  // namespace hippodrome

@@ -72,10 +72,10 @@ class AnswerWork : public HttpWork {
 // The work behind `call`, whose answer becomes body(call, answer).
 template <typename Call, typename Request, typename Response, typename Body>
 HttpReply Run(const HttpRequest& http, absl::StatusOr<Call> call, EncodingHandlers& handlers,
-              Answer<Response> (EncodingHandlers::*handle)(const Request&, Api), Body body,
-              Metrics& metrics) {
+              Answer<Response> (EncodingHandlers::*handle)(const Request&, const Caller&),
+              Body body, Metrics& metrics) {
   if (!call.ok()) return Failed(call.status(), metrics);
-  Answer<Response> answer = (handlers.*handle)(call->request, Api::kHttp);
+  Answer<Response> answer = (handlers.*handle)(call->request, Caller(Api::kHttp, http.client));
   if (!answer.ok()) return Failed(answer.status(), metrics);
   const std::string model = (*answer)->model();
   call->request.set_model(model);

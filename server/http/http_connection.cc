@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "server/address.h"
 #include "server/http/http_replies.h"
 
 namespace hippodrome {
@@ -54,6 +55,13 @@ void SetTarget(const std::string& target, HttpRequest& request) {
   if (query != std::string::npos) request.query = target.substr(query + 1);
 }
 
+// "" once the peer has gone.
+std::string Client(const net::ip::tcp::socket& socket) {
+  error_code error;
+  const net::ip::tcp::endpoint peer = socket.remote_endpoint(error);
+  return error ? "" : ClientOf(peer.address().to_string());
+}
+
 // A request that is being answered, however that ends.
 class Busy {
  public:
@@ -86,13 +94,14 @@ class HttpConnection::Notification : public std::enable_shared_from_this<Notific
       self->timer_.cancel();
     });
   }
-  // On the strand. Returns at once if it was notified since the last call.
-  net::awaitable<void> Await() {
-    while (!notified_) {
-      timer_.expires_at(net::steady_timer::time_point::max());
+  // On the strand. True at once if it was notified since the last call, or when that happens before
+  // `end`; else false then.
+  net::awaitable<bool> Await(net::steady_timer::time_point end) {
+    while (!notified_ && net::steady_timer::clock_type::now() < end) {
+      timer_.expires_at(end);
       co_await timer_.async_wait(kResult);
     }
-    notified_ = false;
+    co_return std::exchange(notified_, false);
   }
 
  private:
@@ -103,7 +112,8 @@ class HttpConnection::Notification : public std::enable_shared_from_this<Notific
 HttpConnection::HttpConnection(HttpShared& shared, net::ip::tcp::socket socket)
     : shared_(shared),
       stream_(std::move(socket)),
-      buffer_(kReadAhead + static_cast<size_t>(shared.options.max_header_bytes)) {
+      buffer_(kReadAhead + static_cast<size_t>(shared.options.max_header_bytes)),
+      client_(Client(stream_.socket())) {
   shared_.connections.fetch_add(1);
 }
 
@@ -168,6 +178,7 @@ net::awaitable<std::optional<HttpConnection::Incoming>> HttpConnection::Read() {
         std::string(field.value());
   }
   incoming.request.body = std::move(message.body());
+  incoming.request.client = client_;
   incoming.head_only = message.method() == http::verb::head;
   incoming.keep_alive = message.keep_alive();
   incoming.chunked = message.version() >= 11;
@@ -235,12 +246,15 @@ net::awaitable<std::optional<bool>> HttpConnection::Work(const Incoming& incomin
                                                          HttpReply reply) {
   const auto notification = std::make_shared<Notification>(stream_.get_executor());
   reply.work->OnUpdate([notification] { notification->Notify(); });
+  const auto interval = shared_.options.filler_interval;
   if (reply.streamed && !co_await WriteHead(incoming, reply.response)) co_return false;
   for (bool done = false; !done;) {
-    co_await notification->Await();
-    done = reply.work->Advance(reply.response);
+    const bool notified = co_await notification->Await(
+        reply.filler.empty() ? net::steady_timer::time_point::max()
+                             : net::steady_timer::clock_type::now() + interval);
+    if (notified) done = reply.work->Advance(reply.response);
     if (!reply.streamed) continue;
-    std::string data = std::exchange(reply.response.body, "");
+    std::string data = notified ? std::exchange(reply.response.body, "") : reply.filler;
     if (!data.empty() && !co_await WriteChunk(incoming, std::move(data))) co_return false;
   }
   if (!reply.streamed) co_return co_await Write(incoming, std::move(reply.response));

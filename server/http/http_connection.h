@@ -61,6 +61,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpShared& shared_;
   boost::beast::tcp_stream stream_;
   boost::beast::flat_buffer buffer_;
+  const std::string client_;
   bool closed_ = false;
 };
 

@@ -215,9 +215,10 @@ HttpReply HttpRoutes::Answer(const HttpRequest& request) {
 HttpReply HttpRoutes::Completions(const HttpRequest& request) {
   absl::StatusOr<CompletionCall> call = ParseCompletion(request.body, handlers_.limits());
   if (!call.ok()) return Failed(call.status(), metrics_);
+  const Caller caller(Api::kHttp, request.client);
   std::vector<std::unique_ptr<Generation>> generations;
   for (const v1::GenerateRequest& prompt : call->requests) {
-    absl::StatusOr<std::unique_ptr<Generation>> generation = handlers_.Generate(prompt, Api::kHttp);
+    absl::StatusOr<std::unique_ptr<Generation>> generation = handlers_.Generate(prompt, caller);
     if (!generation.ok()) return Failed(generation.status(), metrics_);
     generations.push_back(*std::move(generation));
   }
@@ -226,6 +227,7 @@ HttpReply HttpRoutes::Completions(const HttpRequest& request) {
   if (call->stream) {
     reply.response.content_type = "text/event-stream";
     reply.response.headers.emplace_back("Cache-Control", "no-cache");
+    reply.filler = ": waiting\n\n";
   }
   const CompletionWork::Format format{call->stream, call->include_usage};
   CompletionHead head = NewHead(handlers_.ModelName(call->requests.front().model()));

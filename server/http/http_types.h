@@ -20,6 +20,7 @@ struct HttpRequest {
   std::string query;                           // behind '?', as sent
   std::map<std::string, std::string> headers;  // names in lower case; of several the last one
   std::string body;
+  std::string client;  // who asks, as ClientOf() says of the peer's address
   // Set where the request is routed.
   const HttpRoute* route = nullptr;
   std::map<std::string, std::string> parameters;  // decoded, by their names in the route's pattern
@@ -50,6 +51,9 @@ struct HttpReply {
   HttpResponse response;
   std::unique_ptr<HttpWork> work;  // null: `response` is complete
   bool streamed = false;           // the head is sent before the work is done
+  // Sent whenever a streamed response has had nothing to say for HttpOptions::filler_interval, so
+  // that nobody on the way takes the connection for dead. Empty: nothing is.
+  std::string filler;
 };
 
 // Whose clients read the errors of a route.

@@ -21,5 +21,16 @@ TEST(AddressTest, RefusesWhatIsNone) {
   }
 }
 
+TEST(ClientTest, IsAnAddressOrTheNetworkThatItsOwnerHas) {
+  EXPECT_EQ(ClientOf("192.0.2.7"), "192.0.2.7");
+  EXPECT_EQ(ClientOf("::ffff:192.0.2.7"), "192.0.2.7");
+  EXPECT_EQ(ClientOf("::1"), "::1");
+  EXPECT_EQ(ClientOf("2001:db8:0:1::5"), "2001:db8:0:1::/64");
+  EXPECT_EQ(ClientOf("2001:db8:0:1:ffff::6"), "2001:db8:0:1::/64");
+  EXPECT_EQ(ClientOf("fe80::1%eth0"), "fe80::/64");
+  EXPECT_EQ(ClientOf("/run/socket"), "/run/socket");
+  EXPECT_EQ(ClientOf(""), "");
+}
+
 }  // namespace
 }  // namespace hippodrome::address_test

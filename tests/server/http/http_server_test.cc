@@ -76,7 +76,10 @@ class HttpServerTest : public testing::Test {
       HttpReply reply;
       if (request.path == "/stream" || request.path == "/later") {
         reply.streamed = request.path == "/stream";
+        reply.filler = reply.streamed ? ": waiting\n\n" : "";
         reply.work = std::make_unique<ManualWork>(control_);
+      } else if (request.path == "/client") {
+        reply.response.body = request.client;
       } else if (request.path == "/throw") {
         throw std::bad_alloc();
       } else {
@@ -101,6 +104,30 @@ TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.body, "POST /b body");
   EXPECT_EQ(answer.headers.at("content-type"), "application/json");
+}
+
+TEST_F(HttpServerTest, KnowsWhoAsks) {
+  Start();
+  EXPECT_EQ(HttpClient(server_->address()).Get("/client").body, "127.0.0.1");
+}
+
+TEST_F(HttpServerTest, AStreamThatWaitsSendsComments) {
+  options_.filler_interval = std::chrono::milliseconds(20);
+  Start();
+  HttpClient client(server_->address());
+  client.SendRequest("GET", "/stream", "");
+  int comments = 0;
+  std::string events;
+  client.Read([&](const std::string& chunk) {
+    if (chunk == ": waiting\n\n") {
+      if (++comments == 2) control_->Add("data: last\n\n", true);
+    } else {
+      events += chunk;
+    }
+    return true;
+  });
+  EXPECT_GE(comments, 2);
+  EXPECT_EQ(events, "data: last\n\n");
 }
 
 TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {
