@@ -56,6 +56,11 @@ const char* ErrorType(int http_status) {
   }
 }
 
+const char* TgiErrorType(int http_status) {
+  if (http_status == 429 || http_status == 503) return "overloaded";
+  return http_status < 500 ? "validation" : "generation";
+}
+
 std::string ErrorCode(const absl::Status& status) {
   std::string name = absl::StatusCodeToString(status.code());
   absl::AsciiStrToLower(&name);

@@ -2,17 +2,23 @@
 #ifndef HIPPODROME_SERVER_STATUS_MAP_H_
 #define HIPPODROME_SERVER_STATUS_MAP_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
 
 namespace hippodrome {
 
+// Whose clients read an error body: OpenAI's, those of text-generation-inference, KServe's.
+enum class ErrorShape : uint8_t { kOpenAi, kTgi, kKServe };
+
 // The number of a gRPC status code.
 int GrpcCode(const absl::Status& status);
 int HttpStatus(const absl::Status& status);
 // The "type" of an OpenAI error: "invalid_request_error", ...
 const char* ErrorType(int http_status);
+// The "error_type" of an error of text-generation-inference: "validation", ...
+const char* TgiErrorType(int http_status);
 // The "code" of an OpenAI error: the canonical name in lower case, "invalid_argument", ...
 std::string ErrorCode(const absl::Status& status);
 

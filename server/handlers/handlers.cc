@@ -120,6 +120,23 @@ absl::StatusOr<v1::DetokenizeResponse> Handlers::Detokenize(
   return response;
 }
 
+absl::StatusOr<std::vector<PlacedToken>> Handlers::PlaceTokens(const std::string& model,
+                                                               const std::string& text,
+                                                               bool add_special) const {
+  HIPPODROME_ASSIGN_OR_RETURN(ServedModel * found, models_.Find(model));
+  return hippodrome::PlaceTokens(*found, text, add_special);
+}
+
+absl::StatusOr<std::string> Handlers::Decode(const std::string& model, std::span<const int32_t> ids,
+                                             bool skip_special) const {
+  HIPPODROME_ASSIGN_OR_RETURN(ServedModel * found, models_.Find(model));
+  std::vector<int32_t> kept;
+  for (const int32_t id : ids) {
+    if (!skip_special || !IsSpecialToken(*found, id)) kept.push_back(id);
+  }
+  return found->Detokenize(kept);
+}
+
 v1::ListModelsResponse Handlers::ListModels() const {
   v1::ListModelsResponse response;
   for (const auto& model : models_.all()) *response.add_models() = model->info();
@@ -134,6 +151,11 @@ absl::StatusOr<v1::Model> Handlers::GetModel(const std::string& name) const {
 std::string Handlers::ModelName(const std::string& name) const {
   const absl::StatusOr<ServedDecoder*> model = models_.FindDecoder(name);
   return model.ok() ? (*model)->info().name() : "";
+}
+
+absl::StatusOr<const BpeTokenizer*> Handlers::DecoderTokenizer(const std::string& model) const {
+  HIPPODROME_ASSIGN_OR_RETURN(const ServedDecoder* decoder, models_.FindDecoder(model));
+  return decoder->Tokenizer();
 }
 
 absl::Status Handlers::Ready() const {

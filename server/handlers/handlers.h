@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "server/handlers/encoding_handlers.h"
 #include "server/handlers/model_list.h"
 #include "server/handlers/served_model.h"
+#include "server/handlers/token_places.h"
 #include "server/options.h"
 
 namespace hippodrome {
@@ -30,11 +32,21 @@ class Handlers {
                                                        const Caller& caller);
   absl::StatusOr<v1::TokenizeResponse> Tokenize(const v1::TokenizeRequest& request) const;
   absl::StatusOr<v1::DetokenizeResponse> Detokenize(const v1::DetokenizeRequest& request) const;
+  // The tokens of a text with their places: see token_places.h. `model` as in requests.
+  absl::StatusOr<std::vector<PlacedToken>> PlaceTokens(const std::string& model,
+                                                       const std::string& text,
+                                                       bool add_special) const;
+  // Detokenize(), without special tokens if so wished.
+  absl::StatusOr<std::string> Decode(const std::string& model, std::span<const int32_t> ids,
+                                     bool skip_special) const;
   v1::ListModelsResponse ListModels() const;
   // `name` as in requests: empty for the first model.
   absl::StatusOr<v1::Model> GetModel(const std::string& name) const;
   // The full name of the decoder that a request to Generate() means, or "" if there is none.
   std::string ModelName(const std::string& name) const;
+
+  // Of that decoder, as Generate() takes its name. Lives as long as the handlers.
+  absl::StatusOr<const BpeTokenizer*> DecoderTokenizer(const std::string& model) const;
 
   // Encoders' part.
   EncodingHandlers& encoding() { return encoding_; }

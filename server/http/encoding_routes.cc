@@ -1,73 +1,15 @@
-#include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "engine/base/field_error.h"
-#include "server/guarded.h"
-#include "server/handlers/pending_answer.h"
+#include "server/http/answer_work.h"
 #include "server/http/http_replies.h"
 #include "server/http/http_routes.h"
 #include "server/json/json_encoding_requests.h"
 #include "server/json/json_encoding_responses.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 namespace {
-
-// Waits for an answer and makes its body.
-template <typename Response>
-class AnswerWork : public HttpWork {
- public:
-  using Body = std::function<std::string(const Response& response)>;
-
-  // `route` and `model` are for `metrics`, which must outlive the work.
-  AnswerWork(std::unique_ptr<PendingAnswer<Response>> answer, Body body, std::string route,
-             std::string model, Metrics& metrics)
-      : answer_(std::move(answer)),
-        body_(std::move(body)),
-        route_(std::move(route)),
-        model_(std::move(model)),
-        metrics_(metrics) {}
-
-  ~AnswerWork() override {
-    if (!counted_) Count(absl::CancelledError());
-  }
-
-  void OnUpdate(std::function<void()> wake) override { answer_->OnReady(std::move(wake)); }
-
-  bool Advance(HttpResponse& response) override {
-    const absl::StatusOr<bool> done = Guarded([&] { return Progress(response); });
-    if (done.ok() && !*done) return false;
-    if (!done.ok()) response = ErrorResponse(done.status());
-    Count(done.status());
-    return true;
-  }
-
- private:
-  // Whether the response is complete, or the error that it becomes.
-  absl::StatusOr<bool> Progress(HttpResponse& response) {
-    const std::optional<absl::StatusOr<Response>> answer = answer_->Take();
-    if (!answer) return false;
-    if (!answer->ok()) return answer->status();
-    response.body = body_(**answer);
-    return true;
-  }
-
-  void Count(const absl::Status& status) {
-    counted_ = true;
-    if (!status.ok()) metrics_.CountFailure(status);
-    metrics_.CountRequest(Api::kHttp, route_, model_, std::to_string(HttpStatus(status)));
-  }
-
-  std::unique_ptr<PendingAnswer<Response>> answer_;
-  const Body body_;
-  const std::string route_;
-  const std::string model_;
-  Metrics& metrics_;
-  bool counted_ = false;
-};
 
 // The work behind `call`, whose answer becomes body(call, answer).
 template <typename Call, typename Request, typename Response, typename Body>
@@ -76,15 +18,11 @@ HttpReply Run(const HttpRequest& http, absl::StatusOr<Call> call, EncodingHandle
               Body body, Metrics& metrics) {
   if (!call.ok()) return Failed(call.status(), metrics);
   Answer<Response> answer = (handlers.*handle)(call->request, Caller(Api::kHttp, http.client));
-  if (!answer.ok()) return Failed(answer.status(), metrics);
-  const std::string model = (*answer)->model();
-  call->request.set_model(model);
-  HttpReply reply;
-  reply.work = std::make_unique<AnswerWork<Response>>(
-      *std::move(answer),
+  if (answer.ok()) call->request.set_model((*answer)->model());
+  return AnswerReply(
+      http, std::move(answer),
       [body, call = *std::move(call)](const Response& response) { return body(call, response); },
-      http.route->pattern, model, metrics);
-  return reply;
+      metrics);
 }
 
 // Refuses a call that expects embeddings of another size than the model's.

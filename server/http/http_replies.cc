@@ -13,10 +13,10 @@ HttpReply Ok(std::string body) {
   return reply;
 }
 
-HttpResponse ErrorResponse(const absl::Status& status) {
+HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape) {
   HttpResponse response;
   response.status = HttpStatus(status);
-  response.body = ErrorBody(status);
+  response.body = ErrorBody(status, shape);
   if (response.status == 429 || response.status == 503) {
     response.headers.emplace_back("Retry-After", "1");
   }
@@ -30,10 +30,10 @@ HttpResponse ErrorResponse(int http_status, const std::string& code, const std::
   return response;
 }
 
-HttpReply Failed(const absl::Status& status, Metrics& metrics) {
+HttpReply Failed(const absl::Status& status, Metrics& metrics, ErrorShape shape) {
   metrics.CountFailure(status);
   HttpReply reply;
-  reply.response = ErrorResponse(status);
+  reply.response = ErrorResponse(status, shape);
   return reply;
 }
 

@@ -12,11 +12,12 @@ namespace hippodrome {
 
 HttpReply Ok(std::string body);
 // The response for a failed request, with Retry-After where trying again helps.
-HttpResponse ErrorResponse(const absl::Status& status);
+HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape = ErrorShape::kOpenAi);
 // An error that only HTTP has; `code` in OpenAI's sense.
 HttpResponse ErrorResponse(int http_status, const std::string& code, const std::string& message);
 // ErrorResponse(), with the failure counted.
-HttpReply Failed(const absl::Status& status, Metrics& metrics);
+HttpReply Failed(const absl::Status& status, Metrics& metrics,
+                 ErrorShape shape = ErrorShape::kOpenAi);
 
 }  // namespace hippodrome
 

@@ -11,6 +11,7 @@
 #include "server/batching/generation_batcher.h"
 #include "server/guarded.h"
 #include "server/http/http_replies.h"
+#include "server/json/json_fields.h"
 #include "server/json/json_requests.h"
 #include "server/json/json_responses.h"
 #include "server/status_map.h"
@@ -160,6 +161,13 @@ CompletionHead NewHead(std::string model) {
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
 }
 
+// Whether a body of /tokenize has TEI's `inputs` and not vLLM's `prompt`. What is broken is for the
+// one parser to say.
+bool AsksTei(const std::string& body) {
+  const absl::StatusOr<Json> json = ParseObject(body);
+  return json.ok() && json->contains("inputs") && !json->contains("prompt");
+}
+
 template <typename Routes>
 std::function<HttpReply(const HttpRequest& request)> Bind(
     Routes* routes, HttpReply (Routes::*handle)(const HttpRequest& request)) {
@@ -172,13 +180,21 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& 
     : handlers_(handlers),
       metrics_(metrics),
       encoding_(handlers, metrics, options),
+      tgi_(handlers, metrics),
+      tei_(handlers, metrics),
       router_({
           {kCompletions, "POST", Bind(this, &HttpRoutes::Completions)},
           {"/v1/embeddings", "POST", Bind(&encoding_, &EncodingRoutes::Embeddings)},
           {"/v1/models", "GET", Bind(this, &HttpRoutes::ListModels)},
           {"/v1/models/{id}", "GET", Bind(this, &HttpRoutes::GetModel)},
+          {"/generate", "POST", Bind(&tgi_, &TgiRoutes::Generate), ErrorShape::kTgi},
+          {"/generate_stream", "POST", Bind(&tgi_, &TgiRoutes::GenerateStream), ErrorShape::kTgi},
+          {"/", "POST", Bind(&tgi_, &TgiRoutes::Root), ErrorShape::kTgi},
           {"/predict", "POST", Bind(&encoding_, &EncodingRoutes::Predict)},
           {"/embed", "POST", Bind(&encoding_, &EncodingRoutes::Embed)},
+          {"/rerank", "POST", Bind(&tei_, &TeiRoutes::Rerank)},
+          {"/similarity", "POST", Bind(&tei_, &TeiRoutes::Similarity)},
+          {"/decode", "POST", Bind(&tei_, &TeiRoutes::Decode)},
           {"/fill_mask", "POST", Bind(&encoding_, &EncodingRoutes::FillMask)},
           {"/token_classification", "POST", Bind(&encoding_, &EncodingRoutes::TokenClassification)},
           {"/question_answering", "POST", Bind(&encoding_, &EncodingRoutes::QuestionAnswering)},
@@ -209,7 +225,7 @@ HttpReply HttpRoutes::Handle(HttpRequest request) {
 HttpReply HttpRoutes::Answer(const HttpRequest& request) {
   absl::StatusOr<HttpReply> reply =
       Guarded([&]() -> absl::StatusOr<HttpReply> { return request.route->handle(request); });
-  return reply.ok() ? *std::move(reply) : Failed(reply.status(), metrics_);
+  return reply.ok() ? *std::move(reply) : Failed(reply.status(), metrics_, request.route->errors);
 }
 
 HttpReply HttpRoutes::Completions(const HttpRequest& request) {
@@ -237,6 +253,7 @@ HttpReply HttpRoutes::Completions(const HttpRequest& request) {
 }
 
 HttpReply HttpRoutes::Tokenize(const HttpRequest& request) {
+  if (AsksTei(request.body)) return tei_.Tokenize(request);
   absl::StatusOr<v1::TokenizeRequest> parsed = ParseTokenize(request.body);
   if (!parsed.ok()) return Failed(parsed.status(), metrics_);
   absl::StatusOr<v1::TokenizeResponse> response = handlers_.Tokenize(*parsed);

@@ -6,6 +6,8 @@
 #include "server/http/cors.h"
 #include "server/http/http_router.h"
 #include "server/http/http_types.h"
+#include "server/http/tei_routes.h"
+#include "server/http/tgi_routes.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
 
@@ -65,6 +67,8 @@ class HttpRoutes {
   Handlers& handlers_;
   Metrics& metrics_;
   EncodingRoutes encoding_;
+  TgiRoutes tgi_;
+  TeiRoutes tei_;
   const HttpRouter router_;
   const Cors cors_;
 };

@@ -2,13 +2,14 @@
 #ifndef HIPPODROME_SERVER_HTTP_HTTP_TYPES_H_
 #define HIPPODROME_SERVER_HTTP_HTTP_TYPES_H_
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "server/status_map.h"
 
 namespace hippodrome {
 
@@ -55,9 +56,6 @@ struct HttpReply {
   // that nobody on the way takes the connection for dead. Empty: nothing is.
   std::string filler;
 };
-
-// Whose clients read the errors of a route.
-enum class ErrorShape : uint8_t { kOpenAi, kHuggingFace, kKServe };
 
 struct HttpRoute {
   const char* pattern;  // a path, with {name} for segments that vary; in metrics it is the route

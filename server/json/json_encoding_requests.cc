@@ -104,23 +104,6 @@ absl::Status ReadTextsOrIds(const Json& body, const char* field, EncodingInputs&
   return absl::OkStatus();
 }
 
-// "truncate": true or false, "truncation_direction": "left" or "right" in any case.
-absl::Status ReadTruncation(const Json& body, v1::Truncate& truncate) {
-  HIPPODROME_ASSIGN_OR_RETURN(const auto enabled, BoolField(body, "truncate"));
-  truncate.set_enabled(enabled.value_or(false));
-  HIPPODROME_ASSIGN_OR_RETURN(auto direction, TextField(body, "truncation_direction"));
-  if (!direction) return absl::OkStatus();
-  absl::AsciiStrToLower(&*direction);
-  if (*direction == "left") {
-    truncate.set_direction(v1::TRUNCATION_DIRECTION_LEFT);
-  } else if (*direction == "right") {
-    truncate.set_direction(v1::TRUNCATION_DIRECTION_RIGHT);
-  } else {
-    return FieldError("truncation_direction", "expected \"left\" or \"right\"");
-  }
-  return absl::OkStatus();
-}
-
 // ---- What is of one task
 // -------------------------------------------------------------------------
 
@@ -213,6 +196,22 @@ absl::Status ReadAnswerParameters(const Json& json, v1::AnswerQuestionRequest& r
 }
 
 }  // namespace
+
+absl::Status ReadTruncation(const Json& body, v1::Truncate& truncate) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto enabled, BoolField(body, "truncate"));
+  truncate.set_enabled(enabled.value_or(false));
+  HIPPODROME_ASSIGN_OR_RETURN(auto direction, TextField(body, "truncation_direction"));
+  if (!direction) return absl::OkStatus();
+  absl::AsciiStrToLower(&*direction);
+  if (*direction == "left") {
+    truncate.set_direction(v1::TRUNCATION_DIRECTION_LEFT);
+  } else if (*direction == "right") {
+    truncate.set_direction(v1::TRUNCATION_DIRECTION_RIGHT);
+  } else {
+    return FieldError("truncation_direction", "expected \"left\" or \"right\"");
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<PredictCall> ParsePredict(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body));

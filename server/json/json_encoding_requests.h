@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "hippodrome/v1/encoding.pb.h"
+#include "server/json/json_fields.h"
 
 namespace hippodrome {
 
@@ -59,6 +60,9 @@ absl::StatusOr<EmbedCall> ParseEmbeddings(const std::string& body);
 absl::StatusOr<FillMaskCall> ParseFillMask(const std::string& body);
 absl::StatusOr<TokenClassificationCall> ParseTokenClassification(const std::string& body);
 absl::StatusOr<QuestionAnsweringCall> ParseQuestionAnswering(const std::string& body);
+
+// "truncate", true or false, and "truncation_direction", "left" or "right" in any case.
+absl::Status ReadTruncation(const Json& body, v1::Truncate& truncate);
 
 }  // namespace hippodrome
 

@@ -4,7 +4,6 @@
 
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 namespace {
@@ -95,7 +94,12 @@ std::string UsageEvent(const CompletionHead& head, std::span<const StreamUpdate>
   return DumpOrdered(json);
 }
 
-std::string ErrorBody(const absl::Status& status) {
+std::string ErrorBody(const absl::Status& status, ErrorShape shape) {
+  if (shape == ErrorShape::kTgi) {
+    return DumpOrdered(
+        {{"error", Message(status)}, {"error_type", TgiErrorType(HttpStatus(status))}});
+  }
+  if (shape == ErrorShape::kKServe) return TextBody("error", Message(status));
   return Error(Message(status), ErrorType(HttpStatus(status)), ErrorCode(status), Field(status));
 }
 

@@ -10,6 +10,7 @@
 #include "hippodrome/v1/generation.pb.h"
 #include "hippodrome/v1/models.pb.h"
 #include "server/batching/token_stream.h"
+#include "server/status_map.h"
 
 namespace hippodrome {
 
@@ -27,8 +28,9 @@ std::string CompletionEvent(const CompletionHead& head, int64_t index, const Str
 // The event that ends a stream with usage: no choices.
 std::string UsageEvent(const CompletionHead& head, std::span<const StreamUpdate> choices);
 
-// {"error": {"message", "type", "code", "param"}}
-std::string ErrorBody(const absl::Status& status);
+// {"error": {"message", "type", "code", "param"}}; for TGI {"error", "error_type"}, both texts, and
+// for KServe {"error"}.
+std::string ErrorBody(const absl::Status& status, ErrorShape shape = ErrorShape::kOpenAi);
 // The same for errors that only HTTP has; `code` in OpenAI's sense.
 std::string ErrorBody(int http_status, const std::string& code, const std::string& message);
 

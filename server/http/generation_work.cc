@@ -1,0 +1,100 @@
+#include "server/http/generation_work.h"
+
+#include <optional>
+#include <utility>
+
+#include "server/guarded.h"
+#include "server/http/http_replies.h"
+#include "server/json/json_responses.h"
+#include "server/status_map.h"
+
+namespace hippodrome {
+namespace {
+
+// That wait for a response that is not streamed before it takes them, within what may be unread.
+constexpr int64_t kTokensPerWake = 64;
+
+class GenerationWork : public HttpWork {
+ public:
+  GenerationWork(const HttpRoute& route, std::unique_ptr<Generation> generation,
+                 std::unique_ptr<GenerationFormat> format, bool streamed, std::string model,
+                 Metrics& metrics)
+      : route_(route),
+        generation_(std::move(generation)),
+        format_(std::move(format)),
+        streamed_(streamed),
+        model_(std::move(model)),
+        metrics_(metrics) {}
+
+  ~GenerationWork() override {
+    if (!counted_) Count(absl::CancelledError());
+  }
+
+  void OnUpdate(std::function<void()> wake) override {
+    generation_->OnUpdate(std::move(wake), streamed_ ? 1 : kTokensPerWake);
+  }
+
+  bool Advance(HttpResponse& response) override {
+    const absl::StatusOr<bool> done = Guarded([&] { return Progress(response); });
+    if (done.ok() && !*done) return false;
+    if (!done.ok()) Fail(done.status(), response);
+    Count(done.status());
+    return true;
+  }
+
+ private:
+  // Whether the response is complete, or the error that it becomes.
+  absl::StatusOr<bool> Progress(HttpResponse& response) {
+    while (const std::optional<StreamUpdate> update = generation_->Take()) {
+      if (!update->status.ok()) return update->status;
+      format_->Add(*update, response);
+      if (update->last()) return true;
+    }
+    return false;
+  }
+
+  // A stream that has begun can only end with an error event.
+  void Fail(const absl::Status& status, HttpResponse& response) {
+    if (streamed_) {
+      response.body += ServerSentEvent(ErrorBody(status, route_.errors));
+    } else {
+      response = ErrorResponse(status, route_.errors);
+    }
+  }
+
+  void Count(const absl::Status& status) {
+    counted_ = true;
+    if (!status.ok()) metrics_.CountFailure(status);
+    metrics_.CountRequest(Api::kHttp, route_.pattern, model_, std::to_string(HttpStatus(status)));
+  }
+
+  const HttpRoute& route_;
+  const std::unique_ptr<Generation> generation_;
+  const std::unique_ptr<GenerationFormat> format_;
+  const bool streamed_;
+  const std::string model_;
+  Metrics& metrics_;
+  bool counted_ = false;
+};
+
+}  // namespace
+
+std::string ServerSentEvent(const std::string& data) { return "data: " + data + "\n\n"; }
+
+HttpReply GenerationReply(const HttpRequest& request, std::unique_ptr<Generation> generation,
+                          std::unique_ptr<GenerationFormat> format, bool streamed,
+                          std::string model, Metrics& metrics) {
+  HttpReply reply;
+  reply.streamed = streamed;
+  if (streamed) {
+    reply.response.content_type = "text/event-stream";
+    reply.response.headers.emplace_back("Cache-Control", "no-cache");
+    reply.filler = ": waiting\n\n";
+  }
+  reply.work =
+      std::make_unique<GenerationWork>(*request.route, std::move(generation), std::move(format),
+                                       streamed, std::move(model), metrics);
+  return reply;
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,33 @@
+// The routes of text-generation-inference.
+#ifndef HIPPODROME_SERVER_HTTP_TGI_ROUTES_H_
+#define HIPPODROME_SERVER_HTTP_TGI_ROUTES_H_
+
+#include "server/handlers/handlers.h"
+#include "server/http/http_types.h"
+#include "server/metrics/metrics.h"
+
+namespace hippodrome {
+
+// /generate, /generate_stream, and / which streams if the body says so. The text ends before a stop
+// string, which TGI leaves in it. Thread-safe.
+class TgiRoutes {
+ public:
+  // `handlers` and `metrics` must outlive the routes and all work that they return.
+  TgiRoutes(Handlers& handlers, Metrics& metrics) : handlers_(handlers), metrics_(metrics) {}
+
+  HttpReply Generate(const HttpRequest& request);
+  HttpReply GenerateStream(const HttpRequest& request);
+  HttpReply Root(const HttpRequest& request);
+
+ private:
+  enum class Form : uint8_t { kWhole, kStream, kAsAsked };
+
+  HttpReply Answer(const HttpRequest& request, Form form);
+
+  Handlers& handlers_;
+  Metrics& metrics_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_HTTP_TGI_ROUTES_H_
