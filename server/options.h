@@ -12,9 +12,15 @@ namespace hippodrome {
 // Bounds on what one request may ask for.
 struct RequestLimits {
   int64_t max_tokens = int64_t{1} << 20;  // new tokens per request, >= 1
-  int64_t max_prompts = 128;              // prompts per HTTP call, >= 1
+  int64_t max_choices = 128;              // sequences per call: prompts times best_of, or
+                                          // continuations; >= 1
   int64_t max_stops = 16;
   int64_t max_stop_bytes = 256;
+  int64_t max_logit_bias = 1024;       // entries
+  int64_t max_log_probabilities = 20;  // alternatives for each token
+  // In the answer to one call: tokens that are scored, times one and their alternatives. As JSON
+  // each takes some 40 bytes.
+  int64_t max_scores = int64_t{1} << 20;
   // Of encoders, per call. A mask's logits take 4 bytes for each token of the vocabulary, and each
   // candidate repeats its input as text.
   int64_t max_inputs = 1024;      // inputs, or questions

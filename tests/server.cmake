@@ -22,6 +22,7 @@ hippodrome_test_files(server_tests
     server/handlers/answer_question_handler_test.cc
     server/handlers/encoding_handlers_test.cc
     server/handlers/fill_mask_handler_test.cc
+    server/handlers/generation_call_test.cc
     server/handlers/handlers_test.cc
     server/handlers/tag_tokens_handler_test.cc
     server/http/cors_test.cc
@@ -45,6 +46,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/batching/stop_matcher_test.cc
       server/json/json_encoding_requests_test.cc
       server/json/json_encoding_responses_test.cc
+      server/json/json_parse_test.cc
       server/json/json_requests_test.cc
       server/json/json_responses_test.cc
       server/status_map_test.cc

@@ -257,8 +257,8 @@ void GenerationBatcher::Admit(Waiting waiting) {
   }
   metrics_.Admitted(call.caller.api, Clock::now() - waiting.submitted, tokens);
   running_.emplace(
-      *id, std::make_unique<RunningSequence>(tokenizer_, std::move(call.stop), call.caller.api,
-                                             tokens, waiting.submitted, std::move(waiting.stream)));
+      *id, std::make_unique<RunningSequence>(tokenizer_, std::move(call), tokens, waiting.submitted,
+                                             std::move(waiting.stream)));
 }
 
 // A slice of prefill, then a step for those that decode, once they have waited for max_stall or

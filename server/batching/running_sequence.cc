@@ -20,24 +20,31 @@ std::string TextDecoder::Finish() {
   return text;
 }
 
-RunningSequence::RunningSequence(const BpeTokenizer* tokenizer, std::vector<std::string> stop,
-                                 Api api, int64_t prompt_tokens, Clock::time_point submitted,
+RunningSequence::RunningSequence(const BpeTokenizer* tokenizer, GenerationCall call,
+                                 int64_t prompt_tokens, Clock::time_point submitted,
                                  std::shared_ptr<TokenStream> stream)
-    : text_(tokenizer, std::move(stop)),
-      api_(api),
+    : text_(tokenizer, std::move(call.stop)),
+      api_(call.caller.api),
+      prompt_only_(call.prompt_only),
       prompt_tokens_(prompt_tokens),
       submitted_(submitted),
       stream_(std::move(stream)) {}
 
 StreamUpdate RunningSequence::Update(const TokenEvent& event) {
   StreamUpdate update;
-  update.token_ids.push_back(event.token);
   update.prompt_tokens = prompt_tokens_;
+  if (prompt_only_) {
+    update.finish = StreamFinish::kLength;
+    return update;
+  }
+  update.token_ids.push_back(event.token);
   update.completion_tokens = ++completion_tokens_;
   if (event.finish != FinishReason::kEndOfText) update.text = text_.Append(event.token);
   if (event.finish != FinishReason::kNone) update.text += text_.Finish();
-  if (text_.stopped() || event.finish == FinishReason::kEndOfText) {
-    update.finish = StreamFinish::kStop;
+  if (event.finish == FinishReason::kEndOfText) {
+    update.finish = StreamFinish::kEndOfText;
+  } else if (text_.stopped()) {
+    update.finish = StreamFinish::kStopString;
   } else if (event.finish == FinishReason::kLength) {
     update.finish = StreamFinish::kLength;
   }
@@ -45,6 +52,7 @@ StreamUpdate RunningSequence::Update(const TokenEvent& event) {
 }
 
 void RunningSequence::Measure(Clock::time_point now, ModelMetrics& metrics) {
+  if (prompt_only_) return;
   metrics.Generated(1);
   if (completion_tokens_ == 1) {
     metrics.FirstToken(api_, now - submitted_);

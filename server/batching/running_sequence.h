@@ -42,6 +42,7 @@ struct GenerationCall {
   GenerationRequest request;
   std::vector<std::string> stop;  // none of them empty
   Caller caller;
+  bool prompt_only = false;  // the token that the engine makes after the prompt is dropped
 };
 
 // Not thread-safe.
@@ -49,9 +50,9 @@ class RunningSequence {
  public:
   using Clock = std::chrono::steady_clock;
 
-  RunningSequence(const BpeTokenizer* tokenizer, std::vector<std::string> stop, Api api,
-                  int64_t prompt_tokens, Clock::time_point submitted,
-                  std::shared_ptr<TokenStream> stream);
+  // `call` without its prompt, which is the engine's.
+  RunningSequence(const BpeTokenizer* tokenizer, GenerationCall call, int64_t prompt_tokens,
+                  Clock::time_point submitted, std::shared_ptr<TokenStream> stream);
 
   // Takes a new token and tells the client. False when that was the last one, because the sequence
   // has finished, met a stop string, or its client reads too slowly.
@@ -66,6 +67,7 @@ class RunningSequence {
 
   TextDecoder text_;
   const Api api_;
+  const bool prompt_only_;
   const int64_t prompt_tokens_;
   const Clock::time_point submitted_;
   const std::shared_ptr<TokenStream> stream_;

@@ -15,7 +15,7 @@
 
 namespace hippodrome {
 
-enum class StreamFinish : uint8_t { kNone, kStop, kLength };
+enum class StreamFinish : uint8_t { kNone, kStopString, kEndOfText, kLength };
 
 // One step of a request: a token with the text that it completes. The stream is over when `finish`
 // is set or `status` is an error.

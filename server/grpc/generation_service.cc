@@ -62,7 +62,8 @@ class GenerateReactor : public grpc::ServerWriteReactor<v1::GenerateResponse>,
 
 v1::FinishReason ToProto(StreamFinish finish) {
   switch (finish) {
-    case StreamFinish::kStop:
+    case StreamFinish::kStopString:
+    case StreamFinish::kEndOfText:
       return v1::FINISH_REASON_STOP;
     case StreamFinish::kLength:
       return v1::FINISH_REASON_LENGTH;

@@ -1,110 +1,48 @@
 #include "server/handlers/handlers.h"
 
-#include <fmt/format.h>
-
-#include <random>
 #include <utility>
 
-#include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "engine/sampling.h"
+#include "server/handlers/generation_call.h"
 
 namespace hippodrome {
-namespace {
-
-constexpr int64_t kDefaultMaxTokens = 16;
-
-uint64_t RandomSeed() {
-  thread_local std::mt19937_64 random{std::random_device{}()};
-  return random();
-}
-
-absl::Status CheckStops(const v1::GenerateRequest& request, const RequestLimits& limits) {
-  if (request.stop_size() > limits.max_stops) {
-    return FieldError("stop", fmt::format("{} stop strings, expected at most {}",
-                                          request.stop_size(), limits.max_stops));
-  }
-  for (const std::string& stop : request.stop()) {
-    if (stop.empty() || static_cast<int64_t>(stop.size()) > limits.max_stop_bytes) {
-      return FieldError("stop", fmt::format("a stop string of {} bytes, expected 1 to {}",
-                                            stop.size(), limits.max_stop_bytes));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckPrompt(const v1::GenerateRequest& request) {
-  switch (request.prompt_case()) {
-    case v1::GenerateRequest::kText:
-      if (request.text().empty()) return FieldError("prompt", "the text is empty");
-      return absl::OkStatus();
-    case v1::GenerateRequest::kTokenIds:
-      if (request.token_ids().ids().empty()) return FieldError("prompt", "there are no token ids");
-      return absl::OkStatus();
-    default:
-      return FieldError("prompt", "expected a text or token ids");
-  }
-}
-
-absl::Status CheckMaxTokens(const v1::GenerateRequest& request, const RequestLimits& limits) {
-  const int64_t tokens = request.max_tokens();
-  if (!request.has_max_tokens() || (tokens >= 1 && tokens <= limits.max_tokens)) {
-    return absl::OkStatus();
-  }
-  return FieldError("max_tokens", fmt::format("{} is not in [1, {}]", tokens, limits.max_tokens));
-}
-
-absl::StatusOr<SamplingParameters> ReadSampling(const v1::GenerateRequest& request) {
-  SamplingFields fields;
-  if (request.has_temperature()) fields.temperature = request.temperature();
-  if (request.has_top_k()) fields.top_k = request.top_k();
-  if (request.has_top_p()) fields.top_p = request.top_p();
-  if (request.has_min_p()) fields.min_p = request.min_p();
-  fields.seed = request.has_seed() ? request.seed() : RandomSeed();
-  return ToSamplingParameters(fields);
-}
-
-// All that is asked for, against its range in generation.proto and `limits`, but for what
-// GenerationBatcher::Submit() checks. What is cheap to refuse comes before the prompt.
-absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
-                                      const ServedDecoder& model, const RequestLimits& limits,
-                                      const Caller& caller) {
-  GenerationCall call;
-  HIPPODROME_RETURN_IF_ERROR(CheckPrompt(request));
-  HIPPODROME_RETURN_IF_ERROR(CheckMaxTokens(request, limits));
-  HIPPODROME_ASSIGN_OR_RETURN(call.request.sampling, ReadSampling(request));
-  HIPPODROME_RETURN_IF_ERROR(CheckStops(request, limits));
-  call.caller = caller;
-  if (request.has_text()) {
-    HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, model.Tokenizer());
-    call.request.prompt = tokenizer->Encode(request.text());
-  } else {
-    const auto& ids = request.token_ids().ids();
-    call.request.prompt.assign(ids.begin(), ids.end());
-  }
-  if (request.stop_size() > 0) HIPPODROME_RETURN_IF_ERROR(model.Tokenizer().status());
-  call.request.max_tokens = request.has_max_tokens() ? request.max_tokens() : kDefaultMaxTokens;
-  call.request.ignore_eos = request.ignore_eos();
-  call.stop.assign(request.stop().begin(), request.stop().end());
-  return call;
-}
-
-}  // namespace
 
 Handlers::Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits)
     : models_(std::move(models)), limits_(limits), encoding_(models_, limits_) {}
 
 absl::StatusOr<std::unique_ptr<Generation>> Handlers::Generate(const v1::GenerateRequest& request,
                                                                const Caller& caller) {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedDecoder * model, models_.FindDecoder(request.model()));
+  HIPPODROME_ASSIGN_OR_RETURN(CompletionGroup made, Complete({&request, 1}, 1, caller));
+  return std::move(made.generations.front());
+}
+
+absl::StatusOr<CompletionGroup> Handlers::Complete(std::span<const v1::GenerateRequest> requests,
+                                                   int64_t choices, const Caller& caller) {
+  HIPPODROME_ASSIGN_OR_RETURN(ServedDecoder * model, models_.FindDecoder(requests.front().model()));
   if (closed_.load()) return Unavailable("the server is stopping");
-  HIPPODROME_ASSIGN_OR_RETURN(GenerationCall call, ToCall(request, *model, limits_, caller));
-  return model->batcher().Submit(std::move(call));
+  std::vector<GenerationCall> calls;
+  for (const v1::GenerateRequest& request : requests) {
+    HIPPODROME_ASSIGN_OR_RETURN(calls.emplace_back(), ToCall(request, *model, limits_, caller));
+  }
+  CompletionGroup made{.model = model};
+  for (size_t p = 0; p < calls.size(); ++p) {
+    const uint64_t seed = calls[p].request.sampling.seed;
+    for (int64_t i = 0; i < choices; ++i) {
+      GenerationCall call = calls[p];
+      call.request.sampling.seed = ChoiceSeed(seed, requests[p].choice() + i);
+      HIPPODROME_ASSIGN_OR_RETURN(made.generations.emplace_back(),
+                                  model->batcher().Submit(std::move(call)));
+    }
+    made.prompts.push_back(std::move(calls[p].request.prompt));
+  }
+  return made;
 }
 
 absl::StatusOr<v1::TokenizeResponse> Handlers::Tokenize(const v1::TokenizeRequest& request) const {
   HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(request.model()));
-  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, model->Tokenize(request.text()));
+  const bool special = !request.has_add_special_tokens() || request.add_special_tokens();
+  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                              model->Tokenize(request.text(), special));
   v1::TokenizeResponse response;
   response.mutable_token_ids()->Add(ids.begin(), ids.end());
   return response;
@@ -135,6 +73,13 @@ absl::StatusOr<std::string> Handlers::Decode(const std::string& model, std::span
     if (!skip_special || !IsSpecialToken(*found, id)) kept.push_back(id);
   }
   return found->Detokenize(kept);
+}
+
+absl::StatusOr<TokenizerInfo> Handlers::DescribeTokenizer(const std::string& name) const {
+  const absl::StatusOr<ServedDecoder*> decoder = models_.FindDecoder(name);
+  if (decoder.ok()) return (*decoder)->DescribeTokenizer();
+  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(name));
+  return model->DescribeTokenizer();
 }
 
 v1::ListModelsResponse Handlers::ListModels() const {

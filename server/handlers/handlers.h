@@ -3,6 +3,7 @@
 #define HIPPODROME_SERVER_HANDLERS_HANDLERS_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,15 +22,25 @@
 
 namespace hippodrome {
 
+// Answers that are being made to the prompts of one call.
+struct CompletionGroup {
+  const ServedDecoder* model = nullptr;
+  std::vector<std::vector<int32_t>> prompts;             // their tokens
+  std::vector<std::unique_ptr<Generation>> generations;  // [prompts * choices]
+};
+
 // Errors are those of generation.proto. Thread-safe.
 class Handlers {
  public:
   // REQUIRES: at least one model; names differ.
   Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits);
 
-  // All prompts of one call have the same caller.
   absl::StatusOr<std::unique_ptr<Generation>> Generate(const v1::GenerateRequest& request,
                                                        const Caller& caller);
+  // `choices` answers to each prompt, from its choice() on: all, or an error and none. REQUIRES:
+  // there are requests, all for one model.
+  absl::StatusOr<CompletionGroup> Complete(std::span<const v1::GenerateRequest> requests,
+                                           int64_t choices, const Caller& caller);
   absl::StatusOr<v1::TokenizeResponse> Tokenize(const v1::TokenizeRequest& request) const;
   absl::StatusOr<v1::DetokenizeResponse> Detokenize(const v1::DetokenizeRequest& request) const;
   // The tokens of a text with their places: see token_places.h. `model` as in requests.
@@ -39,6 +50,8 @@ class Handlers {
   // Detokenize(), without special tokens if so wished.
   absl::StatusOr<std::string> Decode(const std::string& model, std::span<const int32_t> ids,
                                      bool skip_special) const;
+  // Of the model `name`; with "", of the first decoder, or else of the first model.
+  absl::StatusOr<TokenizerInfo> DescribeTokenizer(const std::string& name) const;
   v1::ListModelsResponse ListModels() const;
   // `name` as in requests: empty for the first model.
   absl::StatusOr<v1::Model> GetModel(const std::string& name) const;

@@ -30,9 +30,23 @@ absl::StatusOr<const BpeTokenizer*> ServedDecoder::Tokenizer() const {
   return parts_.tokenizer.get();
 }
 
-absl::StatusOr<std::vector<int32_t>> ServedDecoder::Tokenize(const std::string& text) const {
+absl::StatusOr<std::vector<int32_t>> ServedDecoder::Tokenize(const std::string& text,
+                                                             bool /*special*/) const {
   HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, Tokenizer());
+  const int32_t end = tokenizer->end_of_text();
+  if (end >= 0 && text == tokenizer->Bytes(end)) return std::vector<int32_t>{end};
   return tokenizer->Encode(text);
+}
+
+// GPT-2's only special token stands on both sides of a text.
+absl::StatusOr<TokenizerInfo> ServedDecoder::DescribeTokenizer() const {
+  HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, Tokenizer());
+  TokenizerInfo tokens{.eos_token_id = tokenizer->end_of_text(),
+                       .vocab_size = info().vocab_size(),
+                       .max_tokens = info().max_positions()};
+  if (tokens.eos_token_id >= 0) tokens.eos_token = tokenizer->Bytes(tokens.eos_token_id);
+  tokens.bos_token = tokens.eos_token;
+  return tokens;
 }
 
 absl::StatusOr<std::string> ServedDecoder::Detokenize(std::span<const int32_t> ids) const {
@@ -60,9 +74,25 @@ absl::StatusOr<const WordPieceTokenizer*> ServedEncoder::Tokenizer() const {
   return parts_.tokenizer.get();
 }
 
-absl::StatusOr<std::vector<int32_t>> ServedEncoder::Tokenize(const std::string& text) const {
+absl::StatusOr<std::vector<int32_t>> ServedEncoder::Tokenize(const std::string& text,
+                                                             bool special) const {
   HIPPODROME_ASSIGN_OR_RETURN(const WordPieceTokenizer* tokenizer, Tokenizer());
+  if (!special) {
+    std::vector<int32_t> ids;
+    for (const WordPiece& piece : tokenizer->Tokenize(text)) ids.push_back(piece.id);
+    return ids;
+  }
   return EncodePair(*tokenizer, tokenizer->Tokenize(text), {}, false, 0, Truncation::kNone).ids;
+}
+
+absl::StatusOr<TokenizerInfo> ServedEncoder::DescribeTokenizer() const {
+  HIPPODROME_ASSIGN_OR_RETURN(const WordPieceTokenizer* tokenizer, Tokenizer());
+  return TokenizerInfo{.eos_token = tokenizer->Token(tokenizer->sep()),
+                       .bos_token = tokenizer->Token(tokenizer->cls()),
+                       .pad_token = tokenizer->Token(tokenizer->pad()),
+                       .eos_token_id = tokenizer->sep(),
+                       .vocab_size = info().vocab_size(),
+                       .max_tokens = info().max_positions()};
 }
 
 absl::StatusOr<std::string> ServedEncoder::Detokenize(std::span<const int32_t> ids) const {

@@ -19,6 +19,7 @@
 #include "server/batching/encoding_batcher.h"
 #include "server/batching/generation_batcher.h"
 #include "server/batching/sequence_engine.h"
+#include "server/handlers/tokenizer_info.h"
 #include "server/metrics/encoder_metrics.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
@@ -59,8 +60,12 @@ class ServedModel {
   virtual ServedDecoder* decoder() { return nullptr; }
   virtual ServedEncoder* encoder() { return nullptr; }
 
-  // kFailedPrecondition without a tokenizer. Of an encoder, ids are laid out: [CLS] .. [SEP].
-  virtual absl::StatusOr<std::vector<int32_t>> Tokenize(const std::string& text) const = 0;
+  // kFailedPrecondition without a tokenizer. Of an encoder, `special` asks for [CLS] .. [SEP]; a
+  // decoder has nothing to add, but a text that is the name of its special token and no more is
+  // that token, because clients ask so for its id.
+  virtual absl::StatusOr<std::vector<int32_t>> Tokenize(const std::string& text,
+                                                        bool special) const = 0;
+  virtual absl::StatusOr<TokenizerInfo> DescribeTokenizer() const = 0;
   // Bytes that are not UTF-8 become U+FFFD. Also kInvalidArgument for ids that do not exist.
   virtual absl::StatusOr<std::string> Detokenize(std::span<const int32_t> ids) const = 0;
 
@@ -90,7 +95,9 @@ class ServedDecoder : public ServedModel {
   GenerationBatcher& batcher() { return batcher_; }
 
   ServedDecoder* decoder() override { return this; }
-  absl::StatusOr<std::vector<int32_t>> Tokenize(const std::string& text) const override;
+  absl::StatusOr<std::vector<int32_t>> Tokenize(const std::string& text,
+                                                bool special) const override;
+  absl::StatusOr<TokenizerInfo> DescribeTokenizer() const override;
   absl::StatusOr<std::string> Detokenize(std::span<const int32_t> ids) const override;
   void Close() override { batcher_.Close(); }
   void Abort(const absl::Status& reason) override { batcher_.Abort(reason); }
@@ -116,7 +123,9 @@ class ServedEncoder : public ServedModel {
   EncodingBatcher& batcher() { return batcher_; }
 
   ServedEncoder* encoder() override { return this; }
-  absl::StatusOr<std::vector<int32_t>> Tokenize(const std::string& text) const override;
+  absl::StatusOr<std::vector<int32_t>> Tokenize(const std::string& text,
+                                                bool special) const override;
+  absl::StatusOr<TokenizerInfo> DescribeTokenizer() const override;
   absl::StatusOr<std::string> Detokenize(std::span<const int32_t> ids) const override;
   void Close() override { batcher_.Close(); }
   void Abort(const absl::Status& reason) override { batcher_.Abort(reason); }

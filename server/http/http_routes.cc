@@ -1,165 +1,19 @@
 #include "server/http/http_routes.h"
 
-#include <fmt/format.h>
-
-#include <chrono>
 #include <memory>
-#include <random>
 #include <utility>
 
 #include "engine/base/status.h"
-#include "server/batching/generation_batcher.h"
 #include "server/guarded.h"
+#include "server/http/completion_work.h"
 #include "server/http/http_replies.h"
 #include "server/json/json_fields.h"
 #include "server/json/json_requests.h"
 #include "server/json/json_responses.h"
-#include "server/status_map.h"
 #include "server/version.h"
 
 namespace hippodrome {
 namespace {
-
-// ---- The work behind a call of /v1/completions
-// ---------------------------------------------------
-
-// A response that is not streamed takes its tokens in lots of this size.
-constexpr int64_t kTokenLot = 64;
-
-constexpr char kCompletions[] = "/v1/completions";
-
-std::string Event(const std::string& data) { return "data: " + data + "\n\n"; }
-
-// One generation per prompt, answered as one JSON body or as server-sent events.
-class CompletionWork : public HttpWork {
- public:
-  struct Format {
-    bool stream = false;
-    bool include_usage = false;
-  };
-
-  // `metrics` must outlive the work.
-  CompletionWork(std::vector<std::unique_ptr<Generation>> generations, CompletionHead head,
-                 Format format, Metrics& metrics);
-  ~CompletionWork() override;
-
-  void OnUpdate(std::function<void()> wake) override;
-  bool Advance(HttpResponse& response) override;
-
- private:
-  // Whether the response is complete, or the error that it becomes.
-  absl::StatusOr<bool> Progress(HttpResponse& response);
-  // Adds the next update of choice `i` to `response`; false when there is none.
-  bool Collect(size_t i, HttpResponse& response);
-  void Fail(const absl::Status& status, HttpResponse& response);
-  void Complete(HttpResponse& response);
-
-  std::vector<std::unique_ptr<Generation>> generations_;  // null once finished
-  std::vector<StreamUpdate> choices_;  // text and tokens are kept only where not streamed
-  const CompletionHead head_;
-  const Format format_;
-  Metrics& metrics_;
-  size_t unfinished_;
-  absl::Status failure_;
-  bool counted_ = false;
-};
-
-CompletionWork::CompletionWork(std::vector<std::unique_ptr<Generation>> generations,
-                               CompletionHead head, Format format, Metrics& metrics)
-    : generations_(std::move(generations)),
-      choices_(generations_.size()),
-      head_(std::move(head)),
-      format_(format),
-      metrics_(metrics),
-      unfinished_(generations_.size()) {}
-
-CompletionWork::~CompletionWork() {
-  if (counted_) return;
-  metrics_.CountFailure(absl::CancelledError());
-  metrics_.CountRequest(Api::kHttp, kCompletions, head_.model, "499");
-}
-
-void CompletionWork::OnUpdate(std::function<void()> wake) {
-  // Waking for each token that nobody sees yet takes up to a tenth of the time of small models.
-  const int64_t tokens = format_.stream ? 1 : kTokenLot;
-  for (const auto& generation : generations_) generation->OnUpdate(wake, tokens);
-}
-
-bool CompletionWork::Advance(HttpResponse& response) {
-  const absl::StatusOr<bool> done = Guarded([&] { return Progress(response); });
-  if (!done.ok()) Fail(done.status(), response);
-  return done.value_or(true);
-}
-
-absl::StatusOr<bool> CompletionWork::Progress(HttpResponse& response) {
-  for (size_t i = 0; i < generations_.size(); ++i) {
-    while (generations_[i] != nullptr && Collect(i, response)) {
-      HIPPODROME_RETURN_IF_ERROR(failure_);
-    }
-  }
-  if (unfinished_ > 0) return false;
-  Complete(response);
-  return true;
-}
-
-bool CompletionWork::Collect(size_t i, HttpResponse& response) {
-  std::optional<StreamUpdate> update = generations_[i]->Take();
-  if (!update) return false;
-  if (update->last()) {
-    generations_[i].reset();
-    --unfinished_;
-  }
-  failure_ = update->status;
-  if (!failure_.ok()) return true;
-  if (format_.stream) {
-    response.body += Event(CompletionEvent(head_, static_cast<int64_t>(i), *update));
-    update->text.clear();
-    update->token_ids.clear();
-  }
-  StreamUpdate& choice = choices_[i];
-  choice.text += update->text;
-  choice.token_ids.insert(choice.token_ids.end(), update->token_ids.begin(),
-                          update->token_ids.end());
-  choice.finish = update->finish;
-  choice.prompt_tokens = update->prompt_tokens;
-  choice.completion_tokens = update->completion_tokens;
-  return true;
-}
-
-// A stream that has begun can only end with an error event.
-void CompletionWork::Fail(const absl::Status& status, HttpResponse& response) {
-  generations_.clear();
-  if (format_.stream) {
-    response.body += Event(ErrorBody(status));
-  } else {
-    response = ErrorResponse(status);
-  }
-  counted_ = true;
-  metrics_.CountFailure(status);
-  metrics_.CountRequest(Api::kHttp, kCompletions, head_.model, std::to_string(HttpStatus(status)));
-}
-
-void CompletionWork::Complete(HttpResponse& response) {
-  if (format_.stream) {
-    if (format_.include_usage) response.body += Event(UsageEvent(head_, choices_));
-    response.body += Event("[DONE]");
-  } else {
-    response.body = CompletionBody(head_, choices_);
-  }
-  counted_ = true;
-  metrics_.CountRequest(Api::kHttp, kCompletions, head_.model, "200");
-}
-
-// ---- Routes
-// --------------------------------------------------------------------------------------
-
-CompletionHead NewHead(std::string model) {
-  thread_local std::mt19937_64 random{std::random_device{}()};
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {.id = fmt::format("cmpl-{:016x}{:016x}", random(), random()),
-          .model = std::move(model),
-          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
-}
 
 // Whether a body of /tokenize has TEI's `inputs` and not vLLM's `prompt`. What is broken is for the
 // one parser to say.
@@ -183,7 +37,8 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& 
       tgi_(handlers, metrics),
       tei_(handlers, metrics),
       router_({
-          {kCompletions, "POST", Bind(this, &HttpRoutes::Completions)},
+          {kCompletionsPath, "POST", Bind(this, &HttpRoutes::Completions)},
+          {"/v1/chat/completions", "POST", Bind(this, &HttpRoutes::NoChats)},
           {"/v1/embeddings", "POST", Bind(&encoding_, &EncodingRoutes::Embeddings)},
           {"/v1/models", "GET", Bind(this, &HttpRoutes::ListModels)},
           {"/v1/models/{id}", "GET", Bind(this, &HttpRoutes::GetModel)},
@@ -200,6 +55,7 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& 
           {"/question_answering", "POST", Bind(&encoding_, &EncodingRoutes::QuestionAnswering)},
           {"/tokenize", "POST", Bind(this, &HttpRoutes::Tokenize)},
           {"/detokenize", "POST", Bind(this, &HttpRoutes::Detokenize)},
+          {"/tokenizer_info", "GET", Bind(this, &HttpRoutes::ShowTokenizer)},
           {"/health", "GET", Bind(this, &HttpRoutes::Health)},
           {"/ready", "GET", Bind(this, &HttpRoutes::Ready)},
           {"/metrics", "GET", Bind(this, &HttpRoutes::Scrape)},
@@ -231,13 +87,9 @@ HttpReply HttpRoutes::Answer(const HttpRequest& request) {
 HttpReply HttpRoutes::Completions(const HttpRequest& request) {
   absl::StatusOr<CompletionCall> call = ParseCompletion(request.body, handlers_.limits());
   if (!call.ok()) return Failed(call.status(), metrics_);
-  const Caller caller(Api::kHttp, request.client);
-  std::vector<std::unique_ptr<Generation>> generations;
-  for (const v1::GenerateRequest& prompt : call->requests) {
-    absl::StatusOr<std::unique_ptr<Generation>> generation = handlers_.Generate(prompt, caller);
-    if (!generation.ok()) return Failed(generation.status(), metrics_);
-    generations.push_back(*std::move(generation));
-  }
+  absl::StatusOr<CompletionGroup> made =
+      handlers_.Complete(call->requests, call->candidates, Caller(Api::kHttp, request.client));
+  if (!made.ok()) return Failed(made.status(), metrics_);
   HttpReply reply;
   reply.streamed = call->stream;
   if (call->stream) {
@@ -245,10 +97,15 @@ HttpReply HttpRoutes::Completions(const HttpRequest& request) {
     reply.response.headers.emplace_back("Cache-Control", "no-cache");
     reply.filler = ": waiting\n\n";
   }
-  const CompletionWork::Format format{call->stream, call->include_usage};
-  CompletionHead head = NewHead(handlers_.ModelName(call->requests.front().model()));
-  reply.work =
-      std::make_unique<CompletionWork>(std::move(generations), std::move(head), format, metrics_);
+  reply.work = NewCompletionWork(*std::move(call), *std::move(made), metrics_);
+  return reply;
+}
+
+HttpReply HttpRoutes::NoChats(const HttpRequest&) {
+  HttpReply reply;
+  reply.response = ErrorResponse(404, "unknown_route",
+                                 "these models continue texts and know no chats: use POST " +
+                                     std::string(kCompletionsPath) + " with a \"prompt\"");
   return reply;
 }
 
@@ -267,6 +124,12 @@ HttpReply HttpRoutes::Detokenize(const HttpRequest& request) {
   absl::StatusOr<v1::DetokenizeResponse> response = handlers_.Detokenize(*parsed);
   if (!response.ok()) return Failed(response.status(), metrics_);
   return Ok(DetokenizeBody(*response));
+}
+
+HttpReply HttpRoutes::ShowTokenizer(const HttpRequest&) {
+  absl::StatusOr<TokenizerInfo> info = handlers_.DescribeTokenizer("");
+  if (!info.ok()) return Failed(info.status(), metrics_);
+  return Ok(TokenizerInfoBody(*info));
 }
 
 HttpReply HttpRoutes::ListModels(const HttpRequest&) {

@@ -37,10 +37,9 @@ class EncodingRoutes {
   const HttpOptions options_;
 };
 
-// Routes: POST /v1/completions /tokenize /detokenize; GET /v1/models
-// /v1/models/{id} /health /ready /metrics
-// /version; and those of EncodingRoutes. Errors are JSON, {"error": {"message", "type", "code",
-// "param"}}. Thread-safe.
+// Routes: POST /v1/completions /tokenize /detokenize; GET /tokenizer_info /v1/models
+// /v1/models/{id} /health /ready /metrics /version; and those of EncodingRoutes. Errors are JSON,
+// {"error": {"message", "type", "code", "param"}}. Thread-safe.
 class HttpRoutes {
  public:
   // `handlers` and `metrics` must outlive the routes and all work that they return; `options` are
@@ -55,8 +54,11 @@ class HttpRoutes {
   HttpReply Answer(const HttpRequest& request);
 
   HttpReply Completions(const HttpRequest& request);
+  HttpReply NoChats(const HttpRequest& request);
   HttpReply Tokenize(const HttpRequest& request);
   HttpReply Detokenize(const HttpRequest& request);
+  // Of the first model that has one.
+  HttpReply ShowTokenizer(const HttpRequest& request);
   HttpReply ListModels(const HttpRequest& request);
   HttpReply GetModel(const HttpRequest& request);
   HttpReply Health(const HttpRequest& request);

@@ -1,5 +1,7 @@
 #include "server/json/json_encoding_requests.h"
 
+#include <initializer_list>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -49,14 +51,20 @@ absl::Status ReadTextOrIds(const Json& value, const char* field, EncodingInputs&
   return absl::OkStatus();
 }
 
-// ParseObject(), with the members of "parameters" moved beside the others, where huggingface_hub
-// sends them for some tasks.
-absl::StatusOr<Json> ParseTask(const std::string& body) {
+// ParseObject() of a body with no other fields than `known`, with the members of "parameters" moved
+// beside the others, where huggingface_hub sends them for some tasks.
+absl::StatusOr<Json> ParseTask(const std::string& body,
+                               std::initializer_list<std::string_view> known) {
   HIPPODROME_ASSIGN_OR_RETURN(Json json, ParseObject(body));
-  const Json* parameters = Find(json, "parameters");
-  if (parameters == nullptr) return json;
-  if (!parameters->is_object()) return WrongType("parameters", "an object", *parameters);
-  json.update(Json(*parameters));
+  if (const Json* found = Find(json, "parameters"); found != nullptr) {
+    if (!found->is_object()) return WrongType("parameters", "an object", *found);
+    const Json parameters = *found;
+    for (const auto& [name, value] : parameters.items()) {
+      if (json.contains(name)) return FieldError(name, "it is there twice");
+      json[name] = value;
+    }
+  }
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, known));
   return json;
 }
 
@@ -106,13 +114,6 @@ absl::Status ReadTextsOrIds(const Json& body, const char* field, EncodingInputs&
 
 // ---- What is of one task
 // -------------------------------------------------------------------------
-
-absl::Status RefuseAll(const Json& json, std::initializer_list<const char*> fields) {
-  for (const char* field : fields) {
-    if (Find(json, field) != nullptr) return Unsupported(field);
-  }
-  return absl::OkStatus();
-}
 
 absl::Status ReadFunction(const Json& json, PredictCall& call) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto function, TextField(json, "function_to_apply"));
@@ -170,6 +171,7 @@ absl::Status ReadQuestion(const Json& value, v1::AnswerQuestionRequest& request)
   if (!value.is_object()) {
     return WrongType("inputs", "an object with \"question\" and \"context\"", value);
   }
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(value, {"question", "context"}));
   v1::AnswerQuestionRequest::Question& question = *request.add_questions();
   HIPPODROME_ASSIGN_OR_RETURN(auto text, TextField(value, "question"));
   if (!text) return FieldError("question", "it is missing");
@@ -181,7 +183,6 @@ absl::Status ReadQuestion(const Json& value, v1::AnswerQuestionRequest& request)
 }
 
 absl::Status ReadAnswerParameters(const Json& json, v1::AnswerQuestionRequest& request) {
-  HIPPODROME_RETURN_IF_ERROR(RefuseAll(json, {"max_seq_len", "max_question_len"}));
   HIPPODROME_ASSIGN_OR_RETURN(const auto align, BoolField(json, "align_to_words"));
   if (align.value_or(false)) return Unsupported("align_to_words");
   HIPPODROME_ASSIGN_OR_RETURN(const auto top_k, IntegerField(json, "top_k"));
@@ -214,7 +215,10 @@ absl::Status ReadTruncation(const Json& body, v1::Truncate& truncate) {
 }
 
 absl::StatusOr<PredictCall> ParsePredict(const std::string& body) {
-  HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      const Json json,
+      ParseTask(body, {"model", "inputs", "parameters", "truncate", "truncation_direction",
+                       "raw_scores", "function_to_apply", "top_k"}));
   PredictCall call;
   HIPPODROME_ASSIGN_OR_RETURN(*call.request.mutable_model(), ModelField(json));
   HIPPODROME_RETURN_IF_ERROR(ReadTruncation(json, *call.request.mutable_truncate()));
@@ -230,8 +234,10 @@ absl::StatusOr<PredictCall> ParsePredict(const std::string& body) {
 }
 
 absl::StatusOr<EmbedCall> ParseEmbed(const std::string& body) {
-  HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body));
-  HIPPODROME_RETURN_IF_ERROR(RefuseAll(json, {"prompt_name"}));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      const Json json,
+      ParseTask(body, {"model", "inputs", "parameters", "truncate", "truncation_direction",
+                       "normalize", "dimensions", "encoding_format"}));
   EmbedCall call;
   HIPPODROME_RETURN_IF_ERROR(ReadEmbedding(json, "inputs", call));
   if (call.base64) return FieldError("encoding_format", "expected \"float\" on this path");
@@ -243,13 +249,17 @@ absl::StatusOr<EmbedCall> ParseEmbed(const std::string& body) {
 
 absl::StatusOr<EmbedCall> ParseEmbeddings(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
+  HIPPODROME_RETURN_IF_ERROR(
+      CheckFields(json, {"model", "input", "dimensions", "encoding_format"}));
   EmbedCall call;
   HIPPODROME_RETURN_IF_ERROR(ReadEmbedding(json, "input", call));
   return call;
 }
 
 absl::StatusOr<FillMaskCall> ParseFillMask(const std::string& body) {
-  HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body));
+  HIPPODROME_ASSIGN_OR_RETURN(const Json json,
+                              ParseTask(body, {"model", "inputs", "parameters", "truncate",
+                                               "truncation_direction", "top_k", "targets"}));
   FillMaskCall call;
   HIPPODROME_ASSIGN_OR_RETURN(*call.request.mutable_model(), ModelField(json));
   HIPPODROME_RETURN_IF_ERROR(ReadTruncation(json, *call.request.mutable_truncate()));
@@ -262,8 +272,10 @@ absl::StatusOr<FillMaskCall> ParseFillMask(const std::string& body) {
 }
 
 absl::StatusOr<TokenClassificationCall> ParseTokenClassification(const std::string& body) {
-  HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body));
-  HIPPODROME_RETURN_IF_ERROR(RefuseAll(json, {"stride"}));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      const Json json,
+      ParseTask(body, {"model", "inputs", "parameters", "truncate", "truncation_direction",
+                       "aggregation_strategy", "ignore_labels"}));
   const Json* ignored = Find(json, "ignore_labels");
   if (ignored != nullptr && *ignored != Json::array({"O"})) return Unsupported("ignore_labels");
   TokenClassificationCall call;
@@ -275,7 +287,10 @@ absl::StatusOr<TokenClassificationCall> ParseTokenClassification(const std::stri
 }
 
 absl::StatusOr<QuestionAnsweringCall> ParseQuestionAnswering(const std::string& body) {
-  HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      const Json json,
+      ParseTask(body, {"model", "inputs", "parameters", "top_k", "doc_stride", "max_answer_len",
+                       "handle_impossible_answer", "align_to_words"}));
   QuestionAnsweringCall call;
   HIPPODROME_ASSIGN_OR_RETURN(*call.request.mutable_model(), ModelField(json));
   HIPPODROME_RETURN_IF_ERROR(ReadAnswerParameters(json, call.request));

@@ -44,10 +44,9 @@ struct QuestionAnsweringCall {
 };
 
 // These check syntax and types; ranges are for the handlers. Parameters may stand in "parameters"
-// or beside "inputs", and "model" names the model. Unknown fields are ignored; fields of the
-// interfaces of TEI, OpenAI and Hugging Face that would change the answer and are not there are
-// errors unless they ask for nothing. Errors: kInvalidArgument naming the field, or the place of a
-// syntax error.
+// or beside "inputs", and "model" names the model. Fields that are not there are errors unless they
+// ask for nothing (CheckFields() in json_fields.h). Errors: kInvalidArgument naming the field, or
+// the place of a syntax error.
 
 // TEI's /predict. With "parameters", as huggingface_hub sends it for text classification, the
 // answer is nested, which that client expects.

@@ -1,6 +1,10 @@
 #include "server/json/json_fields.h"
 
+#include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "engine/base/field_error.h"
@@ -9,52 +13,58 @@
 namespace hippodrome {
 namespace {
 
-constexpr int kMaxDepth = 64;
+// Of a name that an error repeats.
+constexpr size_t kShownNameBytes = 64;
 
-// Nesting of a text that may not be JSON at all; counted before parsing, which would build it.
-bool TooDeep(const std::string& text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
+// As CheckFields() says.
+constexpr std::string_view kIgnored[] = {"user",         "metadata",          "store",
+                                         "service_tier", "safety_identifier", "prompt_cache_key",
+                                         "options"};
+
+template <typename Names>
+bool Contains(const Names& names, std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-bool IsInt64(const Json& value) {
-  if (value.is_number_unsigned()) {
-    return value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+// Doubles are exact up to here.
+constexpr double kLargestExact = 9007199254740992;
+
+// The value of 5, 5.0 or 5e0 as the integers that it fits, or nothing.
+template <typename Integer>
+std::optional<Integer> AsInteger(const Json& value) {
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (std::abs(number) > kLargestExact || number != std::trunc(number)) return std::nullopt;
+    return static_cast<Integer>(static_cast<int64_t>(number));
   }
-  return value.is_number_integer();
+  if (std::is_signed_v<Integer> && value.is_number_unsigned() &&
+      value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    return std::nullopt;
+  }
+  return value.get<Integer>();
+}
+
+// A member that is a whole number.
+template <typename Integer>
+absl::StatusOr<std::optional<Integer>> WholeField(const Json& object, const char* name) {
+  const Json* value = Find(object, name);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number()) return WrongType(name, "an integer", *value);
+  const std::optional<Integer> integer = AsInteger<Integer>(*value);
+  if (integer) return integer;
+  const bool fraction = value->is_number_float() && std::abs(value->get<double>()) < kLargestExact;
+  return FieldError(
+      name, fraction ? "expected an integer, found " + value->dump() : "the number is too large");
 }
 
 }  // namespace
 
-absl::StatusOr<Json> ParseObject(const std::string& text) {
-  if (TooDeep(text)) {
-    return InvalidArgument("the body has more than " + std::to_string(kMaxDepth) +
-                           " levels of nesting");
+absl::Status CheckFields(const Json& object, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_null() || Contains(known, name) || Contains(kIgnored, name)) continue;
+    return FieldError(name.substr(0, kShownNameBytes), "there is no such field here");
   }
-  try {
-    Json json = Json::parse(text);
-    if (!json.is_object()) return InvalidArgument("the body must be a JSON object");
-    return json;
-  } catch (const Json::parse_error& error) {
-    return InvalidArgument("the body is not valid JSON: error at byte " +
-                           std::to_string(error.byte));
-  } catch (const Json::exception&) {
-    return InvalidArgument("the body is not valid JSON: a number is out of range");
-  }
+  return absl::OkStatus();
 }
 
 const Json* Find(const Json& object, const char* name) {
@@ -85,18 +95,11 @@ absl::StatusOr<std::optional<std::string>> TextField(const Json& object, const c
 }
 
 absl::StatusOr<std::optional<int64_t>> IntegerField(const Json& object, const char* name) {
-  const Json* value = Find(object, name);
-  if (value == nullptr) return std::nullopt;
-  if (!value->is_number_integer()) return WrongType(name, "an integer", *value);
-  if (!IsInt64(*value)) return FieldError(name, "the number is too large");
-  return value->get<int64_t>();
+  return WholeField<int64_t>(object, name);
 }
 
 absl::StatusOr<std::optional<uint64_t>> SeedField(const Json& object, const char* name) {
-  const Json* value = Find(object, name);
-  if (value == nullptr) return std::nullopt;
-  if (!value->is_number_integer()) return WrongType(name, "an integer", *value);
-  return value->get<uint64_t>();
+  return WholeField<uint64_t>(object, name);
 }
 
 absl::StatusOr<std::optional<double>> NumberField(const Json& object, const char* name) {
@@ -116,11 +119,12 @@ absl::StatusOr<std::vector<int32_t>> TokenIdArray(const Json& array, const char*
   std::vector<int32_t> ids;
   ids.reserve(array.size());
   for (const Json& id : array) {
-    if (!id.is_number_integer()) return WrongType(field, "token ids", id);
-    const bool fits = IsInt64(id) && id.get<int64_t>() >= 0 &&
-                      id.get<int64_t>() <= std::numeric_limits<int32_t>::max();
-    if (!fits) return FieldError(field, "token id " + id.dump() + " does not exist");
-    ids.push_back(id.get<int32_t>());
+    if (!id.is_number()) return WrongType(field, "token ids", id);
+    const int64_t value = AsInteger<int64_t>(id).value_or(-1);
+    if (value < 0 || value > std::numeric_limits<int32_t>::max()) {
+      return FieldError(field, "token id " + id.dump() + " does not exist");
+    }
+    ids.push_back(static_cast<int32_t>(value));
   }
   return ids;
 }

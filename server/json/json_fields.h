@@ -3,27 +3,30 @@
 #define HIPPODROME_SERVER_JSON_JSON_FIELDS_H_
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/json/json_parse.h"
 
 namespace hippodrome {
 
-using Json = nlohmann::json;
-
-// Parses an object of at most 64 levels. Errors: kInvalidArgument with the place.
-absl::StatusOr<Json> ParseObject(const std::string& text);
+// Refuses members that are neither `known`, nor null, nor among those that every path ignores,
+// because they are about bookkeeping and change no answer: user, metadata, store, service_tier,
+// safety_identifier, prompt_cache_key (OpenAI), options (Hugging Face). Errors: the FieldError of
+// the first one.
+absl::Status CheckFields(const Json& object, std::initializer_list<std::string_view> known);
 
 // The member `name`, or null when it is absent or JSON null.
 const Json* Find(const Json& object, const char* name);
 
 // A member of that type, or nothing when it is absent or null. Errors: kInvalidArgument naming the
-// field, what was expected and what was found; integers must fit into int64_t (or uint64_t for
-// the seed, whose negative values wrap).
+// field, what was expected and what was found. Integers may be written as 16.0 or 1e3, and must fit
+// into int64_t (or uint64_t for the seed, whose negative values wrap).
 absl::StatusOr<std::optional<bool>> BoolField(const Json& object, const char* name);
 absl::StatusOr<std::optional<std::string>> TextField(const Json& object, const char* name);
 absl::StatusOr<std::optional<int64_t>> IntegerField(const Json& object, const char* name);

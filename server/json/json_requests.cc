@@ -1,5 +1,8 @@
 #include "server/json/json_requests.h"
 
+#include <charconv>
+#include <limits>
+#include <system_error>
 #include <utility>
 
 #include "engine/base/field_error.h"
@@ -9,27 +12,15 @@
 namespace hippodrome {
 namespace {
 
-// Fields of the OpenAI interface that would change the answer, and are not there yet.
-absl::Status RefuseUnsupported(const Json& json) {
-  if (Find(json, "logprobs") != nullptr) return Unsupported("logprobs");
-  for (const char* field : {"n", "best_of"}) {
-    HIPPODROME_ASSIGN_OR_RETURN(const auto count, IntegerField(json, field));
-    if (count && *count != 1) return FieldError(field, "this server supports 1 alone");
-  }
-  HIPPODROME_ASSIGN_OR_RETURN(const auto echo, BoolField(json, "echo"));
-  if (echo.value_or(false)) return Unsupported("echo");
-  HIPPODROME_ASSIGN_OR_RETURN(const auto suffix, TextField(json, "suffix"));
-  if (suffix && !suffix->empty()) return Unsupported("suffix");
-  for (const char* field : {"presence_penalty", "frequency_penalty"}) {
-    HIPPODROME_ASSIGN_OR_RETURN(const auto penalty, NumberField(json, field));
-    if (penalty.value_or(0) != 0) return Unsupported(field);
-  }
-  const Json* bias = Find(json, "logit_bias");
-  if (bias != nullptr && !bias->empty()) return Unsupported("logit_bias");
-  return absl::OkStatus();
+// Refused before it is copied for each prompt.
+absl::Status CheckCount(const char* field, const Json& entries, int64_t most) {
+  if (static_cast<int64_t>(entries.size()) <= most) return absl::OkStatus();
+  return FieldError(
+      field, std::to_string(entries.size()) + " entries, expected at most " + std::to_string(most));
 }
 
-absl::Status ReadStops(const Json& json, v1::GenerateRequest& request) {
+absl::Status ReadStops(const Json& json, const RequestLimits& limits,
+                       v1::GenerateRequest& request) {
   const Json* stop = Find(json, "stop");
   if (stop == nullptr) return absl::OkStatus();
   if (stop->is_string()) {
@@ -37,6 +28,7 @@ absl::Status ReadStops(const Json& json, v1::GenerateRequest& request) {
     return absl::OkStatus();
   }
   if (!stop->is_array()) return WrongType("stop", "a string or an array of strings", *stop);
+  HIPPODROME_RETURN_IF_ERROR(CheckCount("stop", *stop, limits.max_stops));
   for (const Json& entry : *stop) {
     if (!entry.is_string()) return WrongType("stop", "strings", entry);
     request.add_stop(entry.get<std::string>());
@@ -45,21 +37,69 @@ absl::Status ReadStops(const Json& json, v1::GenerateRequest& request) {
 }
 
 // Numbers too large for a float become infinite, which no range allows.
+absl::Status ReadFloat(const Json& json, const char* field, v1::GenerateRequest& request,
+                       void (v1::GenerateRequest::*set)(float)) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto value, NumberField(json, field));
+  if (value) (request.*set)(static_cast<float>(*value));
+  return absl::OkStatus();
+}
+
 absl::Status ReadSampling(const Json& json, v1::GenerateRequest& request) {
-  HIPPODROME_ASSIGN_OR_RETURN(const auto max_tokens, IntegerField(json, "max_tokens"));
-  if (max_tokens) request.set_max_tokens(*max_tokens);
-  HIPPODROME_ASSIGN_OR_RETURN(const auto temperature, NumberField(json, "temperature"));
-  if (temperature) request.set_temperature(static_cast<float>(*temperature));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto top_p, NumberField(json, "top_p"));
-  if (top_p) request.set_top_p(static_cast<float>(*top_p));
+  using Request = v1::GenerateRequest;
+  HIPPODROME_RETURN_IF_ERROR(ReadFloat(json, "temperature", request, &Request::set_temperature));
+  HIPPODROME_RETURN_IF_ERROR(ReadFloat(json, "top_p", request, &Request::set_top_p));
   HIPPODROME_ASSIGN_OR_RETURN(const auto top_k, IntegerField(json, "top_k"));
   if (top_k) request.set_top_k(*top_k);
-  HIPPODROME_ASSIGN_OR_RETURN(const auto min_p, NumberField(json, "min_p"));
-  if (min_p) request.set_min_p(static_cast<float>(*min_p));
+  HIPPODROME_RETURN_IF_ERROR(ReadFloat(json, "min_p", request, &Request::set_min_p));
+  HIPPODROME_RETURN_IF_ERROR(ReadFloat(json, "typical_p", request, &Request::set_typical_p));
+  HIPPODROME_RETURN_IF_ERROR(
+      ReadFloat(json, "repetition_penalty", request, &Request::set_repetition_penalty));
+  HIPPODROME_RETURN_IF_ERROR(
+      ReadFloat(json, "presence_penalty", request, &Request::set_presence_penalty));
+  HIPPODROME_RETURN_IF_ERROR(
+      ReadFloat(json, "frequency_penalty", request, &Request::set_frequency_penalty));
   HIPPODROME_ASSIGN_OR_RETURN(const auto seed, SeedField(json, "seed"));
   if (seed) request.set_seed(*seed);
+  return absl::OkStatus();
+}
+
+// {"50256": -100}: ids are written as JSON writes numbers, so that none is there twice.
+absl::Status ReadLogitBias(const Json& json, const RequestLimits& limits,
+                           v1::GenerateRequest& request) {
+  const Json* bias = Find(json, "logit_bias");
+  if (bias == nullptr) return absl::OkStatus();
+  if (!bias->is_object()) return WrongType("logit_bias", "an object of token ids", *bias);
+  HIPPODROME_RETURN_IF_ERROR(CheckCount("logit_bias", *bias, limits.max_logit_bias));
+  for (const auto& [name, value] : bias->items()) {
+    int32_t id = -1;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+    if (error != std::errc() || id < 0 || std::to_string(id) != name) {
+      return FieldError("logit_bias", "\"" + name.substr(0, 32) + "\" is not a token id");
+    }
+    if (!value.is_number()) return WrongType("logit_bias", "numbers", value);
+    (*request.mutable_logit_bias())[id] = static_cast<float>(value.get<double>());
+  }
+  return absl::OkStatus();
+}
+
+// How long the answer is, and what comes with it.
+absl::Status ReadAnswer(const Json& json, v1::GenerateRequest& request) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto max_tokens, IntegerField(json, "max_tokens"));
+  if (max_tokens) request.set_max_tokens(*max_tokens);
   HIPPODROME_ASSIGN_OR_RETURN(const auto ignore_eos, BoolField(json, "ignore_eos"));
   request.set_ignore_eos(ignore_eos.value_or(false));
+  const Json* scores = Find(json, "logprobs");
+  if (scores != nullptr && scores->is_boolean()) {
+    return FieldError("logprobs",
+                      "expected the number of alternatives for each token, 0 or more; "
+                      "true and false are for chats");
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const auto count, IntegerField(json, "logprobs"));
+  if (!count) return absl::OkStatus();
+  if (*count < 0 || *count > std::numeric_limits<int32_t>::max()) {
+    return FieldError("logprobs", std::to_string(*count) + " is not a number of alternatives");
+  }
+  request.set_log_probabilities(static_cast<int32_t>(*count));
   return absl::OkStatus();
 }
 
@@ -84,13 +124,31 @@ absl::Status ReadPrompts(const Json& json, const RequestLimits& limits,
     requests.push_back(common);
     return ReadPrompt(*prompt, requests.back());
   }
-  if (static_cast<int64_t>(prompt->size()) > limits.max_prompts) {
-    return FieldError("prompt", std::to_string(prompt->size()) + " prompts, expected at most " +
-                                    std::to_string(limits.max_prompts));
-  }
+  HIPPODROME_RETURN_IF_ERROR(CheckCount("prompt", *prompt, limits.max_choices));
   for (const Json& entry : *prompt) {
     requests.push_back(common);
     HIPPODROME_RETURN_IF_ERROR(ReadPrompt(entry, requests.back()));
+  }
+  return absl::OkStatus();
+}
+
+// A number of sequences for each prompt.
+absl::StatusOr<int64_t> CountField(const Json& json, const char* field, int64_t least,
+                                   int64_t most) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto count, IntegerField(json, field));
+  const int64_t value = count.value_or(least);
+  if (value >= least && value <= most) return value;
+  return FieldError(field, std::to_string(value) + " for each prompt, expected " +
+                               std::to_string(least) + " to " + std::to_string(most) +
+                               " with so many prompts");
+}
+
+absl::Status ReadCounts(const Json& json, const RequestLimits& limits, CompletionCall& call) {
+  const int64_t most = limits.max_choices / static_cast<int64_t>(call.requests.size());
+  HIPPODROME_ASSIGN_OR_RETURN(call.choices, CountField(json, "n", 1, most));
+  HIPPODROME_ASSIGN_OR_RETURN(call.candidates, CountField(json, "best_of", call.choices, most));
+  if (call.stream && call.candidates > call.choices) {
+    return FieldError("best_of", "the best is known at the end alone: not with \"stream\"");
   }
   return absl::OkStatus();
 }
@@ -101,9 +159,53 @@ absl::Status ReadStreamOptions(const Json& json, CompletionCall& call) {
   const Json* options = Find(json, "stream_options");
   if (options == nullptr) return absl::OkStatus();
   if (!options->is_object()) return WrongType("stream_options", "an object", *options);
+  // Obfuscation is padding against those who measure packets; without encryption it is nothing.
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(*options, {"include_usage", "include_obfuscation"}));
   HIPPODROME_ASSIGN_OR_RETURN(const auto usage, BoolField(*options, "include_usage"));
   call.include_usage = usage.value_or(false);
   return absl::OkStatus();
+}
+
+absl::Status ReadEcho(const Json& json, CompletionCall& call, v1::GenerateRequest& request) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto echo, BoolField(json, "echo"));
+  call.echo = echo.value_or(false);
+  request.set_score_prompt(call.echo && request.has_log_probabilities());
+  if (request.has_max_tokens() && request.max_tokens() == 0 && !call.echo) {
+    return FieldError("max_tokens", "0 needs \"echo\"");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCompletionFields(const Json& json) {
+  if (Find(json, "max_completion_tokens") != nullptr) {
+    return FieldError("max_completion_tokens", "this is of chats: use \"max_tokens\"");
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const auto suffix, TextField(json, "suffix"));
+  if (suffix && !suffix->empty()) {
+    return FieldError("suffix", "these models go forward: they cannot fill a gap before a text");
+  }
+  return CheckFields(json, {"model",
+                            "prompt",
+                            "max_tokens",
+                            "temperature",
+                            "top_p",
+                            "top_k",
+                            "min_p",
+                            "typical_p",
+                            "seed",
+                            "presence_penalty",
+                            "frequency_penalty",
+                            "repetition_penalty",
+                            "logit_bias",
+                            "stop",
+                            "stream",
+                            "stream_options",
+                            "n",
+                            "best_of",
+                            "logprobs",
+                            "echo",
+                            "suffix",
+                            "ignore_eos"});
 }
 
 }  // namespace
@@ -111,21 +213,28 @@ absl::Status ReadStreamOptions(const Json& json, CompletionCall& call) {
 absl::StatusOr<CompletionCall> ParseCompletion(const std::string& body,
                                                const RequestLimits& limits) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnsupported(json));
+  HIPPODROME_RETURN_IF_ERROR(CheckCompletionFields(json));
+  CompletionCall call;
   v1::GenerateRequest common;
   HIPPODROME_ASSIGN_OR_RETURN(*common.mutable_model(), ModelField(json));
   HIPPODROME_RETURN_IF_ERROR(ReadSampling(json, common));
-  HIPPODROME_RETURN_IF_ERROR(ReadStops(json, common));
-  CompletionCall call;
+  HIPPODROME_RETURN_IF_ERROR(ReadLogitBias(json, limits, common));
+  HIPPODROME_RETURN_IF_ERROR(ReadAnswer(json, common));
+  HIPPODROME_RETURN_IF_ERROR(ReadEcho(json, call, common));
+  HIPPODROME_RETURN_IF_ERROR(ReadStops(json, limits, common));
   HIPPODROME_RETURN_IF_ERROR(ReadStreamOptions(json, call));
   HIPPODROME_RETURN_IF_ERROR(ReadPrompts(json, limits, common, call.requests));
+  HIPPODROME_RETURN_IF_ERROR(ReadCounts(json, limits, call));
   return call;
 }
 
 absl::StatusOr<v1::TokenizeRequest> ParseTokenize(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, {"model", "prompt", "add_special_tokens"}));
   v1::TokenizeRequest request;
   HIPPODROME_ASSIGN_OR_RETURN(*request.mutable_model(), ModelField(json));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto special, BoolField(json, "add_special_tokens"));
+  if (special) request.set_add_special_tokens(*special);
   HIPPODROME_ASSIGN_OR_RETURN(auto prompt, TextField(json, "prompt"));
   if (!prompt) return FieldError("prompt", "it is missing");
   request.set_text(*std::move(prompt));
@@ -134,6 +243,7 @@ absl::StatusOr<v1::TokenizeRequest> ParseTokenize(const std::string& body) {
 
 absl::StatusOr<v1::DetokenizeRequest> ParseDetokenize(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, {"model", "tokens"}));
   v1::DetokenizeRequest request;
   HIPPODROME_ASSIGN_OR_RETURN(*request.mutable_model(), ModelField(json));
   const Json* tokens = Find(json, "tokens");

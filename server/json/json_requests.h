@@ -14,14 +14,18 @@ namespace hippodrome {
 // One call of /v1/completions.
 struct CompletionCall {
   std::vector<v1::GenerateRequest> requests;  // one per prompt, else equal; at least one
+  int64_t choices = 1;                        // answers to each prompt
+  int64_t candidates = 1;  // made for each prompt, of which the likeliest `choices` are the answers
+  bool echo = false;       // the prompt stands before its answers
   bool stream = false;
   bool include_usage = false;  // a last event with the usage
+
+  bool scored() const { return requests.front().has_log_probabilities(); }
 };
 
-// These check syntax and types; ranges are for Handlers. Unknown fields are ignored;
-// fields of the OpenAI interface that this server lacks are errors unless they ask for nothing. At
-// most 64 levels of nesting. Errors: kInvalidArgument naming the field, or the place of a syntax
-// error.
+// These check syntax, types and what HTTP alone has; ranges are for Handlers. Fields that are not
+// there are errors (CheckFields() in json_fields.h). Errors: kInvalidArgument naming the field, or
+// the place of a syntax error.
 absl::StatusOr<CompletionCall> ParseCompletion(const std::string& body,
                                                const RequestLimits& limits);
 absl::StatusOr<v1::TokenizeRequest> ParseTokenize(const std::string& body);

@@ -18,7 +18,8 @@ std::string DumpOrdered(const OrderedJson& json) {
 
 OrderedJson FinishJson(StreamFinish finish) {
   switch (finish) {
-    case StreamFinish::kStop:
+    case StreamFinish::kStopString:
+    case StreamFinish::kEndOfText:
       return "stop";
     case StreamFinish::kLength:
       return "length";
@@ -35,24 +36,27 @@ OrderedJson Completion(const CompletionHead& head) {
           {"choices", OrderedJson::array()}};
 }
 
-OrderedJson Choice(int64_t index, const StreamUpdate& update) {
-  return {{"index", index},
-          {"text", update.text},
-          {"token_ids", update.token_ids},
+OrderedJson Choice(const CompletionChoice& choice) {
+  return {{"index", choice.index},
+          {"text", choice.text},
+          {"token_ids", choice.token_ids},
           {"logprobs", nullptr},
-          {"finish_reason", FinishJson(update.finish)}};
+          {"finish_reason", FinishJson(choice.finish)}};
 }
 
-OrderedJson UsageJson(std::span<const StreamUpdate> choices) {
-  int64_t prompt = 0;
-  int64_t completion = 0;
-  for (const StreamUpdate& choice : choices) {
-    prompt += choice.prompt_tokens;
-    completion += choice.completion_tokens;
-  }
-  return {{"prompt_tokens", prompt},
-          {"completion_tokens", completion},
-          {"total_tokens", prompt + completion}};
+OrderedJson UsageJson(const v1::Usage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens()},
+          {"completion_tokens", usage.completion_tokens()},
+          {"total_tokens", usage.prompt_tokens() + usage.completion_tokens()}};
+}
+
+// Null where there is none.
+OrderedJson TextOrNull(const std::string& text) {
+  return text.empty() ? OrderedJson(nullptr) : OrderedJson(text);
+}
+
+OrderedJson PositiveOrNull(int64_t number) {
+  return number > 0 ? OrderedJson(number) : OrderedJson(nullptr);
 }
 
 OrderedJson ModelJson(const v1::Model& model) {
@@ -64,33 +68,32 @@ OrderedJson ModelJson(const v1::Model& model) {
 
 std::string Error(const std::string& message, const char* type, const std::string& code,
                   const std::string& param) {
-  const OrderedJson error = {{"message", message},
-                             {"type", type},
-                             {"code", code},
-                             {"param", param.empty() ? OrderedJson(nullptr) : OrderedJson(param)}};
+  const OrderedJson error = {
+      {"message", message}, {"type", type}, {"code", code}, {"param", TextOrNull(param)}};
   return DumpOrdered({{"error", error}});
 }
 
 }  // namespace
 
-std::string CompletionBody(const CompletionHead& head, std::span<const StreamUpdate> choices) {
+std::string CompletionBody(const CompletionHead& head, std::span<const CompletionChoice> choices,
+                           const v1::Usage& usage) {
   OrderedJson json = Completion(head);
-  for (size_t i = 0; i < choices.size(); ++i) {
-    json["choices"].push_back(Choice(static_cast<int64_t>(i), choices[i]));
-  }
-  json["usage"] = UsageJson(choices);
+  for (const CompletionChoice& choice : choices) json["choices"].push_back(Choice(choice));
+  json["usage"] = UsageJson(usage);
   return DumpOrdered(json);
 }
 
-std::string CompletionEvent(const CompletionHead& head, int64_t index, const StreamUpdate& update) {
+std::string CompletionEvent(const CompletionHead& head, const CompletionChoice& choice,
+                            bool null_usage) {
   OrderedJson json = Completion(head);
-  json["choices"].push_back(Choice(index, update));
+  json["choices"].push_back(Choice(choice));
+  if (null_usage) json["usage"] = nullptr;
   return DumpOrdered(json);
 }
 
-std::string UsageEvent(const CompletionHead& head, std::span<const StreamUpdate> choices) {
+std::string UsageEvent(const CompletionHead& head, const v1::Usage& usage) {
   OrderedJson json = Completion(head);
-  json["usage"] = UsageJson(choices);
+  json["usage"] = UsageJson(usage);
   return DumpOrdered(json);
 }
 
@@ -118,9 +121,20 @@ std::string ModelsBody(const v1::ListModelsResponse& models) {
 std::string ModelBody(const v1::Model& model) { return DumpOrdered(ModelJson(model)); }
 
 std::string TokenizeBody(const v1::TokenizeResponse& response, const v1::Model& model) {
-  OrderedJson json = {{"tokens", response.token_ids()}, {"count", response.token_ids_size()}};
-  if (model.max_positions() > 0) json["max_model_len"] = model.max_positions();
-  return DumpOrdered(json);
+  return DumpOrdered({{"tokens", response.token_ids()},
+                      {"count", response.token_ids_size()},
+                      {"max_model_len", PositiveOrNull(model.max_positions())}});
+}
+
+std::string TokenizerInfoBody(const TokenizerInfo& tokenizer) {
+  const int32_t eos = tokenizer.eos_token_id;
+  return DumpOrdered({{"eos_token", TextOrNull(tokenizer.eos_token)},
+                      {"bos_token", TextOrNull(tokenizer.bos_token)},
+                      {"pad_token", TextOrNull(tokenizer.pad_token)},
+                      {"chat_template", nullptr},
+                      {"eos_token_id", eos >= 0 ? OrderedJson(eos) : OrderedJson(nullptr)},
+                      {"vocab_size", tokenizer.vocab_size},
+                      {"model_max_length", PositiveOrNull(tokenizer.max_tokens)}});
 }
 
 std::string DetokenizeBody(const v1::DetokenizeResponse& response) {

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "hippodrome/v1/generation.pb.h"
 #include "hippodrome/v1/models.pb.h"
 #include "server/batching/token_stream.h"
+#include "server/handlers/tokenizer_info.h"
 #include "server/status_map.h"
 
 namespace hippodrome {
@@ -21,12 +23,22 @@ struct CompletionHead {
   int64_t created = 0;  // Unix seconds
 };
 
-// The whole answer: one choice and one part of the usage per prompt.
-std::string CompletionBody(const CompletionHead& head, std::span<const StreamUpdate> choices);
-// One streamed event: what is new of choice `index`.
-std::string CompletionEvent(const CompletionHead& head, int64_t index, const StreamUpdate& update);
+// One answer to a prompt, or the next piece of it.
+struct CompletionChoice {
+  int64_t index = 0;
+  std::string text;
+  std::vector<int32_t> token_ids;  // new ones
+  StreamFinish finish = StreamFinish::kNone;
+};
+
+// The whole answer.
+std::string CompletionBody(const CompletionHead& head, std::span<const CompletionChoice> choices,
+                           const v1::Usage& usage);
+// One streamed event. `null_usage`: one with the usage will follow, and this one has null for it.
+std::string CompletionEvent(const CompletionHead& head, const CompletionChoice& choice,
+                            bool null_usage);
 // The event that ends a stream with usage: no choices.
-std::string UsageEvent(const CompletionHead& head, std::span<const StreamUpdate> choices);
+std::string UsageEvent(const CompletionHead& head, const v1::Usage& usage);
 
 // {"error": {"message", "type", "code", "param"}}; for TGI {"error", "error_type"}, both texts, and
 // for KServe {"error"}.
@@ -38,6 +50,8 @@ std::string ErrorBody(int http_status, const std::string& code, const std::strin
 std::string ModelsBody(const v1::ListModelsResponse& models);
 std::string ModelBody(const v1::Model& model);
 std::string TokenizeBody(const v1::TokenizeResponse& response, const v1::Model& model);
+// As vLLM gives it, with the size of the vocabulary.
+std::string TokenizerInfoBody(const TokenizerInfo& tokenizer);
 std::string DetokenizeBody(const v1::DetokenizeResponse& response);
 // {"NAME": "VALUE"}
 std::string TextBody(const std::string& name, const std::string& value);

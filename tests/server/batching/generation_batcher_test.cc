@@ -101,8 +101,22 @@ TEST_F(GenerationBatcherTest, TheEndOfTextTokenIsCountedButIsNoText) {
   const StreamUpdate all = Collect(*generation);
   EXPECT_EQ(all.text, "ab");
   EXPECT_EQ(all.token_ids, (std::vector<int32_t>{'a', 'b', kFakeEndOfText}));
-  EXPECT_EQ(all.finish, StreamFinish::kStop);
+  EXPECT_EQ(all.finish, StreamFinish::kEndOfText);
   EXPECT_EQ(all.completion_tokens, 3);
+}
+
+TEST_F(GenerationBatcherTest, APromptAloneEndsWithoutATokenOfItsOwn) {
+  Start();
+  GenerationCall call = Call("abc", 1);
+  call.prompt_only = true;
+  const auto generation = Submit(call);
+  const StreamUpdate all = Collect(*generation);
+  EXPECT_EQ(all.text, "");
+  EXPECT_TRUE(all.token_ids.empty());
+  EXPECT_EQ(all.finish, StreamFinish::kLength);
+  EXPECT_EQ(all.prompt_tokens, 3);
+  EXPECT_EQ(all.completion_tokens, 0);
+  EXPECT_TRUE(AllFree());
 }
 
 TEST_F(GenerationBatcherTest, AStopStringAcrossTokensEndsTheText) {
@@ -111,7 +125,7 @@ TEST_F(GenerationBatcherTest, AStopStringAcrossTokensEndsTheText) {
   const StreamUpdate all = Collect(*generation);
   EXPECT_EQ(all.text, "hell");
   EXPECT_EQ(all.token_ids.size(), 7u);
-  EXPECT_EQ(all.finish, StreamFinish::kStop);
+  EXPECT_EQ(all.finish, StreamFinish::kStopString);
   EXPECT_TRUE(AllFree());
 }
 

@@ -76,8 +76,9 @@ TEST_F(HandlersTest, NumbersOutOfRangeAreNamed) {
     request.set_top_k(bad);
     EXPECT_EQ(Field(Try(request)), "top_k") << bad;
   }
-  for (const int64_t bad : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min(),
-                            std::numeric_limits<int64_t>::max()}) {
+  for (const int64_t bad :
+       {int64_t{-1}, (int64_t{1} << 20) + 1, std::numeric_limits<int64_t>::min(),
+        std::numeric_limits<int64_t>::max()}) {
     v1::GenerateRequest request = Text("x");
     request.set_max_tokens(bad);
     EXPECT_EQ(Field(Try(request)), "max_tokens") << bad;

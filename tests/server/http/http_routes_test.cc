@@ -157,6 +157,75 @@ TEST_F(HttpRoutesTest, SeveralPromptsGiveSeveralChoices) {
   EXPECT_EQ(body["usage"]["completion_tokens"], 8);
 }
 
+// Choices are numbered prompt by prompt, and a prompt counts once.
+TEST_F(HttpRoutesTest, SeveralChoicesForEachPrompt) {
+  const json body =
+      json::parse(Complete(R"({"prompt": ["ab", "xyz"], "max_tokens": 4, "n": 2})").body);
+  ASSERT_EQ(body["choices"].size(), 4u) << body;
+  const std::vector<std::string> texts = {"abab", "abab", "xyzx", "xyzx"};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(body["choices"][i]["text"], texts[i]);
+    EXPECT_EQ(body["choices"][i]["index"], i);
+  }
+  EXPECT_EQ(body["usage"],
+            json({{"prompt_tokens", 5}, {"completion_tokens", 16}, {"total_tokens", 21}}));
+}
+
+TEST_F(HttpRoutesTest, AnEchoComesFirst) {
+  const std::string prompts = R"({"prompt": ["ab", "x"], "max_tokens": 3, "echo": true)";
+  const json body = json::parse(Complete(prompts + "}").body);
+  EXPECT_EQ(body["choices"][0]["text"], "ababa");
+  EXPECT_EQ(body["choices"][1]["text"], "xxxx");
+  std::vector<std::string> texts(2);
+  for (const std::string& event : Events(Complete(prompts + R"(, "stream": true})").body)) {
+    if (event == "[DONE]") continue;
+    const json choice = json::parse(event)["choices"][0];
+    texts[choice["index"].get<size_t>()] += choice["text"].get<std::string>();
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{"ababa", "xxxx"}));
+  const json ids =
+      json::parse(Complete(R"({"prompt": [195], "max_tokens": 1, "echo": true})").body);
+  EXPECT_EQ(ids["choices"][0]["text"], "\uFFFD\uFFFD");
+}
+
+TEST_F(HttpRoutesTest, APromptMayBeEchoedAlone) {
+  const json body =
+      json::parse(Complete(R"({"prompt": "abc", "max_tokens": 0, "echo": true})").body);
+  EXPECT_EQ(body["choices"][0]["text"], "abc");
+  EXPECT_EQ(body["choices"][0]["token_ids"], json::array());
+  EXPECT_EQ(body["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(body["usage"],
+            json({{"prompt_tokens", 3}, {"completion_tokens", 0}, {"total_tokens", 3}}));
+}
+
+TEST_F(HttpRoutesTest, UsageIsNullUntilItIsKnown) {
+  const std::string stream = R"({"prompt": "abc", "max_tokens": 2, "stream": true)";
+  const std::vector<std::string> with =
+      Events(Complete(stream + R"(, "stream_options": {"include_usage": true}})").body);
+  ASSERT_EQ(with.size(), 4u);
+  EXPECT_TRUE(json::parse(with[0])["usage"].is_null());
+  EXPECT_TRUE(json::parse(with[0]).contains("usage"));
+  EXPECT_EQ(json::parse(with[2])["usage"]["total_tokens"], 5);
+  const std::vector<std::string> without =
+      Events(Complete(stream + R"(, "stream_options": null})").body);
+  EXPECT_FALSE(json::parse(without[0]).contains("usage"));
+}
+
+TEST_F(HttpRoutesTest, ChatsAreToldWhatToUse) {
+  const HttpAnswer answer =
+      HttpClient(server_->address()).Post("/v1/chat/completions", R"({"messages": []})");
+  EXPECT_EQ(answer.status, 404);
+  EXPECT_THAT(answer.body, HasSubstr("/v1/completions"));
+}
+
+TEST_F(HttpRoutesTest, TheTokenizerIsDescribed) {
+  const json info = json::parse(Get("/tokenizer_info").body);
+  EXPECT_EQ(info["eos_token"], "<|endoftext|>");
+  EXPECT_EQ(info["eos_token_id"], 256);
+  EXPECT_TRUE(info["chat_template"].is_null());
+  EXPECT_EQ(info["vocab_size"], 257);
+}
+
 TEST_F(HttpRoutesTest, TokenIdsAndStopStrings) {
   const json body =
       json::parse(Complete(R"({"prompt": [97, 98, 99], "max_tokens": 9, "stop": "ca"})").body);
@@ -174,7 +243,8 @@ TEST_F(HttpRoutesTest, ErrorsHaveTheRightStatusAndName) {
   const Row rows[] = {
       {R"({"prompt": "x", "top_p": 2})", 400, "top_p"},
       {R"({"prompt": "x", "temperature": 1e39})", 400, "temperature"},
-      {R"({"prompt": "x", "logprobs": 1})", 400, "logprobs"},
+      {R"({"prompt": "x", "max_completion_tokens": 1})", 400, "max_completion_tokens"},
+      {R"({"prompt": "x", "prompt": "y"})", 400, "prompt"},
       {R"({"prompt": "x", "model": "no"})", 404, nullptr},
       {R"({"prompt": [500]})", 400, "prompt"},
       {R"({"prompt": []})", 400, "prompt"},
@@ -233,7 +303,9 @@ TEST_F(HttpRoutesTest, AnAbortedStreamEndsInAnError) {
 TEST_F(HttpRoutesTest, TokenizeAndDetokenize) {
   HttpClient client(server_->address());
   EXPECT_EQ(client.Post("/tokenize", R"({"prompt": "ab"})").body,
-            R"({"tokens":[97,98],"count":2})");
+            R"({"tokens":[97,98],"count":2,"max_model_len":null})");
+  EXPECT_EQ(client.Post("/tokenize", R"({"prompt": "<|endoftext|>"})").body,
+            R"({"tokens":[256],"count":1,"max_model_len":null})");
   EXPECT_EQ(client.Post("/detokenize", R"({"tokens": [97, 98]})").body, R"({"prompt":"ab"})");
   EXPECT_EQ(client.Post("/detokenize", R"({"tokens": [999]})").status, 400);
 }
@@ -274,7 +346,7 @@ TEST_F(HttpRoutesTest, RequestsAreCountedUnderThePatternOfTheirRoute) {
 
 TEST_F(HttpRoutesTest, MetricsCountRequestsAndTokens) {
   Complete(R"({"prompt": "abc", "max_tokens": 5})");
-  Complete(R"({"prompt": "x", "n": 3})");
+  Complete(R"({"prompt": "x", "n": 129})");
   const HttpAnswer answer = Get("/metrics");
   EXPECT_THAT(answer.headers.at("content-type"), HasSubstr("text/plain"));
   EXPECT_THAT(answer.body, HasSubstr("hippodrome_prompt_tokens_total{model=\"m\"} 3\n"));

@@ -13,7 +13,7 @@ namespace {
 
 TEST(ParsePredictTest, ReadsEveryField) {
   const auto call = ParsePredict(R"({"inputs": "a", "model": "m", "truncate": true,
-      "truncation_direction": "Left", "raw_scores": true, "top_k": 2, "anything": [{}]})");
+      "truncation_direction": "Left", "raw_scores": true, "top_k": 2, "user": [{}]})");
   ASSERT_TRUE(call.ok()) << call.status();
   const v1::ClassifyRequest& request = call->request;
   EXPECT_EQ(request.model(), "m");
@@ -241,7 +241,14 @@ TEST(ParseEncodingTest, ABadFieldIsNamed) {
       {kEmbeddings, "input", R"("input": [null])"},
       {kEmbeddings, "encoding_format", R"("encoding_format": "int8")"},
       {kEmbeddings, "encoding_format", R"("encoding_format": 1)"},
-      {kEmbeddings, "dimensions", R"("dimensions": 1e2)"},
+      {kEmbeddings, "dimensions", R"("dimensions": 1.5)"},
+      {kEmbeddings, "truncate", R"("truncate": true)"},
+      {kPredict, "top_k", R"("top_k": 1, "parameters": {"top_k": 2})"},
+      {kPredict, "return_all_scores", R"("parameters": {"return_all_scores": true})"},
+      {kEmbed, "inputz", R"("inputz": 1)"},
+      {kFillMask, "tokenizer_kwargs", R"("tokenizer_kwargs": {})"},
+      {kTagging, "top_k", R"("top_k": 1)"},
+      {kAnswering, "id", R"("inputs": {"question": "q", "context": "c", "id": 1})"},
       {kFillMask, "inputs", R"("inputs": [1])"},
       {kFillMask, "inputs", R"("inputs": [["a"]])"},
       {kFillMask, "top_k", R"("top_k": "5")"},
@@ -269,9 +276,12 @@ TEST(ParseEncodingTest, ABadFieldIsNamed) {
       {kAnswering, "max_question_len", R"("max_question_len": 64)"},
   };
   for (const BadField& row : rows) {
+    const std::string member = row.member;
     const bool answering = &row.parse == &kAnswering;
-    const std::string inputs = answering ? R"({"question": "q", "context": "c"})" : R"("a")";
-    const std::string body = R"({"inputs": )" + inputs + R"(, "input": "a", )" + row.member + "}";
+    std::string inputs = &row.parse == &kEmbeddings ? R"("input": "a", )" : R"("inputs": "a", )";
+    if (answering) inputs = R"("inputs": {"question": "q", "context": "c"}, )";
+    if (member.starts_with("\"input")) inputs.clear();
+    const std::string body = "{" + inputs + member + "}";
     const absl::Status status = row.parse(body);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << body;
     EXPECT_EQ(Field(status), row.field) << body << ": " << status;

@@ -12,33 +12,40 @@ namespace {
 
 const CompletionHead kHead{.id = "cmpl-1", .model = "m", .created = 5};
 
-StreamUpdate Update(StreamFinish finish) {
-  StreamUpdate update;
-  update.text = "a\"";
-  update.token_ids = {1, 2};
-  update.finish = finish;
-  update.prompt_tokens = 3;
-  update.completion_tokens = 2;
-  return update;
+CompletionChoice Choice(int64_t index, StreamFinish finish) {
+  return {.index = index, .text = "a\"", .token_ids = {1, 2}, .finish = finish};
+}
+
+v1::Usage Usage() {
+  v1::Usage usage;
+  usage.set_prompt_tokens(6);
+  usage.set_completion_tokens(4);
+  return usage;
 }
 
 TEST(JsonResponsesTest, Completion) {
-  const std::vector<StreamUpdate> choices = {Update(StreamFinish::kStop),
-                                             Update(StreamFinish::kLength)};
-  EXPECT_EQ(CompletionBody(kHead, choices),
-            R"({"id":"cmpl-1","object":"text_completion","created":5,"model":"m","choices":[)"
-            R"({"index":0,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":"stop"},)"
-            R"({"index":1,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":"length"})"
-            R"(],"usage":{"prompt_tokens":6,"completion_tokens":4,"total_tokens":10}})");
+  const std::vector<CompletionChoice> choices = {Choice(0, StreamFinish::kStopString),
+                                                 Choice(1, StreamFinish::kLength),
+                                                 Choice(2, StreamFinish::kEndOfText)};
+  EXPECT_EQ(
+      CompletionBody(kHead, choices, Usage()),
+      R"({"id":"cmpl-1","object":"text_completion","created":5,"model":"m","choices":[)"
+      R"({"index":0,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":"stop"},)"
+      R"({"index":1,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":"length"},)"
+      R"({"index":2,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":"stop"})"
+      R"(],"usage":{"prompt_tokens":6,"completion_tokens":4,"total_tokens":10}})");
 }
 
 TEST(JsonResponsesTest, Events) {
-  EXPECT_EQ(CompletionEvent(kHead, 1, Update(StreamFinish::kNone)),
-            R"({"id":"cmpl-1","object":"text_completion","created":5,"model":"m","choices":[)"
-            R"({"index":1,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":null}]})");
-  EXPECT_EQ(UsageEvent(kHead, std::vector<StreamUpdate>{Update(StreamFinish::kStop)}),
+  const std::string event =
+      R"({"id":"cmpl-1","object":"text_completion","created":5,"model":"m","choices":[)"
+      R"({"index":1,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":null}])";
+  EXPECT_EQ(CompletionEvent(kHead, Choice(1, StreamFinish::kNone), false), event + "}");
+  EXPECT_EQ(CompletionEvent(kHead, Choice(1, StreamFinish::kNone), true),
+            event + R"(,"usage":null})");
+  EXPECT_EQ(UsageEvent(kHead, Usage()),
             R"({"id":"cmpl-1","object":"text_completion","created":5,"model":"m","choices":[],)"
-            R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}})");
+            R"("usage":{"prompt_tokens":6,"completion_tokens":4,"total_tokens":10}})");
 }
 
 TEST(JsonResponsesTest, Errors) {
@@ -63,12 +70,15 @@ TEST(JsonResponsesTest, Others) {
   v1::TokenizeResponse tokens;
   tokens.add_token_ids(7);
   v1::Model model;
-  EXPECT_EQ(TokenizeBody(tokens, model), R"({"tokens":[7],"count":1})");
+  EXPECT_EQ(TokenizeBody(tokens, model), R"({"tokens":[7],"count":1,"max_model_len":null})");
   model.set_max_positions(10);
   EXPECT_EQ(TokenizeBody(tokens, model), R"({"tokens":[7],"count":1,"max_model_len":10})");
   v1::DetokenizeResponse text;
   text.set_text("a");
   EXPECT_EQ(DetokenizeBody(text), R"({"prompt":"a"})");
+  EXPECT_EQ(TokenizerInfoBody({.eos_token = "<e>", .eos_token_id = 3, .vocab_size = 4}),
+            R"({"eos_token":"<e>","bos_token":null,"pad_token":null,"chat_template":null,)"
+            R"("eos_token_id":3,"vocab_size":4,"model_max_length":null})");
 }
 
 }  // namespace

@@ -1,0 +1,120 @@
+#include "server/handlers/generation_call.h"
+
+#include <fmt/format.h>
+
+#include <random>
+#include <utility>
+
+#include "engine/base/field_error.h"
+#include "engine/base/status.h"
+#include "engine/sampling.h"
+
+namespace hippodrome {
+namespace {
+
+constexpr int64_t kDefaultMaxTokens = 16;
+
+uint64_t RandomSeed() {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  return random();
+}
+
+absl::Status CheckStops(const v1::GenerateRequest& request, const RequestLimits& limits) {
+  if (request.stop_size() > limits.max_stops) {
+    return FieldError("stop", fmt::format("{} stop strings, expected at most {}",
+                                          request.stop_size(), limits.max_stops));
+  }
+  for (const std::string& stop : request.stop()) {
+    if (stop.empty() || static_cast<int64_t>(stop.size()) > limits.max_stop_bytes) {
+      return FieldError("stop", fmt::format("a stop string of {} bytes, expected 1 to {}",
+                                            stop.size(), limits.max_stop_bytes));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPrompt(const v1::GenerateRequest& request) {
+  switch (request.prompt_case()) {
+    case v1::GenerateRequest::kText:
+      if (request.text().empty()) return FieldError("prompt", "the text is empty");
+      return absl::OkStatus();
+    case v1::GenerateRequest::kTokenIds:
+      if (request.token_ids().ids().empty()) return FieldError("prompt", "there are no token ids");
+      return absl::OkStatus();
+    default:
+      return FieldError("prompt", "expected a text or token ids");
+  }
+}
+
+absl::Status CheckMaxTokens(const v1::GenerateRequest& request, const RequestLimits& limits) {
+  const int64_t tokens = request.max_tokens();
+  if (tokens >= 0 && tokens <= limits.max_tokens) return absl::OkStatus();
+  return FieldError("max_tokens", fmt::format("{} is not in [0, {}]", tokens, limits.max_tokens));
+}
+
+absl::StatusOr<SamplingParameters> ReadSampling(const v1::GenerateRequest& request) {
+  SamplingFields fields;
+  if (request.has_temperature()) fields.temperature = request.temperature();
+  if (request.has_top_k()) fields.top_k = request.top_k();
+  if (request.has_top_p()) fields.top_p = request.top_p();
+  if (request.has_min_p()) fields.min_p = request.min_p();
+  fields.seed = request.has_seed() ? request.seed() : RandomSeed();
+  return ToSamplingParameters(fields);
+}
+
+// What engines do not do yet.
+absl::Status RefuseUnsupported(const v1::GenerateRequest& request) {
+  for (const auto& [field, asked] :
+       {std::pair("log_probabilities", request.has_log_probabilities()),
+        std::pair("typical_p", request.has_typical_p() && request.typical_p() != 1),
+        std::pair("repetition_penalty",
+                  request.has_repetition_penalty() && request.repetition_penalty() != 1),
+        std::pair("presence_penalty", request.presence_penalty() != 0),
+        std::pair("frequency_penalty", request.frequency_penalty() != 0),
+        std::pair("logit_bias", request.logit_bias_size() > 0)}) {
+    if (asked) return FieldError(field, "this server does not support it");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// Multiples of an odd number modulo 2^64 differ, and so do their images under the bijection below.
+uint64_t ChoiceSeed(uint64_t seed, int64_t choice) {
+  if (choice == 0) return seed;
+  uint64_t z = seed + static_cast<uint64_t>(choice) * 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+// What is cheap to refuse comes before the prompt.
+absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
+                                      const ServedDecoder& model, const RequestLimits& limits,
+                                      const Caller& caller) {
+  GenerationCall call;
+  HIPPODROME_RETURN_IF_ERROR(RefuseUnsupported(request));
+  HIPPODROME_RETURN_IF_ERROR(CheckPrompt(request));
+  HIPPODROME_RETURN_IF_ERROR(CheckMaxTokens(request, limits));
+  HIPPODROME_ASSIGN_OR_RETURN(call.request.sampling, ReadSampling(request));
+  HIPPODROME_RETURN_IF_ERROR(CheckStops(request, limits));
+  if (request.choice() < 0) return FieldError("choice", "expected 0 or more");
+  call.caller = caller;
+  if (request.has_text()) {
+    HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, model.Tokenizer());
+    call.request.prompt = tokenizer->Encode(request.text());
+  } else {
+    const auto& ids = request.token_ids().ids();
+    call.request.prompt.assign(ids.begin(), ids.end());
+  }
+  if (request.stop_size() > 0) HIPPODROME_RETURN_IF_ERROR(model.Tokenizer().status());
+  call.prompt_only = request.has_max_tokens() && request.max_tokens() == 0;
+  call.request.max_tokens = request.has_max_tokens() ? request.max_tokens() : kDefaultMaxTokens;
+  // The engine takes in a prompt to make a token after it.
+  if (call.prompt_only) call.request.max_tokens = 1;
+  call.request.ignore_eos = request.ignore_eos();
+  call.stop.assign(request.stop().begin(), request.stop().end());
+  return call;
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,29 @@
+// A request for text, checked and tokenised: what the batcher takes.
+#ifndef HIPPODROME_SERVER_HANDLERS_GENERATION_CALL_H_
+#define HIPPODROME_SERVER_HANDLERS_GENERATION_CALL_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "hippodrome/v1/generation.pb.h"
+#include "server/batching/running_sequence.h"
+#include "server/handlers/served_model.h"
+#include "server/options.h"
+
+namespace hippodrome {
+
+// The seed of one of several answers to a request, so that they differ: choice 0 has `seed` itself;
+// choice i has the i-th output, from 1, of SplitMix64 (Steele, Lea, Flood 2014) that starts at
+// `seed`, which differs from those of all other i.
+uint64_t ChoiceSeed(uint64_t seed, int64_t choice);
+
+// All that is asked for, against its range in generation.proto and `limits`, but for what
+// GenerationBatcher::Submit() checks. Without a seed, one is drawn. Errors: those of
+// generation.proto.
+absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
+                                      const ServedDecoder& model, const RequestLimits& limits,
+                                      const Caller& caller);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_HANDLERS_GENERATION_CALL_H_

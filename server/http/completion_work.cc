@@ -1,0 +1,188 @@
+#include "server/http/completion_work.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/batching/generation_batcher.h"
+#include "server/guarded.h"
+#include "server/http/http_replies.h"
+#include "server/json/json_responses.h"
+#include "server/status_map.h"
+
+namespace hippodrome {
+namespace {
+
+// That wait for a response that is not streamed before it takes them, within what may be unread.
+constexpr int64_t kUnseenTokens = 64;
+
+std::string Event(const std::string& data) { return "data: " + data + "\n\n"; }
+
+CompletionHead NewHead(const std::string& model) {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {.id = fmt::format("cmpl-{:016x}{:016x}", random(), random()),
+          .model = model,
+          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
+}
+
+// What stands before each answer to `prompt`.
+std::string EchoedText(const v1::GenerateRequest& request, const std::vector<int32_t>& prompt,
+                       const ServedDecoder& model) {
+  if (request.has_text()) return request.text();
+  return model.Detokenize(prompt).value_or("");  // "" without a tokenizer
+}
+
+// One sequence that is being made: an answer, or a candidate for one.
+struct Candidate {
+  std::unique_ptr<Generation> generation;  // null once finished
+  CompletionChoice choice;                 // what has not been sent
+  bool begun = false;
+};
+
+class CompletionWork : public HttpWork {
+ public:
+  CompletionWork(CompletionCall call, CompletionGroup made, Metrics& metrics);
+  ~CompletionWork() override;
+
+  void OnUpdate(std::function<void()> wake) override;
+  bool Advance(HttpResponse& response) override;
+
+ private:
+  size_t PromptOf(size_t candidate) const { return candidate / call_.candidates; }
+  // Whether the response is complete, or the error that it becomes.
+  absl::StatusOr<bool> Progress(HttpResponse& response);
+  // Adds the next update of a candidate to `response`; false when there is none.
+  absl::StatusOr<bool> Collect(size_t i, HttpResponse& response);
+  void Add(size_t i, const StreamUpdate& update);
+  void Fail(const absl::Status& status, HttpResponse& response);
+  void Complete(HttpResponse& response);
+
+  const CompletionCall call_;
+  const CompletionHead head_;
+  std::vector<std::string> echoes_;    // of each prompt, where they are wanted
+  std::vector<Candidate> candidates_;  // prompt by prompt
+  v1::Usage usage_;
+  Metrics& metrics_;
+  size_t unfinished_;
+  bool counted_ = false;
+};
+
+CompletionWork::CompletionWork(CompletionCall call, CompletionGroup made, Metrics& metrics)
+    : call_(std::move(call)),
+      head_(NewHead(made.model->info().name())),
+      candidates_(made.generations.size()),
+      metrics_(metrics),
+      unfinished_(made.generations.size()) {
+  for (size_t p = 0; p < made.prompts.size(); ++p) {
+    usage_.set_prompt_tokens(usage_.prompt_tokens() + static_cast<int64_t>(made.prompts[p].size()));
+    if (call_.echo) echoes_.push_back(EchoedText(call_.requests[p], made.prompts[p], *made.model));
+  }
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    candidates_[i].generation = std::move(made.generations[i]);
+    candidates_[i].choice.index = static_cast<int64_t>(i);
+  }
+}
+
+CompletionWork::~CompletionWork() {
+  if (counted_) return;
+  metrics_.CountFailure(absl::CancelledError());
+  metrics_.CountRequest(Api::kHttp, kCompletionsPath, head_.model, "499");
+}
+
+void CompletionWork::OnUpdate(std::function<void()> wake) {
+  // Waking for each token that nobody sees yet would take a tenth of the time of small models.
+  const int64_t tokens = call_.stream ? 1 : kUnseenTokens;
+  for (const Candidate& candidate : candidates_) candidate.generation->OnUpdate(wake, tokens);
+}
+
+bool CompletionWork::Advance(HttpResponse& response) {
+  const absl::StatusOr<bool> done = Guarded([&] { return Progress(response); });
+  if (!done.ok()) Fail(done.status(), response);
+  return done.value_or(true);
+}
+
+absl::StatusOr<bool> CompletionWork::Progress(HttpResponse& response) {
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    while (candidates_[i].generation != nullptr) {
+      HIPPODROME_ASSIGN_OR_RETURN(const bool more, Collect(i, response));
+      if (!more) break;
+    }
+  }
+  if (unfinished_ > 0) return false;
+  Complete(response);
+  return true;
+}
+
+absl::StatusOr<bool> CompletionWork::Collect(size_t i, HttpResponse& response) {
+  Candidate& candidate = candidates_[i];
+  std::optional<StreamUpdate> update = candidate.generation->Take();
+  if (!update) return false;
+  HIPPODROME_RETURN_IF_ERROR(update->status);
+  Add(i, *update);
+  if (update->last()) {
+    usage_.set_completion_tokens(usage_.completion_tokens() + update->completion_tokens);
+    candidate.generation.reset();
+    --unfinished_;
+  }
+  if (call_.stream) {
+    response.body += Event(CompletionEvent(head_, candidate.choice, call_.include_usage));
+    candidate.choice = {.index = candidate.choice.index};
+  }
+  return true;
+}
+
+void CompletionWork::Add(size_t i, const StreamUpdate& update) {
+  CompletionChoice& choice = candidates_[i].choice;
+  if (call_.echo && !candidates_[i].begun) choice.text = echoes_[PromptOf(i)];
+  candidates_[i].begun = true;
+  choice.text += update.text;
+  choice.token_ids.insert(choice.token_ids.end(), update.token_ids.begin(), update.token_ids.end());
+  choice.finish = update.finish;
+}
+
+// A stream that has begun can only end with an error event.
+void CompletionWork::Fail(const absl::Status& status, HttpResponse& response) {
+  for (Candidate& candidate : candidates_) candidate.generation.reset();
+  if (call_.stream) {
+    response.body += Event(ErrorBody(status));
+  } else {
+    response = ErrorResponse(status);
+  }
+  counted_ = true;
+  metrics_.CountFailure(status);
+  metrics_.CountRequest(Api::kHttp, kCompletionsPath, head_.model,
+                        std::to_string(HttpStatus(status)));
+}
+
+void CompletionWork::Complete(HttpResponse& response) {
+  if (call_.stream) {
+    if (call_.include_usage) response.body += Event(UsageEvent(head_, usage_));
+    response.body += Event("[DONE]");
+  } else {
+    std::vector<CompletionChoice> choices;
+    for (Candidate& candidate : candidates_) choices.push_back(std::move(candidate.choice));
+    response.body = CompletionBody(head_, choices, usage_);
+  }
+  counted_ = true;
+  metrics_.CountRequest(Api::kHttp, kCompletionsPath, head_.model, "200");
+}
+
+}  // namespace
+
+std::unique_ptr<HttpWork> NewCompletionWork(CompletionCall call, CompletionGroup made,
+                                            Metrics& metrics) {
+  return std::make_unique<CompletionWork>(std::move(call), std::move(made), metrics);
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,24 @@
+// The work behind a call of /v1/completions.
+#ifndef HIPPODROME_SERVER_HTTP_COMPLETION_WORK_H_
+#define HIPPODROME_SERVER_HTTP_COMPLETION_WORK_H_
+
+#include <memory>
+
+#include "server/handlers/handlers.h"
+#include "server/http/http_types.h"
+#include "server/json/json_requests.h"
+#include "server/metrics/metrics.h"
+
+namespace hippodrome {
+
+inline constexpr char kCompletionsPath[] = "/v1/completions";
+
+// Answers `call` as one JSON body or as server-sent events; choices are numbered prompt by prompt.
+// `made` is what Handlers::Complete() gave for its requests and candidates; `metrics` and the model
+// must outlive the work.
+std::unique_ptr<HttpWork> NewCompletionWork(CompletionCall call, CompletionGroup made,
+                                            Metrics& metrics);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_HTTP_COMPLETION_WORK_H_
