@@ -65,6 +65,20 @@ struct HttpOptions {
 struct GrpcOptions {
   std::string address = "127.0.0.1:50051";  // as for HTTP
   int max_message_bytes = 8 << 20;
+  int64_t max_connections = 1024;             // more are closed on arrival, [1, 1e6]
+  int64_t max_connections_per_address = 256;  // as ClientOf() tells them, [1, 1e6]
+  int max_streams = 256;                      // calls at once on a connection, [1, 1e6]
+  int max_metadata_bytes = 16 << 10;          // of a call
+  // For what gRPC buffers, over all connections. When it is short, gRPC reads no more, and then
+  // cuts connections off.
+  int64_t memory_bytes = int64_t{256} << 20;    // [16 MiB, 1 TiB]
+  std::chrono::seconds handshake_timeout{10};   // for the first bytes of HTTP/2
+  std::chrono::seconds idle_timeout{600};       // for a connection without calls
+  std::chrono::seconds keepalive_interval{60};  // between pings that look for dead peers
+  std::chrono::seconds keepalive_timeout{20};   // for the answer
+  std::chrono::seconds min_ping_interval{10};   // clients that ping more often are cut off
+  std::chrono::seconds connection_age{0};       // then a client must connect again; 0: never
+  std::chrono::seconds connection_grace{300};   // for calls on a connection that is too old
 };
 
 struct ServerOptions {

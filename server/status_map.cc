@@ -39,6 +39,10 @@ int HttpStatus(const absl::Status& status) {
   }
 }
 
+int RetryAfterSeconds(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ? 1 : 0;
+}
+
 const char* ErrorType(int http_status) {
   switch (http_status) {
     case 401:

@@ -15,6 +15,9 @@ enum class ErrorShape : uint8_t { kOpenAi, kTgi, kKServe };
 // The number of a gRPC status code.
 int GrpcCode(const absl::Status& status);
 int HttpStatus(const absl::Status& status);
+// Seconds after which a client may try again what was refused for want of room; 0: that cannot
+// help.
+int RetryAfterSeconds(const absl::Status& status);
 // The "type" of an OpenAI error: "invalid_request_error", ...
 const char* ErrorType(int http_status);
 // The "error_type" of an error of text-generation-inference: "validation", ...

@@ -19,6 +19,7 @@ hippodrome_test_files(server_tests
     server/batching/encoding_stress_test.cc
     server/batching/generation_batcher_test.cc
     server/batching/token_stream_test.cc
+    server/grpc/accept_loop_test.cc
     server/handlers/answer_question_handler_test.cc
     server/handlers/encoding_handlers_test.cc
     server/handlers/fill_mask_handler_test.cc
@@ -56,6 +57,8 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
     SOURCES
       server/grpc/encoding_service_test.cc
       server/grpc/grpc_server_test.cc
+      server/grpc/health_service_test.cc
+      server/grpc/reflection_service_test.cc
       server/load_model_test.cc
       server/mixed_streams_test.cc
       server/server_test.cc

@@ -19,6 +19,12 @@
 namespace hippodrome {
 namespace {
 
+// For the metrics: the model that answers, or "" where the call was refused.
+template <typename Response>
+std::string ModelOf(const Answer<Response>& answer) {
+  return answer.ok() ? (*answer)->model() : "";
+}
+
 // ---- One call
 // ------------------------------------------------------------------------------------
 
@@ -29,11 +35,12 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
                      public std::enable_shared_from_this<UnaryReactor<Response>> {
  public:
   // Fills `response` when the answer is ready, or ends the call at once with its error. `metrics`
-  // and `executor` must outlive the call; `route` and `model` are for the metrics.
-  static UnaryReactor* Start(Answer<Response> answer, Response* response, const char* route,
-                             std::string model, Metrics& metrics, SerialExecutor& executor) {
+  // and `executor` must outlive the call; `route` is for the metrics.
+  static UnaryReactor* Start(grpc::CallbackServerContext& context, Answer<Response> answer,
+                             Response* response, const char* route, Metrics& metrics,
+                             SerialExecutor& executor) {
     std::shared_ptr<UnaryReactor> reactor(
-        new UnaryReactor(response, route, std::move(model), metrics));
+        new UnaryReactor(context, response, route, ModelOf(answer), metrics));
     reactor->self_ = reactor;
     std::lock_guard lock(reactor->mutex_);
     if (answer.ok()) {
@@ -49,7 +56,7 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
     std::unique_ptr<PendingAnswer<Response>> abandoned;
     std::lock_guard lock(mutex_);
     abandoned.swap(answer_);
-    End(absl::CancelledError());
+    End(cancel_reason_());
   }
 
   void OnDone() override {
@@ -63,8 +70,14 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
   }
 
  private:
-  UnaryReactor(Response* response, const char* route, std::string model, Metrics& metrics)
-      : response_(response), route_(route), model_(std::move(model)), metrics_(metrics) {}
+  UnaryReactor(grpc::CallbackServerContext& context, Response* response, const char* route,
+               std::string model, Metrics& metrics)
+      : context_(context),
+        cancel_reason_(context),
+        response_(response),
+        route_(route),
+        model_(std::move(model)),
+        metrics_(metrics) {}
 
   // REQUIRES: mutex_ is held.
   void Wait(std::unique_ptr<PendingAnswer<Response>> answer, SerialExecutor& executor) {
@@ -95,9 +108,11 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
   void End(const absl::Status& status) {
     if (outcome_) return;
     outcome_ = status;
-    Finish(ToGrpc(status));
+    Finish(ToGrpc(status, context_));
   }
 
+  grpc::CallbackServerContext& context_;
+  const CancelReason cancel_reason_;
   Response* const response_;  // gRPC's, until OnDone()
   const char* const route_;
   const std::string model_;
@@ -126,10 +141,10 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
   using Handle = std::function<Call(const Request& request)>;
 
   // `handle` begins the work of one request. `metrics` and `executor` must outlive the stream.
-  static StreamReactor* Start(Handle handle, const char* route, Metrics& metrics,
-                              SerialExecutor& executor) {
+  static StreamReactor* Start(grpc::CallbackServerContext& context, Handle handle,
+                              const char* route, Metrics& metrics, SerialExecutor& executor) {
     std::shared_ptr<StreamReactor> reactor(
-        new StreamReactor(std::move(handle), route, metrics, executor));
+        new StreamReactor(context, std::move(handle), route, metrics, executor));
     reactor->self_ = reactor;
     std::lock_guard lock(reactor->mutex_);
     reactor->Read();
@@ -153,14 +168,14 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
   void OnWriteDone(bool ok) override {
     std::lock_guard lock(mutex_);
     writing_ = false;
-    if (!ok) Conclude(absl::CancelledError());
+    if (!ok) Conclude(cancel_reason_());
     Advance();
   }
 
   // Also called when the client's deadline has passed.
   void OnCancel() override {
     std::lock_guard lock(mutex_);
-    Conclude(absl::CancelledError());
+    Conclude(cancel_reason_());
     Advance();
   }
 
@@ -170,8 +185,14 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
   // Requests of one stream that are here at once.
   static constexpr size_t kMostCalls = 64;
 
-  StreamReactor(Handle handle, const char* route, Metrics& metrics, SerialExecutor& executor)
-      : handle_(std::move(handle)), route_(route), metrics_(metrics), executor_(executor) {}
+  StreamReactor(grpc::CallbackServerContext& context, Handle handle, const char* route,
+                Metrics& metrics, SerialExecutor& executor)
+      : context_(context),
+        cancel_reason_(context),
+        handle_(std::move(handle)),
+        route_(route),
+        metrics_(metrics),
+        executor_(executor) {}
 
   // All below: mutex_ is held.
 
@@ -204,7 +225,7 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
     if (!outcome_ && closed_ && calls_.empty() && !writing_) Conclude(absl::OkStatus());
     if (outcome_ && !writing_ && !finished_) {
       finished_ = true;
-      this->Finish(ToGrpc(*outcome_));
+      this->Finish(ToGrpc(*outcome_, context_));
     }
     if (!outcome_ && !closed_ && !reading_ && calls_.size() < kMostCalls) Read();
   }
@@ -240,6 +261,8 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
     metrics_.CountRequest(Api::kGrpc, route_, model_, ErrorCode(status));
   }
 
+  grpc::CallbackServerContext& context_;
+  const CancelReason cancel_reason_;
   const Handle handle_;
   const char* const route_;
   Metrics& metrics_;
@@ -319,27 +342,19 @@ class EncodingService : public v1::Encoding::CallbackService {
   using Handler = Answer<Response> (EncodingHandlers::*)(const Request& request,
                                                          const Caller& caller);
 
-  // For the metrics: the model that answers, or "" where the call was refused.
-  template <typename Response>
-  static std::string ModelOf(const Answer<Response>& answer) {
-    return answer.ok() ? (*answer)->model() : "";
-  }
-
   template <typename Request, typename Response>
-  ServerUnaryReactor* Unary(const CallbackServerContext& context, const char* route,
+  ServerUnaryReactor* Unary(CallbackServerContext& context, const char* route,
                             Handler<Request, Response> handle, const Request& request,
                             Response* response) {
     Answer<Response> answer =
         Guarded([&] { return (handlers_.*handle)(request, CallerOf(context)); });
-    std::string model = ModelOf(answer);
-    return UnaryReactor<Response>::Start(std::move(answer), response, route, std::move(model),
-                                         metrics_, executor_);
+    return UnaryReactor<Response>::Start(context, std::move(answer), response, route, metrics_,
+                                         executor_);
   }
 
   // Each request of a stream is a call of its own; the deadline is that of the stream.
   template <typename Request, typename Response>
-  ServerBidiReactor<Request, Response>* Stream(const CallbackServerContext& context,
-                                               const char* route,
+  ServerBidiReactor<Request, Response>* Stream(CallbackServerContext& context, const char* route,
                                                Handler<Request, Response> handle) {
     using Reactor = StreamReactor<Request, Response>;
     const auto begin = [&handlers = handlers_, &context, handle](const Request& request) {
@@ -348,7 +363,7 @@ class EncodingService : public v1::Encoding::CallbackService {
       std::string model = ModelOf(answer);
       return typename Reactor::Call{std::move(model), std::move(answer)};
     };
-    return Reactor::Start(begin, route, metrics_, executor_);
+    return Reactor::Start(context, begin, route, metrics_, executor_);
   }
 
   EncodingHandlers& handlers_;

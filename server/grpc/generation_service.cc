@@ -28,7 +28,8 @@ class GenerateReactor : public grpc::ServerWriteReactor<v1::GenerateResponse>,
  public:
   // Streams `generation`, or ends the call at once with its error. `executor` writes what the loop
   // thread announces. `metrics` and `executor` must outlive the call.
-  static GenerateReactor* Start(absl::StatusOr<std::unique_ptr<Generation>> generation,
+  static GenerateReactor* Start(grpc::CallbackServerContext& context,
+                                absl::StatusOr<std::unique_ptr<Generation>> generation,
                                 std::string model, Metrics& metrics, SerialExecutor& executor);
 
   void OnWriteDone(bool ok) override;
@@ -36,8 +37,8 @@ class GenerateReactor : public grpc::ServerWriteReactor<v1::GenerateResponse>,
   void OnDone() override;
 
  private:
-  GenerateReactor(std::string model, Metrics& metrics)
-      : model_(std::move(model)), metrics_(metrics) {}
+  GenerateReactor(grpc::CallbackServerContext& context, std::string model, Metrics& metrics)
+      : context_(context), cancel_reason_(context), model_(std::move(model)), metrics_(metrics) {}
 
   void Run(std::unique_ptr<Generation> generation, SerialExecutor& executor);
   // Starts the next write, if none is under way and there is something to write.
@@ -48,6 +49,8 @@ class GenerateReactor : public grpc::ServerWriteReactor<v1::GenerateResponse>,
   // Ends the call once no write is under way. REQUIRES: mutex_ is held.
   void End(const absl::Status& status);
 
+  grpc::CallbackServerContext& context_;
+  const CancelReason cancel_reason_;
   const std::string model_;
   Metrics& metrics_;
   std::shared_ptr<GenerateReactor> self_;  // until OnDone()
@@ -72,10 +75,11 @@ v1::FinishReason ToProto(StreamFinish finish) {
   }
 }
 
-GenerateReactor* GenerateReactor::Start(absl::StatusOr<std::unique_ptr<Generation>> generation,
+GenerateReactor* GenerateReactor::Start(grpc::CallbackServerContext& context,
+                                        absl::StatusOr<std::unique_ptr<Generation>> generation,
                                         std::string model, Metrics& metrics,
                                         SerialExecutor& executor) {
-  std::shared_ptr<GenerateReactor> reactor(new GenerateReactor(std::move(model), metrics));
+  std::shared_ptr<GenerateReactor> reactor(new GenerateReactor(context, std::move(model), metrics));
   reactor->self_ = reactor;
   if (generation.ok()) {
     reactor->Run(*std::move(generation), executor);
@@ -131,7 +135,7 @@ void GenerateReactor::End(const absl::Status& status) {
   if (!outcome_) outcome_ = status;
   if (writing_ || finished_) return;
   finished_ = true;
-  Finish(ToGrpc(*outcome_));
+  Finish(ToGrpc(*outcome_, context_));
 }
 
 void GenerateReactor::OnWriteDone(bool ok) {
@@ -139,7 +143,7 @@ void GenerateReactor::OnWriteDone(bool ok) {
     std::lock_guard lock(mutex_);
     writing_ = false;
     if (!ok || outcome_) {
-      End(absl::CancelledError());
+      End(cancel_reason_());
       return;
     }
   }
@@ -151,7 +155,7 @@ void GenerateReactor::OnCancel() {
   std::unique_ptr<Generation> abandoned;
   std::lock_guard lock(mutex_);
   abandoned.swap(generation_);
-  End(absl::CancelledError());
+  End(cancel_reason_());
 }
 
 void GenerateReactor::OnDone() {
@@ -175,8 +179,8 @@ class GenerationService : public v1::Generation::CallbackService {
   grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
       grpc::CallbackServerContext* context, const v1::GenerateRequest* request) override {
     auto generation = Guarded([&] { return handlers_.Generate(*request, CallerOf(*context)); });
-    return GenerateReactor::Start(std::move(generation), handlers_.ModelName(request->model()),
-                                  metrics_, executor_);
+    return GenerateReactor::Start(*context, std::move(generation),
+                                  handlers_.ModelName(request->model()), metrics_, executor_);
   }
 
   grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,

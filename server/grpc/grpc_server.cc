@@ -1,21 +1,27 @@
 #include "server/grpc/grpc_server.h"
 
 #include <grpc/support/log.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 
+#include <atomic>
+#include <cstdio>
+#include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "engine/base/status.h"
+#include "hippodrome/v1/encoding.grpc.pb.h"
+#include "hippodrome/v1/generation.grpc.pb.h"
 #include "hippodrome/v1/models.grpc.pb.h"
-#include "server/address.h"
+#include "server/grpc/accept_loop.h"
 #include "server/grpc/grpc_services.h"
+#include "server/grpc/health_service.h"
+#include "server/grpc/reflection_service.h"
+#include "server/metrics/connection_metrics.h"
 
 namespace hippodrome {
 namespace {
-
-constexpr int kMaxStreamsPerConnection = 1024;
 
 class ModelsService : public v1::Models::CallbackService {
  public:
@@ -37,73 +43,129 @@ class ModelsService : public v1::Models::CallbackService {
   Metrics& metrics_;
 };
 
-// gRPC's own account of a port that is taken is several lines long.
-class QuietLog {
- public:
-  QuietLog() {
-    gpr_set_log_function([](gpr_log_func_args*) {});
+// gRPC has a line for each call that a hostile peer spoils; one in a second says enough.
+void LogSparsely(gpr_log_func_args* line) {
+  using Seconds = std::chrono::seconds;
+  static std::atomic<int64_t> last = 0;
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  const int64_t now = std::chrono::duration_cast<Seconds>(since).count();
+  if (last.exchange(now) != now) std::fprintf(stderr, "gRPC: %s\n", line->message);
+}
+
+// A message of 500 KB that says it is compressed could fill 500 MB, so none is taken: a call that
+// says so ends with UNIMPLEMENTED, and nothing inflates what comes without saying so.
+void RefuseCompression(grpc::ServerBuilder& builder) {
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+}
+
+int Milliseconds(std::chrono::milliseconds time) { return static_cast<int>(time.count()); }
+
+void Limit(const GrpcOptions& options, grpc::ServerBuilder& builder) {
+  grpc::ResourceQuota quota("hippodrome");
+  quota.Resize(static_cast<size_t>(options.memory_bytes));
+  builder.SetResourceQuota(quota);
+  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, options.max_metadata_bytes);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             Milliseconds(options.handshake_timeout));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(options.idle_timeout));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_interval));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                             Milliseconds(options.keepalive_timeout));
+  // Clients may ping while they have no calls; of those that ping too often none is borne.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             Milliseconds(options.min_ping_interval));
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 2);
+  if (options.connection_age.count() > 0) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
+                               Milliseconds(options.connection_age));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
+                               Milliseconds(options.connection_grace));
   }
-  ~QuietLog() { gpr_set_log_function(nullptr); }
-};
+}
+
+// Full names, as health and reflection say them.
+std::vector<std::string> OwnServices() {
+  return {v1::Encoding::service_full_name(), v1::Generation::service_full_name(),
+          v1::Models::service_full_name()};
+}
+
+std::vector<std::string> AllServices() {
+  std::vector<std::string> names = OwnServices();
+  names.emplace_back(grpc::health::v1::Health::service_full_name());
+  names.emplace_back(grpc::reflection::v1::ServerReflection::service_full_name());
+  names.emplace_back(grpc::reflection::v1alpha::ServerReflection::service_full_name());
+  return names;
+}
 
 }  // namespace
 
 class GrpcServer::Impl {
  public:
   Impl(Handlers& handlers, Metrics& metrics)
-      : generation_(NewGenerationService(handlers, metrics)),
+      : connection_metrics_(metrics.registry()),
+        generation_(NewGenerationService(handlers, metrics)),
         encoding_(NewEncodingService(handlers.encoding(), metrics)),
-        models_(handlers, metrics) {}
+        models_(handlers, metrics),
+        health_(OwnServices()),
+        reflection_(AllServices()) {}
 
   absl::Status Start(const GrpcOptions& options);
-  void SetServing(bool serving);
-  void Stop(std::chrono::milliseconds grace) {
-    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
-  }
-  const std::string& address() const { return address_; }
+  void SetServing(bool serving) { health_.SetServing(serving); }
+  void Stop(std::chrono::milliseconds grace);
+  const std::string& address() const { return accept_loop_->address(); }
 
  private:
+  ConnectionMetrics connection_metrics_;
   std::unique_ptr<grpc::Service> generation_;
   std::unique_ptr<grpc::Service> encoding_;
   ModelsService models_;
+  HealthService health_;
+  Reflection reflection_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
-  std::string address_;
+  std::unique_ptr<AcceptLoop> accept_loop_;
 };
 
 absl::Status GrpcServer::Impl::Start(const GrpcOptions& options) {
-  HIPPODROME_ASSIGN_OR_RETURN(HostPort where, ParseAddress(options.address));
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  HIPPODROME_ASSIGN_OR_RETURN(
+      accept_loop_,
+      AcceptLoop::Listen(options.address,
+                         {options.max_connections, options.max_connections_per_address},
+                         connection_metrics_));
+  gpr_set_log_function(LogSparsely);
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
-  builder.RegisterService(generation_.get());
-  builder.RegisterService(encoding_.get());
-  builder.RegisterService(&models_);
-  {
-    const QuietLog quiet;
-    server_ = builder.BuildAndStart();
+  RefuseCompression(builder);
+  Limit(options, builder);
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
+  for (grpc::Service* service :
+       std::initializer_list<grpc::Service*>{generation_.get(), encoding_.get(), &models_, &health_,
+                                             &reflection_.v1(), &reflection_.v1alpha()}) {
+    builder.RegisterService(service);
   }
-  if (server_ == nullptr || port == 0) {
-    return Unavailable("cannot listen on gRPC address " + options.address +
-                       ": it is in use or does not exist");
-  }
-  where.port = static_cast<uint16_t>(port);
-  address_ = ToText(where);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) return Internal("gRPC did not start");
   SetServing(true);
+  accept_loop_->Start([acceptor = acceptor_.get()](int fd) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = fd;
+    acceptor->HandleNewConnection(&connection);
+  });
   return absl::OkStatus();
 }
 
-void GrpcServer::Impl::SetServing(bool serving) {
-  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
-  health->SetServingStatus(serving);
-  for (const char* service :
-       {"hippodrome.v1.Encoding", "hippodrome.v1.Generation", "hippodrome.v1.Models"}) {
-    health->SetServingStatus(service, serving);
-  }
+void GrpcServer::Impl::Stop(std::chrono::milliseconds grace) {
+  if (server_ == nullptr) return;
+  accept_loop_->Stop();
+  health_.Stop();
+  reflection_.Stop();
+  server_->Shutdown(std::chrono::system_clock::now() + grace);
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions& options,

@@ -16,8 +16,11 @@ namespace hippodrome {
 // Thread-safe.
 class GrpcServer {
  public:
-  // Listens and serves. `handlers` and `metrics` must outlive the server. Errors: kInvalidArgument
-  // for an address that cannot be read, kUnavailable when it cannot be bound.
+  // Listens and serves, within the limits of `options`: connections beyond them are closed on
+  // arrival, and so are those that say nothing within the handshake's time-out; compressed messages
+  // are refused with UNIMPLEMENTED. When the process has no file descriptor left, new connections
+  // wait. `handlers` and `metrics` must outlive the server. Errors: kInvalidArgument for an address
+  // that cannot be read, kUnavailable with the system's reason when it cannot be bound.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcOptions& options,
                                                            Handlers& handlers, Metrics& metrics);
   ~GrpcServer();
@@ -26,8 +29,8 @@ class GrpcServer {
   const std::string& address() const;
   // What the health service says from now on, for the server and for each of its services.
   void SetServing(bool serving);
-  // Takes no more calls, lets those in progress finish for at most `grace`, cancels the rest.
-  // Idempotent.
+  // Takes no more calls, ends health watches and reflection, lets other calls in progress finish
+  // for at most `grace`, cancels the rest. Idempotent.
   void Stop(std::chrono::milliseconds grace);
 
  private:

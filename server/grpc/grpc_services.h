@@ -26,8 +26,12 @@ namespace hippodrome {
 std::unique_ptr<grpc::Service> NewGenerationService(Handlers& handlers, Metrics& metrics);
 std::unique_ptr<grpc::Service> NewEncodingService(EncodingHandlers& handlers, Metrics& metrics);
 
-inline grpc::Status ToGrpc(const absl::Status& status) {
+// How a call ends. Adds the trailing metadata `retry-after`, in seconds, where trying again helps.
+inline grpc::Status ToGrpc(const absl::Status& status, grpc::CallbackServerContext& context) {
   if (status.ok()) return grpc::Status::OK;
+  if (const int seconds = RetryAfterSeconds(status); seconds > 0) {
+    context.AddTrailingMetadata("retry-after", std::to_string(seconds));
+  }
   return {static_cast<grpc::StatusCode>(GrpcCode(status)), Message(status)};
 }
 
@@ -44,6 +48,26 @@ inline Caller CallerOf(const grpc::CallbackServerContext& context) {
   return {Api::kGrpc, ClientOf(host), endless ? Caller::Clock::time_point::max() : now + left};
 }
 
+// Tells a call that its client gave up from one whose deadline passed: gRPC cancels both.
+class CancelReason {
+ public:
+  // When the call begins. `context` is the call's.
+  explicit CancelReason(const grpc::CallbackServerContext& context) : context_(context) {}
+
+  absl::Status operator()() const {
+    // The client's clock is often first. It sends its deadline in three digits, rounded up.
+    const auto now = std::chrono::system_clock::now();
+    const auto rounding = (now - begin_) / 64 + std::chrono::milliseconds(20);
+    return context_.deadline() <= now + rounding
+               ? absl::DeadlineExceededError("the client's deadline has passed")
+               : absl::CancelledError("the client cancelled the call");
+  }
+
+ private:
+  const grpc::CallbackServerContext& context_;
+  const std::chrono::system_clock::time_point begin_ = std::chrono::system_clock::now();
+};
+
 // Answers a call that needs no waiting.
 template <typename Response>
 grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, Metrics& metrics,
@@ -57,7 +81,7 @@ grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, Metrics& m
   }
   metrics.CountRequest(Api::kGrpc, route, "", ErrorCode(status));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpc(status));
+  reactor->Finish(ToGrpc(status, *context));
   return reactor;
 }
 

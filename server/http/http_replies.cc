@@ -1,5 +1,6 @@
 #include "server/http/http_replies.h"
 
+#include <string>
 #include <utility>
 
 #include "server/json/json_responses.h"
@@ -17,8 +18,8 @@ HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape) {
   HttpResponse response;
   response.status = HttpStatus(status);
   response.body = ErrorBody(status, shape);
-  if (response.status == 429 || response.status == 503) {
-    response.headers.emplace_back("Retry-After", "1");
+  if (const int seconds = RetryAfterSeconds(status); seconds > 0) {
+    response.headers.emplace_back("Retry-After", std::to_string(seconds));
   }
   return response;
 }

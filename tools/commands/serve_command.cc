@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/base/status.h"
 #include "server/load_model.h"
+#include "server/memory_trim.h"
 #include "server/server.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/progress.h"
@@ -22,12 +23,21 @@
 namespace hippodrome {
 namespace {
 
-// Running out of file descriptors would leave the gRPC listener deaf for good.
-void RaiseFileLimit() {
+// Connections take descriptors: HTTP's one each, gRPC's two.
+absl::Status RaiseFileLimit(const ServerOptions& options) {
+  constexpr int64_t kOthers = 256;  // listeners, models, metrics, the libraries' own
+  const int64_t needed = options.http.max_connections + 2 * options.grpc.max_connections + kOthers;
   rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return absl::OkStatus();
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max == RLIM_INFINITY || static_cast<int64_t>(limit.rlim_max) >= needed) {
+    return absl::OkStatus();
+  }
+  return FailedPrecondition("the connections that are allowed need " + std::to_string(needed) +
+                            " file descriptors, and this process may have " +
+                            std::to_string(limit.rlim_max) +
+                            ": raise the limit (ulimit -Hn) or lower --grpc-max-connections");
 }
 
 // Must be called before threads start, so that all of them leave the signals to Wait().
@@ -88,10 +98,11 @@ void DrainUntilDone(Server& server, Signals& signals, std::chrono::seconds grace
 absl::Status Serve(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const ServeOptions options, ReadServeOptions(line));
   Signals signals;
-  RaiseFileLimit();
+  HIPPODROME_RETURN_IF_ERROR(RaiseFileLimit(options.server));
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<ModelParts> models, LoadModels(options));
   HIPPODROME_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                               Server::Start(options.server, std::move(models)));
+  const MemoryTrim trim;
   std::printf("http listening on %s\n", server->http_address().c_str());
   std::printf("grpc listening on %s\n", server->grpc_address().c_str());
   std::fflush(stdout);

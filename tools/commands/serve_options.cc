@@ -48,6 +48,20 @@ const CommandSpec kServeSpec = {
          std::to_string(EncoderOptions().max_batch_tokens)},
         {"max-batch-delay", "N", "microseconds that an input waits for others",
          std::to_string(EncodingOptions().max_batch_delay.count())},
+        {"grpc-max-connections", "N", "gRPC connections; more are closed on arrival",
+         std::to_string(GrpcOptions().max_connections)},
+        {"grpc-max-connections-per-address", "N",
+         "of these, from one address; behind a proxy all come from one",
+         std::to_string(GrpcOptions().max_connections_per_address)},
+        {"grpc-max-streams", "N", "calls at once on a gRPC connection",
+         std::to_string(GrpcOptions().max_streams)},
+        {"grpc-memory-bytes", "N", "bytes that gRPC may buffer, over all connections",
+         std::to_string(GrpcOptions().memory_bytes)},
+        {"grpc-connection-age", "N",
+         "seconds after which a client must connect again, so that balancers can move it; 0: never",
+         std::to_string(GrpcOptions().connection_age.count())},
+        {"grpc-connection-grace", "N", "seconds for the calls on a connection that is too old",
+         std::to_string(GrpcOptions().connection_grace.count())},
         {"grace-seconds", "N", "seconds that running streams have after a signal",
          std::to_string(ServerOptions().grace.count())},
     }};
@@ -139,11 +153,28 @@ absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
   return load;
 }
 
+absl::Status ReadGrpcOptions(const CommandLine& line, GrpcOptions& grpc) {
+  constexpr int64_t kMost = 1000000;
+  HIPPODROME_ASSIGN_OR_RETURN(grpc.address, ReadAddress(line, "grpc"));
+  HIPPODROME_ASSIGN_OR_RETURN(grpc.max_connections, line.Integer("grpc-max-connections", 1, kMost));
+  HIPPODROME_ASSIGN_OR_RETURN(grpc.max_connections_per_address,
+                              line.Integer("grpc-max-connections-per-address", 1, kMost));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t streams, line.Integer("grpc-max-streams", 1, kMost));
+  grpc.max_streams = static_cast<int>(streams);
+  HIPPODROME_ASSIGN_OR_RETURN(
+      grpc.memory_bytes, line.Integer("grpc-memory-bytes", int64_t{16} << 20, int64_t{1} << 40));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t age, line.Integer("grpc-connection-age", 0, kMost));
+  grpc.connection_age = std::chrono::seconds(age);
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t grace, line.Integer("grpc-connection-grace", 0, kMost));
+  grpc.connection_grace = std::chrono::seconds(grace);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
   ServerOptions server;
   HIPPODROME_ASSIGN_OR_RETURN(server.http.address, ReadAddress(line, "http"));
-  HIPPODROME_ASSIGN_OR_RETURN(server.grpc.address, ReadAddress(line, "grpc"));
   HIPPODROME_ASSIGN_OR_RETURN(server.http.cors_origins, ReadOrigins(line));
+  HIPPODROME_RETURN_IF_ERROR(ReadGrpcOptions(line, server.grpc));
   HIPPODROME_ASSIGN_OR_RETURN(server.batcher.max_queue,
                               line.Integer("max-queue", server.batcher.max_queue, 1, 1000000));
   HIPPODROME_ASSIGN_OR_RETURN(server.encoding.max_queue,

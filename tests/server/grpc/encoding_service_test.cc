@@ -119,7 +119,7 @@ TEST_F(EncodingServiceTest, ADeadlineDropsTheCall) {
             grpc::StatusCode::DEADLINE_EXCEEDED);
   running.join();
   // Both calls end while the engine is still busy with what has begun.
-  EXPECT_TRUE(MetricsSay("hippodrome_request_failures_total{reason=\"cancelled\"} 2"));
+  EXPECT_TRUE(MetricsSay("hippodrome_request_failures_total{reason=\"deadline\"} 2"));
   engine_->hold = false;
   EXPECT_TRUE(Idle());
 }

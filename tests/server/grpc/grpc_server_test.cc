@@ -1,7 +1,10 @@
 #include "server/grpc/grpc_server.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
+#include <sys/socket.h>
 
 #include <memory>
 #include <string>
@@ -11,6 +14,8 @@
 #include "engine/base/status.h"
 #include "hippodrome/v1/generation.grpc.pb.h"
 #include "hippodrome/v1/models.grpc.pb.h"
+#include "server/address.h"
+#include "server/grpc/accept_loop.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/wait_until.h"
 
@@ -24,10 +29,16 @@ class GrpcServerTest : public testing::Test {
     models.push_back(
         NewServedModel(NewFakeModel("m", {.slots = 16, .pages = 4096}, &engine_), metrics_));
     handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
-    GrpcOptions options;
+    Serve(GrpcOptions());
+  }
+
+  void Serve(GrpcOptions options) {
     options.address = "127.0.0.1:0";
     server_ = GrpcServer::Start(options, *handlers_, metrics_).value();
-    channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    channel_ = grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(),
+                                         arguments);
     generation_ = v1::Generation::NewStub(channel_);
   }
 
@@ -58,6 +69,47 @@ class GrpcServerTest : public testing::Test {
     }
     result.status = reader->Finish();
     return result;
+  }
+
+  // How a method with any name and messages ends.
+  grpc::StatusCode Call(const std::string& method, std::string request = "") {
+    grpc::GenericStub stub(channel_);
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    grpc::Slice slice(request);
+    const auto call = stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(&slice, 1), &queue);
+    call->StartCall();
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    call->Finish(&answer, &status, this);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    return status.error_code();
+  }
+
+  grpc::Status Tokenize(const std::string& text, v1::TokenizeResponse* response,
+                        grpc_compression_algorithm compression = GRPC_COMPRESS_NONE) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(compression);
+    v1::TokenizeRequest request;
+    request.set_text(text);
+    return generation_->Tokenize(&context, request, response);
+  }
+
+  // A connection that says nothing.
+  Descriptor Connect() {
+    const HostPort where = ParseAddress(server_->address()).value();
+    addrinfo* to = nullptr;
+    getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), nullptr, &to);
+    Descriptor connection(socket(to->ai_family, SOCK_STREAM, 0));
+    EXPECT_EQ(connect(connection.get(), to->ai_addr, to->ai_addrlen), 0);
+    freeaddrinfo(to);
+    return connection;
+  }
+
+  bool MetricsSay(const std::string& line) {
+    return WaitUntil([&] { return metrics_.Text().find(line + "\n") != std::string::npos; });
   }
 
   bool AllFree() {
@@ -126,6 +178,127 @@ TEST_F(GrpcServerTest, ADeadlineEndsTheCallAndFreesEverything) {
   const auto reader = generation_->Generate(&context, Request("abc", 5));
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(AllFree());
+  // Whoever sees it first, client or server: it is no cancel.
+  EXPECT_TRUE(MetricsSay(R"(hippodrome_request_failures_total{reason="deadline"} 1)"));
+}
+
+TEST_F(GrpcServerTest, AMillisecondForALongText) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(1));
+  const auto reader = generation_->Generate(&context, Request("abc", 4000));
+  v1::GenerateResponse response;
+  while (reader->Read(&response)) {
+  }
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(AllFree());
+}
+
+TEST_F(GrpcServerTest, ACallCancelledAtItsBeginFreesEverything) {
+  engine_->hold_prefill = true;
+  grpc::ClientContext context;
+  // Far away, so that this is no deadline.
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::hours(1));
+  const auto reader = generation_->Generate(&context, Request("abc", 5));
+  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
+  context.TryCancel();
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(AllFree());
+  EXPECT_TRUE(MetricsSay(R"(hippodrome_request_failures_total{reason="cancelled"} 1)"));
+}
+
+TEST_F(GrpcServerTest, OverloadSaysWhenToTryAgain) {
+  handlers_->Close();
+  grpc::ClientContext context;
+  const auto reader = generation_->Generate(&context, Request("abc", 5));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  const auto& trailers = context.GetServerTrailingMetadata();
+  const auto hint = trailers.find("retry-after");
+  ASSERT_NE(hint, trailers.end());
+  EXPECT_EQ(std::string(hint->second.data(), hint->second.size()), "1");
+}
+
+TEST_F(GrpcServerTest, CompressedMessagesAreRefused) {
+  v1::TokenizeResponse response;
+  const std::string text(1 << 20, 'a');
+  ASSERT_TRUE(Tokenize(text, &response).ok());
+  for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    EXPECT_EQ(Tokenize(text, &response, algorithm).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  }
+}
+
+TEST_F(GrpcServerTest, MessagesUpToTheLimitBothWays) {
+  v1::TokenizeResponse response;
+  // Beside the text: the field's number, and its length in four bytes.
+  const size_t most = static_cast<size_t>(GrpcOptions().max_message_bytes) - 5;
+  ASSERT_TRUE(Tokenize(std::string(most, 'a'), &response).ok());
+  EXPECT_EQ(response.token_ids_size(), static_cast<int>(most));
+  EXPECT_EQ(Tokenize(std::string(most + 1, 'a'), &response).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(GrpcServerTest, WhatDoesNotExistIsUnimplemented) {
+  EXPECT_EQ(Call("/hippodrome.v1.Models/List"), grpc::StatusCode::OK);
+  EXPECT_EQ(Call("/hippodrome.v1.Models/No"), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(Call("/hippodrome.v1.No/List"), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_FALSE(Call("/hippodrome.v1.Models/Get", "no message") == grpc::StatusCode::OK);
+}
+
+TEST_F(GrpcServerTest, UnknownMetadataIsIgnored) {
+  const auto models = v1::Models::NewStub(channel_);
+  grpc::ClientContext context;
+  context.AddMetadata("x-custom", "value");
+  context.AddMetadata("x-custom-bin", std::string("\0\1\377", 3));
+  v1::ListModelsResponse list;
+  EXPECT_TRUE(models->List(&context, v1::ListModelsRequest(), &list).ok());
+}
+
+TEST_F(GrpcServerTest, MetadataHasALimit) {
+  const auto models = v1::Models::NewStub(channel_);
+  grpc::ClientContext context;
+  context.AddMetadata("x-custom", std::string(17 << 10, 'a'));
+  v1::ListModelsResponse list;
+  EXPECT_EQ(models->List(&context, v1::ListModelsRequest(), &list).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(GrpcServerTest, CallsBeyondTheStreamsOfAConnectionWait) {
+  Serve({.max_streams = 1});
+  std::vector<std::thread> threads;
+  std::atomic<int> good = 0;
+  for (int i = 0; i < 10; ++i) {
+    threads.emplace_back([&] { good += Generate(Request("abc", 20)).status.ok() ? 1 : 0; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 10);
+}
+
+TEST_F(GrpcServerTest, ASilentConnectionIsClosed) {
+  Serve({.handshake_timeout = std::chrono::seconds(1)});
+  const Descriptor silent = Connect();
+  EXPECT_TRUE(MetricsSay("hippodrome_grpc_connections 1"));
+  // gRPC says its settings at once; then comes the end.
+  char bytes[256];
+  while (recv(silent.get(), bytes, sizeof(bytes), 0) > 0) {
+  }
+  EXPECT_TRUE(MetricsSay("hippodrome_grpc_connections 0"));
+}
+
+TEST_F(GrpcServerTest, ConnectionsBeyondTheLimitAreClosed) {
+  Serve({.max_connections_per_address = 1});
+  ASSERT_EQ(Call("/hippodrome.v1.Models/List"), grpc::StatusCode::OK);
+  const Descriptor second = Connect();
+  char byte;
+  EXPECT_LE(recv(second.get(), &byte, 1, 0), 0);
+  EXPECT_TRUE(MetricsSay(R"(hippodrome_grpc_connections_refused_total{reason="address_full"} 1)"));
+  EXPECT_EQ(Call("/hippodrome.v1.Models/List"), grpc::StatusCode::OK);
+}
+
+TEST_F(GrpcServerTest, AnOldConnectionIsReplaced) {
+  Serve({.connection_age = std::chrono::seconds(1)});
+  ASSERT_EQ(Call("/hippodrome.v1.Models/List"), grpc::StatusCode::OK);
+  EXPECT_TRUE(MetricsSay("hippodrome_grpc_connections 1"));
+  EXPECT_TRUE(MetricsSay("hippodrome_grpc_connections 0"));
+  EXPECT_EQ(Call("/hippodrome.v1.Models/List"), grpc::StatusCode::OK);
 }
 
 TEST_F(GrpcServerTest, AnAbortedStreamIsUnavailable) {

@@ -101,6 +101,9 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
       {"--model", "x", "--pad-to", "all"},
       {"--model", "x", "--max-batch-tokens", "0"},
       {"--model", "x", "--max-batch-delay", "-1"},
+      {"--model", "x", "--grpc-max-connections", "0"},
+      {"--model", "x", "--grpc-max-streams", "0"},
+      {"--model", "x", "--grpc-memory-bytes", "1000"},
       {"--model", "x", "--nothing", "1"},
       {"--model", "x", "y"},
   };
@@ -110,6 +113,21 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
     if (arguments.size() < 4) continue;
     EXPECT_NE(Message(options.status()).find(arguments[2]), std::string::npos) << options.status();
   }
+}
+
+TEST(ServeOptionsTest, LimitsOfGrpc) {
+  const auto options = ParseServeOptions({"--model=x", "--grpc-max-connections=9",
+                                          "--grpc-max-connections-per-address=8",
+                                          "--grpc-max-streams=7", "--grpc-memory-bytes=20000000",
+                                          "--grpc-connection-age=6", "--grpc-connection-grace=5"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  const GrpcOptions& grpc = options->server.grpc;
+  EXPECT_EQ(grpc.max_connections, 9);
+  EXPECT_EQ(grpc.max_connections_per_address, 8);
+  EXPECT_EQ(grpc.max_streams, 7);
+  EXPECT_EQ(grpc.memory_bytes, 20000000);
+  EXPECT_EQ(grpc.connection_age, std::chrono::seconds(6));
+  EXPECT_EQ(grpc.connection_grace, std::chrono::seconds(5));
 }
 
 TEST(ServeOptionsTest, PaddingOfEncoders) {

@@ -1,0 +1,43 @@
+#include "server/metrics/connection_metrics.h"
+
+#include <array>
+#include <cstddef>
+
+#include "server/metrics/metric_series.h"
+
+namespace hippodrome {
+
+struct ConnectionMetrics::Series {
+  explicit Series(prometheus::Registry& r)
+      : open(Gauge(r, "hippodrome_grpc_connections", "Open gRPC connections").Add({})),
+        pauses(Counter(r, "hippodrome_grpc_accept_pauses_total",
+                       "Times that no file descriptor was left for a gRPC connection")
+                   .Add({})) {
+    Counters& family = Counter(r, "hippodrome_grpc_connections_refused_total",
+                               "gRPC connections that were closed on arrival");
+    // In the order of ConnectionRefusal.
+    refused = {&family.Add({{"reason", "full"}}), &family.Add({{"reason", "address_full"}}),
+               &family.Add({{"reason", "no_descriptor"}})};
+  }
+
+  prometheus::Gauge& open;
+  prometheus::Counter& pauses;
+  std::array<prometheus::Counter*, 3> refused;
+};
+
+ConnectionMetrics::ConnectionMetrics(prometheus::Registry& registry)
+    : series_(std::make_unique<Series>(registry)) {}
+
+ConnectionMetrics::~ConnectionMetrics() = default;
+
+void ConnectionMetrics::SetOpen(int64_t connections) {
+  series_->open.Set(static_cast<double>(connections));
+}
+
+void ConnectionMetrics::Refused(ConnectionRefusal reason) {
+  series_->refused[static_cast<size_t>(reason)]->Increment();
+}
+
+void ConnectionMetrics::Paused() { series_->pauses.Increment(); }
+
+}  // namespace hippodrome

@@ -1,0 +1,34 @@
+// The series of the connections of gRPC.
+#ifndef HIPPODROME_SERVER_METRICS_CONNECTION_METRICS_H_
+#define HIPPODROME_SERVER_METRICS_CONNECTION_METRICS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "server/metrics/metrics.h"
+
+namespace hippodrome {
+
+// Why a connection was closed on arrival: all are taken; its address has its share; the process has
+// no file descriptor left.
+enum class ConnectionRefusal : uint8_t { kFull, kAddressFull, kNoDescriptor };
+
+// Thread-safe.
+class ConnectionMetrics {
+ public:
+  explicit ConnectionMetrics(prometheus::Registry& registry);
+  ~ConnectionMetrics();
+
+  void SetOpen(int64_t connections);
+  void Refused(ConnectionRefusal reason);
+  // Accepting paused, because the process or the system had no file descriptor left.
+  void Paused();
+
+ private:
+  struct Series;
+  std::unique_ptr<Series> series_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_METRICS_CONNECTION_METRICS_H_
