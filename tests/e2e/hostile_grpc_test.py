@@ -1,0 +1,141 @@
+"""gRPC among hostile peers: the real program, alone and behind the HAProxy of deploy/.
+
+  hostile_grpc_test.py HIPPODROME MODEL_DIR HAPROXY CONFIG
+  hostile_grpc_test.py HIPPODROME MODEL_DIR HAPROXY CONFIG --long REPORT.json
+
+The short form takes seconds; the long form floods for 20 seconds each and writes what it measured.
+"""
+
+import json
+import os
+import platform
+import resource
+import socket
+import sys
+import tempfile
+import unittest
+
+import hostile_peers
+import raw_http2
+from hostile_peers import HAProxy, Hippodrome
+
+PROGRAM, MODEL, HAPROXY, CONFIG = sys.argv[1:5]
+TOKENIZE = "/hippodrome.v1.Generation/Tokenize"
+WATCH = "/grpc.health.v1.Health/Watch"
+MIB = 1 << 20
+UNIMPLEMENTED = 12
+# What a server may hold more once a flood is over, and behind HAProxy at any time.
+ALLOWED = 64 * MIB
+
+
+class HostileGrpcTest(unittest.TestCase):
+    def setUp(self):
+        self.work = tempfile.TemporaryDirectory()
+        self.server = self.serve()
+
+    def tearDown(self):
+        self.assertEqual(self.server.stop(), 0)
+        self.work.cleanup()
+
+    def serve(self):
+        return Hippodrome(PROGRAM, MODEL, os.path.join(self.work.name, "log"))
+
+    def proxy(self):
+        proxy = HAProxy(HAPROXY, CONFIG, self.server, os.path.join(self.work.name, "proxy"))
+        self.addCleanup(proxy.stop)
+        return proxy
+
+    def grown(self, what):
+        """By how much the server's memory grows, at the most, while `what` is done."""
+        self.server.forget_peak()
+        before = self.server.resident()
+        what()
+        return self.server.peak() - before
+
+    def test_a_packed_message_is_not_unpacked(self):
+        bomb = raw_http2.zip_bomb(500 * MIB)
+
+        def said():
+            with raw_http2.Connection(self.server.grpc) as connection:
+                status = connection.call(TOKENIZE, bomb, compress=True, grpc_encoding="gzip")
+            self.assertEqual(status, UNIMPLEMENTED)
+
+        def unsaid():
+            with raw_http2.Connection(self.server.grpc) as connection:
+                status = connection.call(TOKENIZE, bomb, compress=True)
+            self.assertNotEqual(status, 0)
+
+        self.assertLess(self.grown(said), 16 * MIB)
+        self.assertLess(self.grown(unsaid), 16 * MIB)
+
+    def test_no_descriptors_for_a_while(self):
+        pid = self.server.pid
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        used = len(os.listdir(f"/proc/{pid}/fd"))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + 20, before[1]))
+        silent = [socket.create_connection(self.server.grpc.split(":"), 5) for _ in range(30)]
+        self.assertFalse(hostile_peers.answers(self.server.grpc, timeout=1))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        self.assertTrue(hostile_peers.answers(self.server.grpc))
+        for connection in silent:
+            connection.close()
+
+    def test_an_open_watch_does_not_keep_the_server(self):
+        with raw_http2.Connection(self.server.grpc) as connection:
+            connection.send(raw_http2.frame(raw_http2.HEADERS, raw_http2.END_HEADERS, 1,
+                                            raw_http2.request_headers(WATCH)))
+            statuses = (content for kind, _, stream, content
+                        in connection.sending(1, raw_http2.message(b""))
+                        if kind == raw_http2.DATA and stream == 1)
+            # Serving, then not serving: field 1 of the messages.
+            self.assertEqual(next(statuses), raw_http2.message(b"\x08\x01"))
+            self.assertEqual(self.server.stop(), 0)
+            self.assertEqual(next(statuses), raw_http2.message(b"\x08\x02"))
+        self.server = self.serve()
+
+    def test_it_recovers_from_every_flood(self):
+        for name in raw_http2.FLOODS:
+            with self.subTest(name):
+                found = hostile_peers.measure(self.server, self.server.grpc, name, connections=2,
+                                              seconds=1, allowed=ALLOWED)
+                self.assertGreater(found["frames"], 0)
+                self.assertTrue(found["answered"], found)
+                self.assertLess(found["resident_after"] - found["resident_before"], ALLOWED, found)
+
+    def test_behind_haproxy_floods_are_not_felt(self):
+        proxy = self.proxy()
+        for name in raw_http2.FLOODS:
+            with self.subTest(name):
+                found = hostile_peers.measure(self.server, proxy.grpc, name, connections=2,
+                                              seconds=1, allowed=ALLOWED)
+                self.assertGreater(found["frames"], 0)
+                self.assertTrue(found["answered"], found)
+                self.assertEqual(found["neighbour_failures"], 0, found)
+                self.assertLess(found["resident_peak"] - found["resident_before"], ALLOWED, found)
+
+
+def long_form(path):
+    """All floods for 20 seconds over 10 connections, both ways."""
+    with tempfile.TemporaryDirectory() as work:
+        server = Hippodrome(PROGRAM, MODEL, os.path.join(work, "log"))
+        proxy = HAProxy(HAPROXY, CONFIG, server, os.path.join(work, "proxy"))
+        report = {"machine": platform.machine(), "cores": os.cpu_count(), "floods": []}
+        for where, address in {"behind HAProxy": proxy.grpc, "direct": server.grpc}.items():
+            for name in raw_http2.FLOODS:
+                proxy_before = proxy.resident()
+                found = hostile_peers.measure(server, address, name, 10, 20, ALLOWED)
+                found["proxy_grown"] = proxy.resident() - proxy_before
+                report["floods"].append({"where": where, **found})
+                print(json.dumps(report["floods"][-1]), flush=True)
+        proxy.stop()
+        server.stop()
+    with open(path, "w") as file:
+        json.dump(report, file, indent=1)
+        file.write("\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[5:6] == ["--long"]:
+        long_form(sys.argv[6])
+    else:
+        unittest.main(argv=sys.argv[:1] + sys.argv[5:])

@@ -1,0 +1,182 @@
+"""The real program, perhaps behind HAProxy, and what is seen of it while peers misbehave."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import raw_http2
+
+LIST = "/hippodrome.v1.Models/List"
+
+
+def free_addresses(count):
+    """That nobody uses now."""
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    addresses = ["127.0.0.1:%d" % probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return addresses
+
+
+class Process:
+    """A program that runs until stop()."""
+
+    def __init__(self, command, log, environment=None):
+        self.log = open(log, "w+")
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT,
+                                        env=environment)
+        self.pid = self.process.pid
+
+    def said(self):
+        with open(self.log.name) as file:
+            return file.read()
+
+    def status(self, field):
+        """A field of /proc/PID/status, in bytes."""
+        with open(f"/proc/{self.pid}/status") as file:
+            return int(re.search(rf"^{field}:\s+(\d+) kB", file.read(), re.M)[1]) * 1024
+
+    def resident(self):
+        return self.status("VmRSS")
+
+    def forget_peak(self):
+        with open(f"/proc/{self.pid}/clear_refs", "w") as file:
+            file.write("5")
+
+    def peak(self):
+        """The most that was resident since forget_peak()."""
+        return self.status("VmHWM")
+
+    def stop(self):
+        """The exit status after SIGTERM."""
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait()
+        self.log.close()
+        return code
+
+
+class Hippodrome(Process):
+    def __init__(self, program, model, log, *options):
+        super().__init__([program, "serve", "--model", f"m={model}", "--device", "cpu",
+                          "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", *options], log)
+        self.http, self.grpc = self.address("http"), self.address("grpc")
+
+    def address(self, name):
+        for _ in range(600):
+            found = re.search(rf"^{name} listening on (.*)$", self.said(), re.M)
+            if found:
+                return found[1]
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.1)
+        self.process.kill()
+        raise RuntimeError("the server does not listen: " + self.said())
+
+
+class HAProxy(Process):
+    """The configuration in deploy/ before `server`."""
+
+    def __init__(self, program, config, server, log):
+        self.http, self.grpc = free_addresses(2)
+        environment = dict(os.environ, HAPROXY_HTTP=self.http, HAPROXY_GRPC=self.grpc,
+                           HIPPODROME_HTTP=server.http, HIPPODROME_GRPC=server.grpc)
+        super().__init__([program, "-db", "-f", config], log, environment)
+        for _ in range(100):
+            if answers(self.grpc):
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.1)
+        self.process.kill()
+        raise RuntimeError("HAProxy does not serve: " + self.said())
+
+
+def answers(address, timeout=10):
+    """Whether an ordinary call succeeds, on a connection of its own."""
+    try:
+        with raw_http2.Connection(address, timeout) as connection:
+            return connection.call(LIST, b"") == 0
+    except OSError:
+        return False
+
+
+class Neighbour(threading.Thread):
+    """Calls as an ordinary client does, ten times a second, on connections of its own."""
+
+    def __init__(self, address):
+        super().__init__()
+        self.address = address
+        self.seconds = []  # of each call that succeeded
+        self.failures = 0
+        self.ended = threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.ended.wait(0.1):
+            begin = time.monotonic()
+            if answers(self.address):
+                self.seconds.append(time.monotonic() - begin)
+            else:
+                self.failures += 1
+
+    def stop(self):
+        self.ended.set()
+        self.join()
+
+
+def attack(flood, address, connections, seconds):
+    """Floods over `connections` at once, each opened again when it is cut off, from an address that no
+    neighbour has. The frames sent."""
+    end = time.monotonic() + seconds
+    sent = [0] * connections
+
+    def peer(i):
+        while time.monotonic() < end:
+            try:
+                with raw_http2.Connection(address, 1, "127.0.0.2") as connection:
+                    sent[i] += flood(connection, end)
+            except OSError:
+                time.sleep(0.01)
+
+    peers = [threading.Thread(target=peer, args=(i,)) for i in range(connections)]
+    for thread in peers:
+        thread.start()
+    for thread in peers:
+        thread.join()
+    return sum(sent)
+
+
+def settle(server, level, seconds):
+    """Waits until less than `level` is resident, for at most so long. What is resident then, and the
+    seconds that passed."""
+    begin = time.monotonic()
+    while server.resident() > level and time.monotonic() - begin < seconds:
+        time.sleep(0.1)
+    return server.resident(), time.monotonic() - begin
+
+
+def measure(server, address, name, connections, seconds, allowed):
+    """One flood at `address`, a neighbour beside it, and what became of `server`: bytes resident
+    before, at the most, and once they fell to `allowed` above or ten seconds later."""
+    before = server.resident()
+    server.forget_peak()
+    neighbour = Neighbour(address)
+    sent = attack(raw_http2.FLOODS[name], address, connections, seconds)
+    begin = time.monotonic()
+    answered = answers(address)
+    answer_after = time.monotonic() - begin
+    neighbour.stop()
+    peak = server.peak()
+    after, settled = settle(server, before + allowed, 10)
+    calls = sorted(neighbour.seconds) or [float("nan")]
+    return {"flood": name, "connections": connections, "seconds": seconds, "frames": sent,
+            "resident_before": before, "resident_peak": peak, "resident_after": after,
+            "settled_after_seconds": round(settled, 2), "answered": answered,
+            "answer_after_seconds": round(answer_after, 3),
+            "neighbour_calls": len(neighbour.seconds), "neighbour_failures": neighbour.failures,
+            "neighbour_p50_seconds": round(calls[len(calls) // 2], 4),
+            "neighbour_max_seconds": round(calls[-1], 4)}
