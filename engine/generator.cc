@@ -259,6 +259,12 @@ absl::StatusOr<SequenceId> Generator::Admit(GenerationRequest request) {
   return id;
 }
 
+int64_t Generator::Remaining(SequenceId sequence) const {
+  const Sequence& s = impl_->sequences.at(sequence);
+  const auto prompt_tokens = static_cast<int64_t>(s.request.prompt.size());
+  return prompt_tokens - s.prefilled + s.request.max_tokens - s.generated;
+}
+
 bool Generator::prefilling() const { return !impl_->prompts.empty(); }
 
 int64_t Generator::decoding() const {

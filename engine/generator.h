@@ -80,6 +80,10 @@ class Generator {
   // Sequences that the next Step() advances.
   int64_t decoding() const;
 
+  // Tokens that are left to a sequence at most: of its prompt to take in, and new ones to make.
+  // REQUIRES: it was admitted and not released.
+  int64_t Remaining(SequenceId sequence) const;
+
   // Works on admitted prompts, one chunk each in turn, until all are done or `until` has passed,
   // which is looked at between layers; does at least one layer's work. A finished prompt yields its
   // first token in `events`.

@@ -43,6 +43,7 @@ class OwningGenerator : public SequenceEngine {
   absl::StatusOr<SequenceId> Admit(GenerationRequest request) override {
     return generator_->Admit(std::move(request));
   }
+  int64_t Remaining(SequenceId sequence) const override { return generator_->Remaining(sequence); }
   void Prefill(Clock::time_point until, std::vector<TokenEvent>& events) override {
     generator_->Prefill(until, events);
   }

@@ -1,7 +1,9 @@
 # Tests of server.
+find_package(fmt CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 
 add_library(hippodrome_server_testing STATIC
+  ${CMAKE_CURRENT_SOURCE_DIR}/testing/admission_simulator.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/byte_tokenizer.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_encoder.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_engine.cc
@@ -9,7 +11,7 @@ add_library(hippodrome_server_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/http_client.cc
 )
 hippodrome_compile_alone(${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_engine.cc)
-target_link_libraries(hippodrome_server_testing PUBLIC hippodrome_serving)
+target_link_libraries(hippodrome_server_testing PUBLIC hippodrome_serving PRIVATE fmt::fmt)
 
 hippodrome_test_files(server_tests
   LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
@@ -42,6 +44,9 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
     LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
     SOURCES
       server/address_test.cc
+      server/batching/admission_simulator_test.cc
+      server/batching/admission_test.cc
+      server/batching/fair_queue_test.cc
       server/batching/running_sequence_test.cc
       server/batching/scheduling_test.cc
       server/batching/stop_matcher_test.cc
@@ -63,4 +68,11 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/mixed_streams_test.cc
       server/server_test.cc
   )
+endif()
+
+# tests/benchmarks/README.md says what it showed.
+if(NOT HIPPODROME_SANITIZE)
+  add_executable(admission_simulator ${CMAKE_CURRENT_LIST_DIR}/benchmarks/admission_simulator.cc)
+  target_link_libraries(admission_simulator PRIVATE
+    hippodrome_server_testing hippodrome_command_line fmt::fmt)
 endif()

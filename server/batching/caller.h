@@ -18,6 +18,7 @@ struct Caller {
   using Clock = std::chrono::steady_clock;
 
   // Implicit: an Api alone is a client without a name, who waits for ever.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Caller(Api api = Api::kHttp, std::string client = "",
          Clock::time_point deadline = Clock::time_point::max())
       : api(api), client(std::move(client)), deadline(deadline) {}

@@ -76,7 +76,7 @@ absl::Status EncodingBatcher::CheckRoom(const Size& size) const {
     metrics_.Rejected("stopping");
     return Unavailable(closed_reason_);
   }
-  const int64_t queued = std::ssize(waiting_);
+  const auto queued = static_cast<int64_t>(waiting_.size());
   const bool queue_has_room = queued + size.requests <= options_.max_queue &&
                               waiting_tokens_ + size.tokens <= options_.max_queued_tokens;
   const bool outputs_have_room =
@@ -95,16 +95,23 @@ absl::StatusOr<std::unique_ptr<Encoding>> EncodingBatcher::Submit(EncodingCall c
   const Size size = Measure(call.requests);
   HIPPODROME_RETURN_IF_ERROR(CheckSize(size.requests, size.tokens));
   const auto job = std::make_shared<EncodingJob>(std::move(call), Clock::now());
+  const Caller& caller = job->caller();
+  Clock::time_point expires = caller.deadline;
+  if (options_.max_wait.count() > 0) {
+    expires = std::min(expires, job->submitted() + options_.max_wait);
+  }
   {
     std::lock_guard lock(mutex_);
     HIPPODROME_RETURN_IF_ERROR(CheckRoom(size));
     for (size_t i = 0; i < job->requests().size(); ++i) {
       const int64_t tokens = engine_.PaddedLength(std::ssize(job->requests()[i].ids));
-      waiting_.push_back({job, i, {tokens, job->submitted()}});
+      waiting_.Add(caller.client, caller.number, static_cast<double>(tokens),
+                   {job, i, {tokens, job->submitted()}, expires});
+      waiting_tokens_ += tokens;
+      pending_.fetch_add(1, std::memory_order_acq_rel);
     }
-    waiting_tokens_ += size.tokens;
+    next_expiry_ = std::min(next_expiry_, expires);
     output_bytes_ += size.output_bytes;
-    pending_.fetch_add(size.requests, std::memory_order_acq_rel);
     Publish();
   }
   wake_.notify_one();
@@ -119,16 +126,17 @@ void EncodingBatcher::Close() {
 void EncodingBatcher::Remove(const Encoding& encoding) {
   std::lock_guard lock(mutex_);
   output_bytes_ -= encoding.output_bytes_;
-  const size_t before = waiting_.size();
-  std::erase_if(waiting_, [&](const Waiting& w) {
-    if (w.job != encoding.job_) return false;
-    waiting_tokens_ -= w.input.tokens;
-    return true;
-  });
-  const auto cancelled = static_cast<int64_t>(before - waiting_.size());
-  if (cancelled == 0) return;
-  pending_.fetch_sub(cancelled, std::memory_order_acq_rel);
-  metrics_.Cancelled(cancelled);
+  const std::vector<Waiting> cancelled =
+      waiting_.RemoveIf([&](const Waiting& w) { return w.job == encoding.job_; });
+  if (cancelled.empty()) return;
+  metrics_.Cancelled(std::ssize(cancelled));
+  Leave(cancelled);
+}
+
+// They are no longer in the queue. REQUIRES: mutex_ is held.
+void EncodingBatcher::Leave(const std::vector<Waiting>& requests) {
+  for (const Waiting& request : requests) waiting_tokens_ -= request.input.tokens;
+  pending_.fetch_sub(std::ssize(requests), std::memory_order_acq_rel);
   Publish();
 }
 
@@ -137,12 +145,10 @@ void EncodingBatcher::Abort(const absl::Status& reason) {
   std::vector<Job> jobs;
   {
     std::lock_guard lock(mutex_);
-    for (const Waiting& input : waiting_) jobs.push_back(input.job);
     for (const Waiting& input : running_) jobs.push_back(input.job);
-    pending_.fetch_sub(static_cast<int64_t>(waiting_.size()), std::memory_order_acq_rel);
-    waiting_.clear();
-    waiting_tokens_ = 0;
-    Publish();
+    const std::vector<Waiting> ended = waiting_.RemoveIf([](const Waiting&) { return true; });
+    for (const Waiting& input : ended) jobs.push_back(input.job);
+    Leave(ended);
   }
   for (const Job& job : jobs) job->Fail(reason);
 }
@@ -176,38 +182,61 @@ bool EncodingBatcher::NextBatch() {
   while (!stopping_) {
     const Clock::time_point now = Clock::now();
     heartbeat_.store(now.time_since_epoch().count(), std::memory_order_release);
-    Clock::time_point until = now + kIdleWait;
-    if (!waiting_.empty()) {
-      std::vector<QueuedInput> queue;
-      queue.reserve(waiting_.size());
-      for (const Waiting& input : waiting_) queue.push_back(input.input);
-      const BatchChoice choice = ChooseBatch(queue, policy_);
-      if (choice.start <= now) {
-        TakeBatch(choice.members);
-        return true;
-      }
-      until = std::min(until, choice.start);
+    if (const std::vector<Waiting> expired = TakeExpired(now); !expired.empty()) {
+      lock.unlock();
+      for (const Waiting& request : expired) Expire(request, now);
+      lock.lock();
+      continue;
     }
+    Clock::time_point until = std::min(now + kIdleWait, next_expiry_);
+    if (waiting_.size() > 0 && TakeBatch(now, until)) return true;
     wake_.wait_until(lock, until);
   }
   return false;
 }
 
-// REQUIRES: mutex_ is held.
-void EncodingBatcher::TakeBatch(const std::vector<size_t>& members) {
-  std::deque<Waiting> rest;
-  size_t next = 0;
-  for (size_t i = 0; i < waiting_.size(); ++i) {
-    if (next < members.size() && members[next] == i) {
-      ++next;
-      waiting_tokens_ -= waiting_[i].input.tokens;
-      running_.push_back(std::move(waiting_[i]));
-    } else {
-      rest.push_back(std::move(waiting_[i]));
-    }
+// True if a batch starts now; else `until` is no later than when one does. REQUIRES: mutex_ is
+// held; somebody waits.
+bool EncodingBatcher::TakeBatch(Clock::time_point now, Clock::time_point& until) {
+  const std::vector<const Queue::Entry*> line = waiting_.Line();
+  std::vector<QueuedInput> inputs;
+  inputs.reserve(line.size());
+  for (const Queue::Entry* entry : line) inputs.push_back(entry->item.input);
+  const BatchChoice choice = ChooseBatch(inputs, policy_);
+  if (choice.start > now) {
+    until = std::min(until, choice.start);
+    return false;
   }
-  waiting_.swap(rest);
+  running_.reserve(choice.members.size());
+  for (const size_t place : choice.members) {
+    waiting_tokens_ -= inputs[place].tokens;
+    running_.push_back(waiting_.Take(*line[place]));
+  }
   Publish();
+  return true;
+}
+
+// REQUIRES: mutex_ is held.
+std::vector<EncodingBatcher::Waiting> EncodingBatcher::TakeExpired(Clock::time_point now) {
+  if (now < next_expiry_) return {};
+  next_expiry_ = Clock::time_point::max();
+  std::vector<Waiting> expired = waiting_.RemoveIf([&](const Waiting& request) {
+    if (request.expires <= now) return true;
+    next_expiry_ = std::min(next_expiry_, request.expires);
+    return false;
+  });
+  if (!expired.empty()) Leave(expired);
+  return expired;
+}
+
+void EncodingBatcher::Expire(const Waiting& request, Clock::time_point now) {
+  EncodingJob& job = *request.job;
+  const bool deadline = job.caller().deadline <= now;
+  const absl::Status status =
+      deadline ? absl::DeadlineExceededError("the client's deadline has passed in the queue")
+               : ResourceExhausted("the server is too busy: there was no room for the call in " +
+                                   std::to_string(options_.max_wait.count()) + " ms");
+  if (job.Fail(status)) metrics_.Rejected(deadline ? "deadline" : "max_wait");
 }
 
 absl::Status EncodingBatcher::RunBatch() {

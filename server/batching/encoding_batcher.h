@@ -6,7 +6,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "server/batching/encoder_engine.h"
 #include "server/batching/encoding_job.h"
+#include "server/batching/fair_queue.h"
 #include "server/batching/scheduling.h"
 #include "server/metrics/encoder_metrics.h"
 #include "server/options.h"
@@ -29,11 +29,14 @@ namespace hippodrome {
 
 class Encoding;
 
-// Owns the loop thread, which alone runs the encoder. Requests wait in a bounded queue, whose order
-// is that of ChooseBatch(); those of one call may run in several batches. Those of a cancelled call
-// leave the queue at once; what runs is not interrupted. A call for which the engine throws ends
-// with kInternal; when its device fails, all calls do, new ones get kUnavailable and the heartbeat
-// stops. Thread-safe.
+// Owns the loop thread, which alone runs the encoder. Requests wait in a bounded queue that is fair
+// to clients and to the calls of a client, by tokens (FairQueue): a call of one request waits for a
+// few batches at most, however many requests other calls have. Batches are those of ChooseBatch();
+// the requests of one call may run in several. A call ends when its client's deadline has passed
+// (kDeadlineExceeded), or one of its requests has waited for max_wait (kResourceExhausted). Those
+// of a cancelled call leave the queue at once; what runs is not interrupted. A call for which the
+// engine throws ends with kInternal; when its device fails, all calls do, new ones get kUnavailable
+// and the heartbeat stops. Thread-safe.
 class EncodingBatcher {
  public:
   using Clock = std::chrono::steady_clock;
@@ -66,7 +69,9 @@ class EncodingBatcher {
     Job job;
     size_t index = 0;  // of the request in its job
     QueuedInput input;
+    Clock::time_point expires;  // when it has waited for too long, or nobody wants it any more
   };
+  using Queue = FairQueue<Waiting>;
 
   // What a call takes of the bounded room.
   struct Size {
@@ -83,7 +88,10 @@ class EncodingBatcher {
   // The loop thread.
   void Loop();
   bool NextBatch();
-  void TakeBatch(const std::vector<size_t>& members);
+  bool TakeBatch(Clock::time_point now, Clock::time_point& until);
+  std::vector<Waiting> TakeExpired(Clock::time_point now);
+  void Expire(const Waiting& request, Clock::time_point now);
+  void Leave(const std::vector<Waiting>& requests);
   absl::Status RunBatch();
   std::vector<absl::StatusOr<EncoderOutput>> RunEngine(
       std::span<const EncoderRequest* const> requests);
@@ -100,10 +108,11 @@ class EncodingBatcher {
 
   std::mutex mutex_;  // guards the next group
   std::condition_variable wake_;
-  std::deque<Waiting> waiting_;
+  Queue waiting_;
   int64_t waiting_tokens_ = 0;
-  int64_t output_bytes_ = 0;      // of all calls that are here
-  std::vector<Waiting> running_;  // changed by the loop thread alone
+  Clock::time_point next_expiry_ = Clock::time_point::max();  // of those that wait, or earlier
+  int64_t output_bytes_ = 0;                                  // of all calls that are here
+  std::vector<Waiting> running_;                              // changed by the loop thread alone
   bool closed_ = false;
   std::string closed_reason_ = "the server is stopping";
   bool stopping_ = false;

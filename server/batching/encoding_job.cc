@@ -42,14 +42,15 @@ bool EncodingJob::Deliver(size_t index, EncoderOutput output) {
   return true;
 }
 
-void EncodingJob::Fail(const absl::Status& reason) {
+bool EncodingJob::Fail(const absl::Status& reason) {
   {
     std::lock_guard lock(mutex_);
-    if (ready_) return;
+    if (ready_) return false;
     ready_ = true;
     status_ = reason;
   }
   Announce();
+  return true;
 }
 
 // `wake` runs once: whoever comes first, OnReady() or this, takes it.

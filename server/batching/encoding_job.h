@@ -45,8 +45,8 @@ class EncodingJob {
 
   // Writer. True when that was the last output. Does nothing once the job is ready.
   bool Deliver(size_t index, EncoderOutput output);
-  // Ends the job, unless it is ready.
-  void Fail(const absl::Status& reason);
+  // Ends the job. False, with nothing done, if it is ready.
+  bool Fail(const absl::Status& reason);
 
  private:
   void Announce();

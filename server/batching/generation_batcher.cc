@@ -1,11 +1,12 @@
 #include "server/batching/generation_batcher.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "engine/base/status.h"
 #include "kernels/device_error.h"
-#include "server/batching/scheduling.h"
 #include "server/guarded.h"
 
 namespace hippodrome {
@@ -24,6 +25,10 @@ int64_t SlotBytes(const SequenceEngine& engine) {
   return small.bytes - small.pages * ((large.bytes - small.bytes) / pages);
 }
 
+std::string SecondsText(std::chrono::duration<double> time) {
+  return fmt::format("{:.1f}", time.count());
+}
+
 }  // namespace
 
 GenerationBatcher::GenerationBatcher(SequenceEngine& engine, const BpeTokenizer* tokenizer,
@@ -33,6 +38,7 @@ GenerationBatcher::GenerationBatcher(SequenceEngine& engine, const BpeTokenizer*
       options_(options),
       metrics_(metrics),
       slot_bytes_(SlotBytes(engine)),
+      line_(engine.capacity(), options.max_client_share),
       heartbeat_(Clock::now().time_since_epoch().count()),
       last_step_(Clock::now()),
       thread_([this] { Loop(); }) {}
@@ -74,12 +80,18 @@ absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(Generation
   }
   const auto tokens = static_cast<int64_t>(call.request.prompt.size());
   const Footprint cost = engine_.Cost(tokens, call.request.max_tokens);
+  const Clock::time_point now = Clock::now();
+  Clock::time_point expires = call.caller.deadline;
+  if (options_.max_wait.count() > 0) expires = std::min(expires, now + options_.max_wait);
   auto stream = std::make_shared<TokenStream>(options_.max_unread_tokens);
   {
     std::lock_guard lock(mutex_);
     HIPPODROME_RETURN_IF_ERROR(CheckRoom(call));
-    waiting_.push_back({std::move(call), stream, cost, Clock::now()});
+    const auto ticket = line_.Add(call.caller, cost, tokens + call.request.max_tokens, now);
+    waiting_.emplace(ticket, Waiting{std::move(call), stream, now, expires});
+    next_expiry_ = std::min(next_expiry_, expires);
     waiting_tokens_ += tokens;
+    line_changed_ = true;
     pending_.fetch_add(1, std::memory_order_acq_rel);
   }
   wake_.notify_one();
@@ -128,6 +140,7 @@ void GenerationBatcher::Loop() {
 
 absl::Status GenerationBatcher::RunOnce() {
   ApplyCommands();
+  EndExpired();
   AdmitWaiting();
   RunEngine();
   return absl::OkStatus();
@@ -165,25 +178,92 @@ void GenerationBatcher::DropCancelled(const std::vector<Stream>& cancelled) {
       Remove(it);
       continue;
     }
+    DropWaiting(stream);
+  }
+}
+
+void GenerationBatcher::DropWaiting(const Stream& stream) {
+  std::lock_guard lock(mutex_);
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                  [&](const auto& w) { return w.second.stream == stream; });
+  if (found == waiting_.end()) return;
+  metrics_.Cancelled(Phase::kQueue);
+  Leave(found);
+  pending_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+// REQUIRES: mutex_ is held.
+void GenerationBatcher::Leave(WaitingRequests::iterator request) {
+  line_.Remove(request->first);
+  line_changed_ = true;
+  waiting_tokens_ -= static_cast<int64_t>(request->second.call.request.prompt.size());
+  waiting_.erase(request);
+}
+
+void GenerationBatcher::EndExpired() {
+  const Clock::time_point now = Clock::now();
+  ExpireWaiting(now);
+  ExpireRunning(now);
+}
+
+void GenerationBatcher::ExpireWaiting(Clock::time_point now) {
+  std::vector<std::pair<Stream, absl::Status>> expired;
+  {
     std::lock_guard lock(mutex_);
-    const auto waiting = std::find_if(waiting_.begin(), waiting_.end(),
-                                      [&](const Waiting& w) { return w.stream == stream; });
-    if (waiting == waiting_.end()) continue;
-    metrics_.Cancelled(Phase::kQueue);
-    waiting_tokens_ -= static_cast<int64_t>(waiting->call.request.prompt.size());
-    waiting_.erase(waiting);
+    if (now < next_expiry_) return;
+    next_expiry_ = Clock::time_point::max();
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      const auto request = it++;
+      if (request->second.expires > now) {
+        next_expiry_ = std::min(next_expiry_, request->second.expires);
+        continue;
+      }
+      expired.emplace_back(request->second.stream, Expired(request->second, now));
+      Leave(request);
+    }
+  }
+  for (const auto& [stream, status] : expired) {
+    stream->Fail(status);
     pending_.fetch_sub(1, std::memory_order_acq_rel);
   }
 }
 
+// Why a request ends that has waited for too long.
+absl::Status GenerationBatcher::Expired(const Waiting& request, Clock::time_point now) const {
+  const std::string waited = "after " + SecondsText(now - request.submitted) + " s in the queue";
+  if (request.call.caller.deadline <= now) {
+    metrics_.Rejected("deadline");
+    return absl::DeadlineExceededError("the client's deadline has passed " + waited);
+  }
+  metrics_.Rejected("max_wait");
+  return ResourceExhausted("the server is too busy: there was no room " + waited);
+}
+
+void GenerationBatcher::ExpireRunning(Clock::time_point now) {
+  if (now < next_deadline_) return;
+  next_deadline_ = Clock::time_point::max();
+  for (auto it = running_.begin(); it != running_.end();) {
+    const auto sequence = it++;
+    const Clock::time_point deadline = held_.at(sequence->first).deadline;
+    if (deadline > now) {
+      next_deadline_ = std::min(next_deadline_, deadline);
+      continue;
+    }
+    sequence->second->stream().Fail(absl::DeadlineExceededError(
+        "the client's deadline has passed before the text was complete"));
+    Remove(sequence);
+  }
+}
+
 void GenerationBatcher::FailWaiting(const absl::Status& reason) {
-  std::deque<Waiting> waiting;
+  WaitingRequests failed;
   {
     std::lock_guard lock(mutex_);
-    waiting.swap(waiting_);
+    failed.swap(waiting_);
+    for (const auto& [ticket, request] : failed) line_.Remove(ticket);
     waiting_tokens_ = 0;
   }
-  for (const Waiting& request : waiting) {
+  for (const auto& [ticket, request] : failed) {
     request.stream->Fail(reason);
     pending_.fetch_sub(1, std::memory_order_acq_rel);
   }
@@ -223,21 +303,32 @@ void GenerationBatcher::FailAll(const absl::Status& reason) {
     pending_.fetch_sub(1, std::memory_order_acq_rel);
   }
   running_.clear();
+  held_.clear();
   metrics_.SetLoad(0, 0, 0);
   metrics_.SetState({}, {}, slot_bytes_);  // there is room for nothing
 }
 
-std::deque<GenerationBatcher::Waiting> GenerationBatcher::TakeAdmissible() {
+std::vector<GenerationBatcher::Waiting> GenerationBatcher::TakeAdmissible() {
+  std::vector<Waiting> admissible;
+  const Footprint free = Free(engine_.capacity(), engine_.used());
+  const Clock::time_point now = Clock::now();
   std::lock_guard lock(mutex_);
-  std::vector<Footprint> costs;
-  costs.reserve(waiting_.size());
-  for (const Waiting& waiting : waiting_) costs.push_back(waiting.cost);
-  const size_t count = Admissible(costs, Free(engine_.capacity(), engine_.used()));
-  std::deque<Waiting> admissible;
-  for (size_t i = 0; i < count; ++i) {
-    waiting_tokens_ -= static_cast<int64_t>(waiting_.front().call.request.prompt.size());
-    admissible.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+  // Nobody can start who could not before, but for a client that is alone since.
+  const bool changed = line_changed_ || room_changed_ || now - last_look_ >= kTurn;
+  if (waiting_.empty() || free.slots == 0 || !changed) return admissible;
+  line_changed_ = room_changed_ = false;
+  last_look_ = now;
+  std::vector<Claim> running;
+  running.reserve(held_.size());
+  for (const auto& [id, held] : held_) {
+    running.push_back({held.footprint, engine_.Remaining(id), held.client});
+  }
+  for (const AdmissionLine::Ticket ticket : line_.Take(running, free, now)) {
+    const auto request = waiting_.find(ticket);
+    if (request == waiting_.end()) continue;  // its Submit() ran out of memory
+    admissible.push_back(std::move(request->second));
+    waiting_tokens_ -= static_cast<int64_t>(admissible.back().call.request.prompt.size());
+    waiting_.erase(request);
   }
   return admissible;
 }
@@ -249,12 +340,17 @@ void GenerationBatcher::AdmitWaiting() {
 void GenerationBatcher::Admit(Waiting waiting) {
   GenerationCall& call = waiting.call;
   const auto tokens = static_cast<int64_t>(call.request.prompt.size());
+  Held held{engine_.Cost(tokens, call.request.max_tokens), call.caller.client,
+            call.caller.deadline};
   absl::StatusOr<SequenceId> id = Guarded([&] { return engine_.Admit(std::move(call.request)); });
   if (!id.ok()) {
     waiting.stream->Fail(Internal("admission failed: " + Message(id.status())));
+    room_changed_ = true;
     pending_.fetch_sub(1, std::memory_order_acq_rel);
     return;
   }
+  next_deadline_ = std::min(next_deadline_, held.deadline);
+  held_.emplace(*id, std::move(held));
   metrics_.Admitted(call.caller.api, Clock::now() - waiting.submitted, tokens);
   running_.emplace(
       *id, std::make_unique<RunningSequence>(tokenizer_, std::move(call), tokens, waiting.submitted,
@@ -313,6 +409,8 @@ void GenerationBatcher::Deliver() {
 
 void GenerationBatcher::Remove(Running::iterator it) {
   engine_.Release(it->first);
+  held_.erase(it->first);
+  room_changed_ = true;
   running_.erase(it);
   pending_.fetch_sub(1, std::memory_order_acq_rel);
 }

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/batching/admission.h"
 #include "server/batching/running_sequence.h"
 #include "server/batching/sequence_engine.h"
 #include "server/batching/token_stream.h"
@@ -29,10 +30,11 @@ namespace hippodrome {
 class Generation;
 
 // Owns the loop thread, which alone touches the engine's state. Requests wait in a bounded queue,
-// enter first come, first served between two steps, and leave when they finish, fail or are
-// cancelled; what they hold is free within one engine call. What the engine throws ends the
-// requests that it was at work on with kInternal; when its device fails, all requests end so, new
-// ones get kUnavailable and the heartbeat stops. Thread-safe.
+// enter between two steps as AdmissionLine says, and leave when they finish, fail or are cancelled,
+// when their client's deadline has passed (kDeadlineExceeded), or when they have waited for
+// max_wait (kResourceExhausted); what they hold is free within one engine call. What the engine
+// throws ends the requests that it was at work on with kInternal; when its device fails, all
+// requests end so, new ones get kUnavailable and the heartbeat stops. Thread-safe.
 class GenerationBatcher {
  public:
   using Clock = std::chrono::steady_clock;
@@ -62,9 +64,16 @@ class GenerationBatcher {
   struct Waiting {
     GenerationCall call;
     Stream stream;
-    Footprint cost;
     Clock::time_point submitted;
+    Clock::time_point expires;  // when it has waited for too long, or nobody wants it any more
   };
+  // What a running sequence holds.
+  struct Held {
+    Footprint footprint;
+    std::string client;
+    Clock::time_point deadline;
+  };
+  using WaitingRequests = std::map<AdmissionLine::Ticket, Waiting>;
   using Running = std::unordered_map<SequenceId, std::unique_ptr<RunningSequence>>;
 
   void Cancel(const Stream& stream);
@@ -76,12 +85,18 @@ class GenerationBatcher {
   bool AwaitWork();
   void ApplyCommands();
   void DropCancelled(const std::vector<Stream>& cancelled);
+  void DropWaiting(const Stream& stream);
+  void Leave(WaitingRequests::iterator request);
+  void EndExpired();
+  void ExpireWaiting(Clock::time_point now);
+  absl::Status Expired(const Waiting& request, Clock::time_point now) const;
+  void ExpireRunning(Clock::time_point now);
   void FailWaiting(const absl::Status& reason);
   void EndAll(const absl::Status& reason);
   void EndPhase(Phase phase, const absl::Status& reason);
   void FailAll(const absl::Status& reason);
   void AdmitWaiting();
-  std::deque<Waiting> TakeAdmissible();
+  std::vector<Waiting> TakeAdmissible();
   void Admit(Waiting waiting);
   void RunEngine();
   void Prefill(Clock::time_point until);
@@ -98,8 +113,11 @@ class GenerationBatcher {
 
   std::mutex mutex_;  // guards the next group
   std::condition_variable wake_;
-  std::deque<Waiting> waiting_;
+  AdmissionLine line_;
+  WaitingRequests waiting_;  // those in the line
   int64_t waiting_tokens_ = 0;
+  bool line_changed_ = false;  // since the loop last looked who may start
+  Clock::time_point next_expiry_ = Clock::time_point::max();  // of those that wait, or earlier
   std::vector<Stream> cancelled_;
   std::optional<absl::Status> abort_;
   bool closed_ = false;
@@ -111,6 +129,10 @@ class GenerationBatcher {
 
   // Of the loop thread.
   Running running_;
+  std::unordered_map<SequenceId, Held> held_;  // by those that run
+  bool room_changed_ = false;                  // since the loop last looked who may start
+  Clock::time_point last_look_;
+  Clock::time_point next_deadline_ = Clock::time_point::max();  // of those that run, or earlier
   std::vector<TokenEvent> events_;
   Clock::time_point last_step_;
 

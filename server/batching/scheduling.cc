@@ -1,24 +1,9 @@
 #include "server/batching/scheduling.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace hippodrome {
-
-Footprint Free(const Footprint& capacity, const Footprint& used) {
-  return {.slots = capacity.slots - used.slots,
-          .pages = capacity.pages - used.pages,
-          .bytes = capacity.bytes - used.bytes};
-}
-
-size_t Admissible(std::span<const Footprint> queue, Footprint free) {
-  size_t count = 0;
-  for (const Footprint& cost : queue) {
-    if (cost.slots > free.slots || cost.pages > free.pages || cost.bytes > free.bytes) break;
-    free = Free(free, cost);
-    ++count;
-  }
-  return count;
-}
 
 namespace {
 
@@ -35,18 +20,19 @@ bool AnyFull(std::span<const QueuedInput> queue, int64_t max_batch_tokens) {
 
 }  // namespace
 
-BatchChoice ChooseBatch(std::span<const QueuedInput> queue, const EncodingPolicy& policy) {
-  const QueuedInput& oldest = queue.front();
+BatchChoice ChooseBatch(std::span<const QueuedInput> line, const EncodingPolicy& policy) {
+  const int64_t length = line.front().tokens;
+  auto oldest = line.front().arrived;
   BatchChoice choice;
   int64_t tokens = 0;
-  for (size_t i = 0; i < queue.size(); ++i) {
-    if (queue[i].tokens != oldest.tokens) continue;
-    if (i > 0 && tokens + queue[i].tokens > policy.max_batch_tokens) break;
-    tokens += queue[i].tokens;
+  for (size_t i = 0; i < line.size(); ++i) {
+    oldest = std::min(oldest, line[i].arrived);
+    const bool fits = choice.members.empty() || tokens + length <= policy.max_batch_tokens;
+    if (line[i].tokens != length || !fits) continue;
+    tokens += length;
     choice.members.push_back(i);
   }
-  const bool full = AnyFull(queue, policy.max_batch_tokens);
-  choice.start = full ? oldest.arrived : oldest.arrived + policy.max_batch_delay;
+  choice.start = AnyFull(line, policy.max_batch_tokens) ? oldest : oldest + policy.max_batch_delay;
   return choice;
 }
 

@@ -1,4 +1,4 @@
-// Which waiting work enters or runs next, and when: pure functions.
+// Which waiting inputs of an encoder run next, and when: a pure function.
 #ifndef HIPPODROME_SERVER_BATCHING_SCHEDULING_H_
 #define HIPPODROME_SERVER_BATCHING_SCHEDULING_H_
 
@@ -8,22 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/generator.h"
-
 namespace hippodrome {
-
-// ---- Decoders
-// ------------------------------------------------------------------------------------
-
-// What is free of `capacity`. REQUIRES: used <= capacity in every field.
-Footprint Free(const Footprint& capacity, const Footprint& used);
-
-// How many requests from the front of `queue` (their costs, oldest first) fit into `free` together.
-// First come, first served: nobody overtakes a large request, so nobody waits for ever.
-size_t Admissible(std::span<const Footprint> queue, Footprint free);
-
-// ---- Encoders
-// ------------------------------------------------------------------------------------
 
 struct QueuedInput {
   int64_t tokens = 0;  // padding included; inputs of one batch have the same number
@@ -36,15 +21,15 @@ struct EncodingPolicy {
 };
 
 struct BatchChoice {
-  std::vector<size_t> members;                  // places in the queue, rising
+  std::vector<size_t> members;                  // places in the line, rising
   std::chrono::steady_clock::time_point start;  // not before this
 };
 
-// The batch of the oldest input: those of its length, in order of arrival, as many as fit. So
-// nobody waits for ever. It starts at once when there is more work than one batch takes, of its
-// length or of another, since then waiting for company leaves the engine idle; else when the oldest
-// has waited for max_batch_delay. `queue`: oldest first, at least one.
-BatchChoice ChooseBatch(std::span<const QueuedInput> queue, const EncodingPolicy& policy);
+// The batch of the first in line: those of its length, in the line's order, as many as fit. It
+// starts at once when there is more work than one batch takes, of its length or of another, since
+// then waiting for company leaves the engine idle; else when the oldest has waited for
+// max_batch_delay. `line`: the first in line first, at least one.
+BatchChoice ChooseBatch(std::span<const QueuedInput> line, const EncodingPolicy& policy);
 
 }  // namespace hippodrome
 

@@ -36,7 +36,7 @@ class ModelMetrics {
   void Finished(Api api, Duration since_submit);
   void Generated(int64_t tokens);
   void Cancelled(Phase where);
-  // reason: "queue_full", "never_fits" or "stopping".
+  // reason: "queue_full", "never_fits", "max_wait", "deadline" or "stopping".
   void Rejected(const std::string& reason);
   void EngineStep(Phase phase, Duration duration, int64_t sequences);
   void SetLoad(int64_t queued, int64_t prefilling, int64_t decoding);

@@ -116,6 +116,24 @@ TEST_F(GeneratorTest, ReservesExactlyAndGivesBackInEveryPhase) {
   EXPECT_EQ(generator->used().slots, 0);
 }
 
+TEST_F(GeneratorTest, KnowsHowManyTokensAreLeft) {
+  const auto generator = NewGenerator(2);
+  const GenerationRequest request = Request(700, 5, 1);
+  const SequenceId id = generator->Admit(request).value();
+  int64_t last = generator->Remaining(id);
+  EXPECT_EQ(last, 705);
+  std::vector<TokenEvent> events;
+  while (events.empty()) {
+    generator->Prefill(kAtOnce, events);
+    EXPECT_LE(generator->Remaining(id), last);
+    last = generator->Remaining(id);
+  }
+  for (int64_t left = 4; left >= 0; --left) {
+    EXPECT_EQ(generator->Remaining(id), left);
+    generator->Step(events);
+  }
+}
+
 TEST_F(GeneratorTest, AReusedSlotKeepsNothingOfItsFormerSequence) {
   const auto first = Request(90, 20, 3);
   const auto second = Request(5, 20, 4);

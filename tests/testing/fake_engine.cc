@@ -1,5 +1,6 @@
 #include "tests/testing/fake_engine.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -80,8 +81,16 @@ absl::StatusOr<SequenceId> FakeEngine::Admit(GenerationRequest request) {
   used_slots += 1;
   used_pages += cost.pages;
   const SequenceId id = next_id_++;
+  admitted_ += static_cast<char>(request.prompt.front());
   sequences_[id] = {.request = std::move(request), .cost = cost};
   return id;
+}
+
+int64_t FakeEngine::Remaining(SequenceId sequence) const {
+  CheckThread();
+  const Sequence& s = sequences_.at(sequence);
+  const auto prompt_tokens = static_cast<int64_t>(s.request.prompt.size());
+  return std::max<int64_t>(prompt_tokens - s.prefilled, 0) + s.request.max_tokens - s.generated;
 }
 
 TokenEvent FakeEngine::Next(SequenceId id, Sequence& s) {

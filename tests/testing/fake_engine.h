@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -35,6 +36,8 @@ class FakeEngine : public SequenceEngine {
   std::atomic<bool> break_device = false;
   // The next call of this function throws std::bad_alloc.
   mutable std::atomic<FakeFault> fault = FakeFault::kNone;
+  // The first byte of each prompt in the order of admission. REQUIRES: nothing runs.
+  const std::string& admitted() const { return admitted_; }
   // What is in use, for any thread.
   std::atomic<int64_t> used_slots = 0;
   std::atomic<int64_t> used_pages = 0;
@@ -47,6 +50,7 @@ class FakeEngine : public SequenceEngine {
   bool prefilling() const override;
   int64_t decoding() const override;
   absl::StatusOr<SequenceId> Admit(GenerationRequest request) override;
+  int64_t Remaining(SequenceId sequence) const override;
   void Prefill(Clock::time_point until, std::vector<TokenEvent>& events) override;
   void Step(std::vector<TokenEvent>& events) override;
   void Release(SequenceId sequence) override;
@@ -69,6 +73,7 @@ class FakeEngine : public SequenceEngine {
   const FakeEngineOptions options_;
   std::map<SequenceId, Sequence> sequences_;
   SequenceId next_id_ = 1;
+  std::string admitted_;
   mutable std::atomic<std::thread::id> thread_{};
 };
 

@@ -1,12 +1,24 @@
 #include "tools/commands/serve_options.h"
 
 #include <algorithm>
+#include <cmath>
+#include <sstream>
 #include <utility>
 
 #include "engine/base/status.h"
 #include "server/address.h"
 
 namespace hippodrome {
+
+namespace {
+
+std::string ShareText(double share) {
+  std::ostringstream text;
+  text << share;
+  return text.str();
+}
+
+}  // namespace
 
 const CommandSpec kServeSpec = {
     .name = "serve",
@@ -39,6 +51,11 @@ const CommandSpec kServeSpec = {
          "requests that wait, or inputs of an encoder, per model (default: " +
              std::to_string(BatcherOptions().max_queue) + ", or " +
              std::to_string(EncodingOptions().max_queue) + " inputs)"},
+        {"max-wait", "N", "seconds that a request may wait for room; 0: for ever", "0"},
+        {"max-client-share", "X",
+         "of a model's slots and key/value pages, what one client may hold while there are others; "
+         "a client is an address, or the first 64 bits of one",
+         ShareText(BatcherOptions().max_client_share)},
         {"max-stall-ms", "N", "milliseconds that prompts may delay running streams",
          std::to_string(BatcherOptions().max_stall.count())},
         {"pad-to", "N|max|none",
@@ -179,6 +196,11 @@ absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
                               line.Integer("max-queue", server.batcher.max_queue, 1, 1000000));
   HIPPODROME_ASSIGN_OR_RETURN(server.encoding.max_queue,
                               line.Integer("max-queue", server.encoding.max_queue, 1, 1000000));
+  HIPPODROME_ASSIGN_OR_RETURN(const double wait, line.Number("max-wait", 0, 86400));
+  server.batcher.max_wait = std::chrono::milliseconds(std::llround(std::ceil(wait * 1000)));
+  server.encoding.max_wait = server.batcher.max_wait;
+  HIPPODROME_ASSIGN_OR_RETURN(server.batcher.max_client_share,
+                              line.Number("max-client-share", 0, 1));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t delay, line.Integer("max-batch-delay", 0, 1000000));
   server.encoding.max_batch_delay = std::chrono::microseconds(delay);
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t stall, line.Integer("max-stall-ms", 1, 60000));

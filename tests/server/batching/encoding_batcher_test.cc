@@ -275,6 +275,60 @@ TEST_F(EncodingBatcherTest, AnInputForWhichTheEngineThrowsFailsAlone) {
   ExpectAnswers(*Submit({Input(6)}), {Input(6)});
 }
 
+// A call of one input beside one of many: it is in the next batch, or alone in it.
+TEST_F(EncodingBatcherTest, ASmallCallWaitsForFewBatches) {
+  for (const bool same_client : {true, false}) {
+    for (const int64_t tokens : {16, 15}) {
+      batcher_.reset();
+      Start();
+      const auto running = Occupy();
+      const std::vector<EncoderRequest> many(1024, Input(16));
+      auto large = batcher_->Submit({many, Caller(Api::kHttp, "a")});
+      ASSERT_TRUE(large.ok());
+      auto small =
+          batcher_->Submit({{Input(tokens, 2)}, Caller(Api::kHttp, same_client ? "a" : "b")});
+      ASSERT_TRUE(small.ok());
+      int64_t runs = 0;
+      (*small)->OnReady([&] { runs = engine_->runs; });
+      engine_->hold = false;
+      ExpectAnswers(**small, {Input(tokens, 2)});
+      EXPECT_LE(runs, 4);
+      ExpectAnswers(**large, many);
+      EXPECT_GE(engine_->runs, 257);
+      (*small)->OnReady(nullptr);
+    }
+  }
+}
+
+TEST_F(EncodingBatcherTest, CallsThatHaveWaitedForTooLongEnd) {
+  EncodingOptions options;
+  options.max_wait = std::chrono::milliseconds(1);
+  Start(options);
+  const auto running = Occupy();
+  const auto waiting = Submit({Input(2), Input(3)});
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  engine_->hold = false;
+  const absl::Status status = Await(*waiting).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_TRUE(Await(*running).ok());
+  EXPECT_TRUE(Idle());
+  EXPECT_TRUE(MetricsSay("hippodrome_admission_rejected_total{model=\"m\",reason=\"max_wait\"} 1"));
+  EXPECT_THAT(engine_->batches(), ElementsAre(1));
+}
+
+TEST_F(EncodingBatcherTest, CallsWhoseDeadlineHasPassedEnd) {
+  Start();
+  const auto running = Occupy();
+  const auto deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
+  auto waiting = batcher_->Submit({{Input(2)}, Caller(Api::kGrpc, "", deadline)});
+  ASSERT_TRUE(waiting.ok());
+  const auto next = Submit({Input(4)});
+  engine_->hold = false;
+  EXPECT_EQ(Await(**waiting).status().code(), absl::StatusCode::kDeadlineExceeded);
+  ExpectAnswers(*next, {Input(4)});
+  EXPECT_THAT(engine_->batches(), ElementsAre(1, 1));
+}
+
 TEST_F(EncodingBatcherTest, TheHeartbeatGoesOnWithoutWork) {
   Start();
   const auto heartbeat = batcher_->heartbeat();

@@ -372,6 +372,75 @@ TEST_F(GenerationBatcherTest, AbortEndsWhatWaitsAndWhatRuns) {
   EXPECT_TRUE(AllFree());
 }
 
+// Two that need more than half of the pages each, for long; a free slot and free pages are left.
+TEST_F(GenerationBatcherTest, WhoWaitsForPagesDoesNotBlockThoseThatFit) {
+  Start({.slots = 4, .pages = 64});
+  engine_->hold_decode = true;
+  const auto large = Submit(Call("a", 600));
+  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
+  const auto second = Submit(Call("b", 600));
+  const auto small = Submit(Call("xy", 50));
+  EXPECT_TRUE(WaitUntil([&] { return engine_->used_slots == 2; }));
+  EXPECT_EQ(engine_->used_pages, 38 + 4);
+  engine_->hold_decode = false;
+  EXPECT_EQ(Collect(*small).text, Repeat("xy", 50));
+  EXPECT_EQ(Collect(*second).text, Repeat("b", 600));
+  EXPECT_EQ(Collect(*large).text, Repeat("a", 600));
+  EXPECT_TRUE(AllFree());
+}
+
+TEST_F(GenerationBatcherTest, ClientsTakeTurnsAndCallsOfManyPromptsCountAsOne) {
+  Start({.slots = 1});
+  engine_->hold_decode = true;
+  const auto running = Submit(Call("r", 2));
+  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
+  std::vector<std::unique_ptr<Generation>> all;
+  const auto submit = [&](const std::string& prompt, const Caller& caller) {
+    GenerationCall call = Call(prompt, 2);
+    call.caller = caller;
+    all.push_back(Submit(std::move(call)));
+  };
+  const Caller batch(Api::kHttp, "a");
+  for (const char* prompt : {"1", "2", "3"}) submit(prompt, batch);
+  submit("4", Caller(Api::kHttp, "a"));
+  submit("5", Caller(Api::kHttp, "b"));
+  engine_->hold_decode = false;
+  for (const auto& generation : all) Collect(*generation);
+  EXPECT_EQ(engine_->admitted(), "r15423");
+}
+
+TEST_F(GenerationBatcherTest, WhoHasWaitedForTooLongIsTold) {
+  BatcherOptions options;
+  options.max_wait = std::chrono::milliseconds(1);
+  Start({.slots = 1}, options);
+  engine_->hold_decode = true;
+  const auto running = Submit(Call("ab", 3));
+  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
+  const auto waiting = Submit(Call("cd", 3));
+  const absl::Status status = Collect(*waiting).status;
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_NE(Message(status).find("too busy"), std::string::npos);
+  EXPECT_TRUE(MetricsSay("hippodrome_admission_rejected_total{model=\"m\",reason=\"max_wait\"} 1"));
+  EXPECT_EQ(batcher_->pending(), 1);
+  engine_->hold_decode = false;
+  EXPECT_EQ(Collect(*running).text, "aba");
+}
+
+TEST_F(GenerationBatcherTest, AClientsDeadlineEndsItsRequestWhereverItIs) {
+  Start({.slots = 1});
+  engine_->hold_decode = true;
+  for (const bool runs : {false, true}) {
+    const auto first = runs ? nullptr : Submit(Call("ab", 3));
+    ASSERT_TRUE(runs || WaitUntil([&] { return engine_->used_slots == 1; }));
+    GenerationCall call = Call("cd", 3);
+    call.caller.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    const auto generation = Submit(std::move(call));
+    const StreamUpdate end = Collect(*generation);
+    EXPECT_EQ(end.status.code(), absl::StatusCode::kDeadlineExceeded) << end.status;
+  }
+  EXPECT_TRUE(AllFree());
+}
+
 TEST_F(GenerationBatcherTest, TheHeartbeatGoesOnWithoutWork) {
   Start();
   const auto before = batcher_->heartbeat();

@@ -30,6 +30,8 @@ TEST(ServeOptionsTest, Defaults) {
   EXPECT_EQ(options->server.grace, std::chrono::seconds(30));
   EXPECT_EQ(options->server.batcher.max_stall, std::chrono::milliseconds(50));
   EXPECT_EQ(options->server.batcher.max_queue, 256);
+  EXPECT_EQ(options->server.batcher.max_wait, std::chrono::milliseconds(0));
+  EXPECT_EQ(options->server.batcher.max_client_share, 0.75);
   EXPECT_EQ(options->server.encoding.max_queue, 4096);
   EXPECT_EQ(options->server.encoding.max_batch_delay, std::chrono::microseconds(500));
   EXPECT_EQ(options->load.encoder.pad_to, std::nullopt);
@@ -53,6 +55,8 @@ TEST(ServeOptionsTest, EveryOption) {
                                           "1000",
                                           "--max-queue",
                                           "7",
+                                          "--max-wait=2.5",
+                                          "--max-client-share=0.5",
                                           "--max-stall-ms",
                                           "9",
                                           "--cors-origin=https://a.example",
