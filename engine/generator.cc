@@ -9,7 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "engine/adjusted_tokens.h"
 #include "engine/base/check_range.h"
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "engine/models/h3/hybrid_h3.h"
 #include "engine/passes/decode_step.h"
@@ -28,9 +30,16 @@ struct Sequence {
   int64_t prefilled = 0;  // prompt tokens that are in the state
   int64_t generated = 0;
   int32_t last_token = 0;
-  bool decoding = false;  // prompt done, not finished
+  bool decoding = false;                        // prompt done, not finished
+  std::optional<AdjustedTokens> adjusted = {};  // where its request changes logits
+  std::vector<TokenScores> prompt_scores = {};  // so far
 
   int64_t length() const { return static_cast<int64_t>(request.prompt.size()) + generated; }
+  HowToChoose how() const {
+    HowToChoose how = {.sampling = {request.sampling, length()}, .likeliest = request.likeliest};
+    if (adjusted) how.adjustments = adjusted->adjustments();
+    return how;
+  }
 };
 
 std::string NeverFits(const Footprint& cost, const Footprint& capacity) {
@@ -49,7 +58,9 @@ struct Generator::Impl {
         state(std::move(state)),
         prefill(backend, model),
         step(backend, model, *this->state, this->state->slots()),
-        prompt_logits(backend.NewTensor(this->state->slots(), model.config().padded_vocab_size)) {}
+        prompt_logits(backend.NewTensor(this->state->slots(), model.config().padded_vocab_size)),
+        next_tokens(backend.NewIndices(1, this->state->slots())),
+        scorer(backend, model.config().vocab_size, this->state->slots()) {}
 
   bool has_attention() const { return !model.config().attention_layers.empty(); }
   Footprint Bytes(int64_t slots, int64_t pages) const;
@@ -58,9 +69,11 @@ struct Generator::Impl {
 
   void BeginChunk();
   void Pace();
+  bool SkipUnscored();
+  void ScoreBlock();
   void FinishChunk(std::vector<TokenEvent>& events);
   void SampleFirst(std::vector<TokenEvent>& events);
-  void Append(SequenceId id, int32_t token, std::vector<TokenEvent>& events);
+  void Append(SequenceId id, TokenChoice choice, std::vector<TokenEvent>& events);
   void Drop(SequenceId id);
 
   Backend& b;
@@ -72,9 +85,12 @@ struct Generator::Impl {
   std::deque<SequenceId> prompts;  // in turn
   PrefillChunk prefill;
   std::vector<SequenceId> chunk;  // whose prompts are in the chunk in progress; empty: none is
+  int64_t scored_rows = 0;        // of the chunk, once it is through the layers
 
   DecodeStep step;
   OwnedTensor prompt_logits;  // [max_sequences, padded V]
+  OwnedTensor next_tokens;    // kI32 [1, max_sequences], of rows that are scored
+  TokenScorer scorer;
 };
 
 Footprint Generator::Impl::Bytes(int64_t slots, int64_t pages) const {
@@ -98,6 +114,11 @@ absl::Status Generator::Impl::Validate(const GenerationRequest& request) const {
   if (request.prompt.empty()) return InvalidArgument("the prompt has no tokens");
   if (request.max_tokens < 1) return InvalidArgument("max_tokens must be at least 1");
   HIPPODROME_RETURN_IF_ERROR(CheckTokenIds("prompt", request.prompt, config.vocab_size));
+  HIPPODROME_RETURN_IF_ERROR(CheckLogitChanges(request.changes, config.vocab_size));
+  if (const int32_t k = request.likeliest.value_or(0); k < 0 || k > kMaxLikeliest) {
+    return FieldError("logprobs",
+                      std::to_string(k) + " is not in [0, " + std::to_string(kMaxLikeliest) + "]");
+  }
   const int64_t prompt_tokens = static_cast<int64_t>(request.prompt.size());
   if (config.max_position_embeddings > 0 &&
       request.max_tokens - 1 > config.max_position_embeddings - prompt_tokens) {
@@ -129,6 +150,7 @@ void Generator::Impl::BeginChunk() {
     members.push_back(id);
   }
   prefill.Begin(parts, start, tokens);
+  scored_rows = 0;
   chunk.swap(members);  // last: without memory there is no chunk in progress
 }
 
@@ -136,6 +158,40 @@ void Generator::Impl::BeginChunk() {
 // layers are not worth a wait each.
 void Generator::Impl::Pace() {
   if (prefill.done() || std::ssize(chunk) * prefill.tokens() >= kPacedRows) b.Wait();
+}
+
+// Goes to the next row of the chunk that is to be scored; false when there is none. The last token
+// of a prompt has no next one to be scored.
+bool Generator::Impl::SkipUnscored() {
+  const int64_t tokens = prefill.tokens();
+  for (; scored_rows < std::ssize(chunk) * tokens;
+       scored_rows = (scored_rows / tokens + 1) * tokens) {
+    const auto found = sequences.find(chunk[static_cast<size_t>(scored_rows / tokens)]);
+    if (found == sequences.end() || !found->second.request.score_prompt) continue;
+    const Sequence& s = found->second;
+    const int64_t next = s.prefilled + scored_rows % tokens + 1;
+    if (next < std::ssize(s.request.prompt)) return true;
+  }
+  return false;
+}
+
+// Rows of one prompt, as many as there is room for logits. REQUIRES: SkipUnscored().
+void Generator::Impl::ScoreBlock() {
+  const int64_t tokens = prefill.tokens();
+  Sequence& s = sequences.at(chunk[static_cast<size_t>(scored_rows / tokens)]);
+  const int64_t next = s.prefilled + scored_rows % tokens + 1;
+  const int64_t rows = std::min({prompt_logits.view.rows, tokens - scored_rows % tokens,
+                                 std::ssize(s.request.prompt) - next});
+  const Tensor logits = prompt_logits.view.Rows(0, rows);
+  const Tensor targets = next_tokens.view.Cols(0, rows);
+  const auto likeliest = std::min<int64_t>(s.request.likeliest.value_or(0), scorer.MostLikeliest());
+  prefill.RowLogits(scored_rows, logits);
+  b.UploadIndices(std::span<const int32_t>(s.request.prompt).subspan(next, rows), targets);
+  scorer.Score(logits, targets, likeliest);
+  for (TokenScores& scores : scorer.Download(rows, likeliest)) {
+    s.prompt_scores.push_back(std::move(scores));
+  }
+  scored_rows += rows;
 }
 
 void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
@@ -157,31 +213,39 @@ void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
 void Generator::Impl::SampleFirst(std::vector<TokenEvent>& events) {
   const Tensor logits = prompt_logits.view.Rows(0, static_cast<int64_t>(chunk.size()));
   prefill.LastLogits(logits);
-  std::vector<SamplingRow> rows(chunk.size(), SamplingRow{.parameters = {.temperature = 0}});
+  std::vector<HowToChoose> how(chunk.size());
   for (size_t i = 0; i < chunk.size(); ++i) {
+    how[i].sampling.parameters.temperature = 0;  // for those that are not done
     const auto found = sequences.find(chunk[i]);
-    if (found == sequences.end()) continue;
-    rows[i] = {found->second.request.sampling, found->second.length()};
+    if (found != sequences.end() && found->second.decoding) how[i] = found->second.how();
   }
-  const std::vector<int32_t> chosen = step.Sample(logits, rows);
+  std::vector<TokenChoice> chosen = step.Choose(logits, how);
   for (size_t i = 0; i < chunk.size(); ++i) {
     const auto found = sequences.find(chunk[i]);
-    if (found != sequences.end() && found->second.decoding) Append(chunk[i], chosen[i], events);
+    if (found == sequences.end() || !found->second.decoding) continue;
+    Append(chunk[i], std::move(chosen[i]), events);
   }
 }
 
-void Generator::Impl::Append(SequenceId id, int32_t token, std::vector<TokenEvent>& events) {
+void Generator::Impl::Append(SequenceId id, TokenChoice choice, std::vector<TokenEvent>& events) {
   Sequence& s = sequences.at(id);
+  const int32_t token = choice.token;
   s.last_token = token;
   ++s.generated;
-  TokenEvent event{.sequence = id, .token = token};
-  if (token == model.config().eos_token_id && !s.request.ignore_eos) {
+  if (s.adjusted && token >= 0) s.adjusted->Append(token);
+  TokenEvent event{.sequence = id,
+                   .token = token,
+                   .scores = std::move(choice.scores),
+                   .prompt_scores = std::exchange(s.prompt_scores, {})};
+  if (token < 0) {
+    event.finish = FinishReason::kFailed;
+  } else if (token == model.config().eos_token_id && !s.request.ignore_eos) {
     event.finish = FinishReason::kEndOfText;
   } else if (s.generated == s.request.max_tokens) {
     event.finish = FinishReason::kLength;
   }
   s.decoding = event.finish == FinishReason::kNone;
-  events.push_back(event);
+  events.push_back(std::move(event));
 }
 
 // Takes a sequence out of the queue, and its slot and pages out of the chunk in progress.
@@ -254,7 +318,11 @@ absl::StatusOr<SequenceId> Generator::Admit(GenerationRequest request) {
                              " and " + std::to_string(impl_->state->free_pages()));
   }
   const SequenceId id = impl_->next_id++;
-  impl_->sequences.emplace(id, Sequence{.request = std::move(request), .state = *std::move(state)});
+  Sequence sequence{.request = std::move(request), .state = *std::move(state)};
+  const GenerationRequest& r = sequence.request;
+  if (r.changes.any()) sequence.adjusted.emplace(r.changes, r.prompt);
+  if (r.score_prompt) sequence.prompt_scores.emplace_back();  // the first token has none
+  impl_->sequences.emplace(id, std::move(sequence));
   impl_->prompts.push_back(id);
   return id;
 }
@@ -275,9 +343,13 @@ int64_t Generator::decoding() const {
 void Generator::Prefill(Clock::time_point until, std::vector<TokenEvent>& events) {
   while (!impl_->prompts.empty()) {
     if (impl_->chunk.empty()) impl_->BeginChunk();
-    impl_->prefill.RunLayer(*impl_->state);
-    impl_->Pace();
-    if (impl_->prefill.done()) impl_->FinishChunk(events);
+    if (!impl_->prefill.done()) {
+      impl_->prefill.RunLayer(*impl_->state);
+      impl_->Pace();
+    } else if (impl_->SkipUnscored()) {
+      impl_->ScoreBlock();
+    }
+    if (impl_->prefill.done() && !impl_->SkipUnscored()) impl_->FinishChunk(events);
     if (Clock::now() >= until) return;
   }
 }
@@ -285,17 +357,18 @@ void Generator::Prefill(Clock::time_point until, std::vector<TokenEvent>& events
 void Generator::Step(std::vector<TokenEvent>& events) {
   std::vector<SequenceId> batch;
   std::vector<StepToken> tokens;
+  std::vector<HowToChoose> how;
   for (const auto& [id, s] : impl_->sequences) {
     if (!s.decoding) continue;
     batch.push_back(id);
-    tokens.push_back({.token = s.last_token,
-                      .position = s.length() - 1,
-                      .sequence = &s.state,
-                      .sampling = s.request.sampling});
+    tokens.push_back({.token = s.last_token, .position = s.length() - 1, .sequence = &s.state});
+    how.push_back(s.how());
   }
   if (batch.empty()) return;
-  const std::vector<int32_t> chosen = impl_->step.Next(tokens);
-  for (size_t i = 0; i < batch.size(); ++i) impl_->Append(batch[i], chosen[i], events);
+  std::vector<TokenChoice> chosen = impl_->step.Next(tokens, how);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    impl_->Append(batch[i], std::move(chosen[i]), events);
+  }
 }
 
 void Generator::Release(SequenceId sequence) {

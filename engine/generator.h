@@ -5,10 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/passes/token_scores.h"
+#include "engine/sampling.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {
@@ -19,10 +22,17 @@ struct GenerationRequest {
   std::vector<int32_t> prompt;  // 1 or more ids in [0, vocab_size)
   int64_t max_tokens = 16;      // >= 1
   SamplingParameters sampling;  // of ToSamplingParameters(): in their ranges
-  bool ignore_eos = false;      // go on after the end-of-text token
+  LogitChanges changes = {};
+  bool ignore_eos = false;  // go on after the end-of-text token
+  // New tokens come with their log probabilities and those of so many likeliest ones, [0,
+  // kMaxLikeliest]; nothing: without. They are of the model's own logits: neither `changes` nor
+  // `sampling` is in them.
+  std::optional<int32_t> likeliest = {};
+  bool score_prompt = false;  // the tokens of the prompt come with theirs
 };
 
-enum class FinishReason : uint8_t { kNone, kLength, kEndOfText };
+// kFailed: the model computed logits that are not finite. Its event has no token.
+enum class FinishReason : uint8_t { kNone, kLength, kEndOfText, kFailed };
 
 // Names a sequence from Admit() until Release().
 using SequenceId = int64_t;
@@ -32,6 +42,10 @@ struct TokenEvent {
   SequenceId sequence = 0;
   int32_t token = 0;
   FinishReason finish = FinishReason::kNone;
+  std::optional<TokenScores> scores = {};  // where asked for
+  std::vector<TokenScores> prompt_scores =
+      {};  // with the first token, where asked for: one for each
+           // token of the prompt; that of the first is empty
 };
 
 struct GeneratorOptions {
@@ -85,7 +99,8 @@ class Generator {
   int64_t Remaining(SequenceId sequence) const;
 
   // Works on admitted prompts, one chunk each in turn, until all are done or `until` has passed,
-  // which is looked at between layers; does at least one layer's work. A finished prompt yields its
+  // which is looked at between layers and between blocks of rows that are scored; does at least one
+  // of these. A finished prompt yields its
   // first token in `events`.
   void Prefill(Clock::time_point until, std::vector<TokenEvent>& events);
 

@@ -149,6 +149,7 @@ struct SamplingParameters {
   int32_t top_k = 0;         // keep the k most likely tokens; 0 keeps all
   float top_p = 1.0f;        // (0, 1]: keep the smallest set of tokens whose probability reaches it
   float min_p = 0.0f;        // [0, 1]: drop tokens less likely than min_p times the most likely one
+  float typical_p = 1.0f;    // (0, 1]: keep the tokens of most typical surprise that reach it
   uint64_t seed = 0;
 };
 
@@ -159,12 +160,35 @@ struct SamplingRow {
   int64_t position = 0;
 };
 inline constexpr int64_t kSamplingColumns = sizeof(SamplingRow) / sizeof(int32_t);
-static_assert(sizeof(SamplingRow) == 32 && std::is_trivially_copyable_v<SamplingRow>);
+static_assert(sizeof(SamplingRow) == 40 && std::is_trivially_copyable_v<SamplingRow>);
 
 // The rows of `rows` as indices [rows.size(), kSamplingColumns], to be uploaded.
 inline std::span<const int32_t> AsIndices(std::span<const SamplingRow> rows) {
   return {reinterpret_cast<const int32_t*>(rows.data()), rows.size() * kSamplingColumns};
 }
+
+// What is done to the logit of one token before the next token is chosen:
+//   l' = (l > 0 ? l / repetition : l * repetition) + addend
+struct LogitAdjustment {
+  int32_t token = 0;     // in [0, vocab)
+  float repetition = 1;  // > 0 (CTRL, Keskar et al., 2019, section 4.1)
+  float addend = 0;      // a bias, less penalties
+  float before = 0;      // room for Sample(): l
+};
+inline constexpr int64_t kAdjustmentColumns = sizeof(LogitAdjustment) / sizeof(int32_t);
+static_assert(sizeof(LogitAdjustment) == 16 && std::is_trivially_copyable_v<LogitAdjustment>);
+
+// `adjustments` as indices [adjustments.size(), kAdjustmentColumns], to be uploaded.
+inline std::span<const int32_t> AsIndices(std::span<const LogitAdjustment> adjustments) {
+  return {reinterpret_cast<const int32_t*>(adjustments.data()),
+          adjustments.size() * kAdjustmentColumns};
+}
+
+// The adjustments of B rows: row i has entries [offsets_i, offsets_{i+1}), of different tokens.
+struct LogitAdjustments {
+  Tensor offsets;  // kI32 [1, B + 1], ascending from 0; empty (data null): no row has any
+  Tensor entries;  // kI32 [>= offsets_B, kAdjustmentColumns], adjacent rows, LogitAdjustment each
+};
 
 // ---- Opaque handles, made and read by one backend ----------------------------------------------
 
@@ -432,12 +456,28 @@ class Backend : public SequenceBackend {
                              Tensor o) = 0;
 
   // Chooses one token per row among the first `vocab` columns (padded ids are never chosen).
-  // Greedy (temperature 0): the largest logit, the smallest id among equals. Otherwise: logits /
-  // temperature, keep top_k, softmax, drop below min_p, renormalise, keep top_p, renormalise, draw
-  // along the descending order by a counter-based generator keyed by (seed, position): the same
-  // logits give the same token whatever the other rows are. logits: [B, >= vocab]; rows: kI32
-  // [B, kSamplingColumns], SamplingRow each; tokens: kI32 [1, B].
-  virtual void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) = 0;
+  // `adjustments` change the logits first. Greedy (temperature 0): the largest logit, the smallest
+  // id among equals. Otherwise: logits / temperature, keep top_k, softmax, keep typical_p,
+  // renormalise, drop below min_p, renormalise, keep top_p, renormalise, draw along the descending
+  // order by a counter-based generator keyed by (seed, position): the same logits give the same
+  // token whatever the other rows are. typical_p (locally typical sampling, Meister et al., 2023)
+  // keeps the tokens whose surprise -log p is nearest to its mean, those within the least distance
+  // for which their probability reaches typical_p.
+  // A row with a NaN, with plus infinity or with nothing above minus infinity gives -1.
+  // logits: [B, >= vocab], written and restored; rows: kI32 [B, kSamplingColumns], SamplingRow
+  // each; tokens: kI32 [1, B].
+  virtual void Sample(Tensor logits, int64_t vocab, Tensor rows,
+                      const LogitAdjustments& adjustments, Tensor tokens) = 0;
+
+  // log p of given tokens and of the k likeliest of each row, p = softmax of the first `vocab`
+  // columns of its logits:  log p_j = l_j - log sum_{i < vocab} exp(l_i).
+  // logits: [B, >= vocab]; tokens: kI32 [1, B], -1 for none; log_probabilities: [B, 1 + k] of the
+  // residual stream's type, that of tokens_i (0 for none), then those of likeliest_i; likeliest:
+  // kI32 [B, k] in descending order, the smallest id first among equals, k <= vocab, unread for k =
+  // 0. Equal logits have equal values. What a row has that Sample() gives -1 for is unspecified.
+  // Error <= 2 u |log p|; on devices 4 u (1 + |log p|).
+  virtual void LogProbabilities(Tensor logits, int64_t vocab, Tensor tokens, Tensor likeliest,
+                                Tensor log_probabilities) = 0;
 
   // Runs `work`, which calls operations of this backend and neither uploads nor downloads. Whenever
   // it is called with the same `graph`, null at first, `work` must make the same calls on the same

@@ -17,8 +17,7 @@ DecodeStep::DecodeStep(Backend& backend, const HybridH3& model, DecodeState& sta
       activations_(model.NewActivations(backend, max_rows_)),
       tokens_(backend.NewIndices(3, max_rows_)),
       logits_(backend.NewTensor(max_rows_, model.config().padded_vocab_size)),
-      sampling_(backend.NewIndices(max_rows_, kSamplingColumns)),
-      chosen_(backend.NewIndices(1, max_rows_)) {}
+      chooser_(backend, model.config().vocab_size, max_rows_) {}
 
 Tensor DecodeStep::UploadPageTables(std::span<const StepToken> tokens, int64_t rows) {
   if (model_.config().attention_layers.empty()) return {};
@@ -70,35 +69,28 @@ void DecodeStep::Run(const Inputs& inputs) {
 
 Tensor DecodeStep::Logits(std::span<const StepToken> tokens) {
   const Inputs inputs = Upload(tokens);
-  b_.Replay(graphs_[{Purpose::kLogits, inputs.rows}], [&] { Run(inputs); });
+  b_.Replay(graphs_[{inputs.rows, std::nullopt}], [&] { Run(inputs); });
   return logits_.view.Rows(0, static_cast<int64_t>(tokens.size()));
 }
 
-std::vector<int32_t> DecodeStep::Next(std::span<const StepToken> tokens) {
+std::vector<TokenChoice> DecodeStep::Next(std::span<const StepToken> tokens,
+                                          std::span<const HowToChoose> how) {
+  assert(tokens.size() == how.size());
   const Inputs inputs = Upload(tokens);
-  // Inert rows choose greedily, which is cheap.
-  std::vector<SamplingRow> sampling(inputs.rows, SamplingRow{.parameters = {.temperature = 0}});
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    sampling[i] = {tokens[i].sampling, tokens[i].position + 1};
-  }
-  b_.UploadIndices(AsIndices(sampling), SamplingRows(inputs.rows));
-  b_.Replay(graphs_[{Purpose::kNext, inputs.rows}], [&] {
+  if (!chooser_.Fits(how)) graphs_.clear();  // they hold the old memory
+  const TokenChooser::Kind kind = chooser_.Upload(how, inputs.rows);
+  b_.Replay(graphs_[{inputs.rows, kind}], [&] {
     Run(inputs);
-    b_.Sample(logits_.view.Rows(0, inputs.rows), model_.config().vocab_size,
-              SamplingRows(inputs.rows), Chosen(inputs.rows));
+    chooser_.Run(kind, logits_.view.Rows(0, inputs.rows));
   });
-  std::vector<int32_t> chosen(tokens.size());
-  b_.DownloadIndices(Chosen(static_cast<int64_t>(tokens.size())), chosen);
-  return chosen;
+  return chooser_.Download(kind, how);
 }
 
-std::vector<int32_t> DecodeStep::Sample(Tensor logits, std::span<const SamplingRow> rows) {
-  const auto count = static_cast<int64_t>(rows.size());
-  b_.UploadIndices(AsIndices(rows), SamplingRows(count));
-  b_.Sample(logits, model_.config().vocab_size, SamplingRows(count), Chosen(count));
-  std::vector<int32_t> chosen(rows.size());
-  b_.DownloadIndices(Chosen(count), chosen);
-  return chosen;
+std::vector<TokenChoice> DecodeStep::Choose(Tensor logits, std::span<const HowToChoose> how) {
+  if (!chooser_.Fits(how)) graphs_.clear();
+  const TokenChooser::Kind kind = chooser_.Upload(how, std::ssize(how));
+  chooser_.Run(kind, logits);
+  return chooser_.Download(kind, how);
 }
 
 }  // namespace hippodrome

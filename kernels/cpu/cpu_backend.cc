@@ -123,10 +123,16 @@ void CpuBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor i
   cpu::AttentionStep(Turn(), shape, qkv, inv_freq, Paged(pages), page_tables, positions, o);
 }
 
-void CpuBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {
+void CpuBackend::Sample(Tensor logits, int64_t vocab, Tensor rows,
+                        const LogitAdjustments& adjustments, Tensor tokens) {
   assert(rows.rows == logits.rows && rows.cols == kSamplingColumns && rows.stride == rows.cols);
   const auto* first = reinterpret_cast<const SamplingRow*>(cpu::I32Row(rows, 0));
-  cpu::Sample(Turn(), logits, vocab, {first, static_cast<size_t>(rows.rows)}, tokens);
+  cpu::Sample(Turn(), logits, vocab, {first, static_cast<size_t>(rows.rows)}, adjustments, tokens);
+}
+
+void CpuBackend::LogProbabilities(Tensor logits, int64_t vocab, Tensor tokens, Tensor likeliest,
+                                  Tensor log_probabilities) {
+  cpu::LogProbabilities(Turn(), logits, vocab, tokens, likeliest, log_probabilities);
 }
 
 std::unique_ptr<H3Weights> CpuBackend::PrepareH3(const H3Parameters& parameters,

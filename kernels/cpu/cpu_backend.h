@@ -61,7 +61,10 @@ class CpuBackend final : public TrainingBackend {
                               Tensor o) override;
   void MeanPool(Tensor x, Tensor mask, Tensor y) override;
   void GatherRows(Tensor x, Tensor rows, Tensor y) override;
-  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, const LogitAdjustments& adjustments,
+              Tensor tokens) override;
+  void LogProbabilities(Tensor logits, int64_t vocab, Tensor tokens, Tensor likeliest,
+                        Tensor log_probabilities) override;
 
   std::unique_ptr<LinearWeights> NewTrainedLinear(int64_t out, int64_t in, DType dtype) override;
   void PackTrainedLinear(std::span<const Tensor> parts, LinearWeights& w) override;

@@ -141,8 +141,14 @@ void CudaBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor 
   cuda::AttentionStep(device_, {shape, qkv, inv_freq, Paged(pages), page_tables, positions, o});
 }
 
-void CudaBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {
-  cuda::Sample(device_, logits, vocab, rows, tokens);
+void CudaBackend::Sample(Tensor logits, int64_t vocab, Tensor rows,
+                         const LogitAdjustments& adjustments, Tensor tokens) {
+  cuda::Sample(device_, logits, vocab, rows, adjustments, tokens);
+}
+
+void CudaBackend::LogProbabilities(Tensor logits, int64_t vocab, Tensor tokens, Tensor likeliest,
+                                   Tensor log_probabilities) {
+  cuda::LogProbabilities(device_, logits, vocab, tokens, likeliest, log_probabilities);
 }
 
 std::unique_ptr<H3Weights> CudaBackend::PrepareH3(const H3Parameters& parameters, DType weights) {

@@ -73,7 +73,10 @@ class CudaBackend final : public TrainingBackend {
                               Tensor o) override;
   void MeanPool(Tensor x, Tensor mask, Tensor y) override;
   void GatherRows(Tensor x, Tensor rows, Tensor y) override;
-  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, const LogitAdjustments& adjustments,
+              Tensor tokens) override;
+  void LogProbabilities(Tensor logits, int64_t vocab, Tensor tokens, Tensor likeliest,
+                        Tensor log_probabilities) override;
 
   void BindThread() override { device_.BindThread(); }
 

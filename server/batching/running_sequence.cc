@@ -64,6 +64,10 @@ void RunningSequence::Measure(Clock::time_point now, ModelMetrics& metrics) {
 
 bool RunningSequence::OnToken(const TokenEvent& event, Clock::time_point now,
                               ModelMetrics& metrics) {
+  if (event.finish == FinishReason::kFailed) {
+    stream_->Fail(Internal("the model computed a value that is not a number"));
+    return false;
+  }
   StreamUpdate update = Update(event);
   Measure(now, metrics);
   const bool last = update.last();

@@ -52,7 +52,7 @@ TEST(MakeBackendTest, TheCpuBackendEmbedsNormalisesMultipliesAndSamples) {
   const SamplingRow greedy = {.parameters = {.temperature = 0}};
   OwnedTensor rows = backend->NewIndices(1, kSamplingColumns);
   backend->UploadIndices(AsIndices({&greedy, 1}), rows);
-  backend->Sample(y, 2, rows, ids);
+  backend->Sample(y, 2, rows, {}, ids);
   std::vector<int32_t> token(1);
   backend->DownloadIndices(ids, token);
   EXPECT_EQ(token[0], 1);

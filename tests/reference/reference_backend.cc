@@ -233,13 +233,26 @@ class ReferenceBackend final : public reference::TrainingReference {
     });
   }
 
-  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override {
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, const LogitAdjustments& adjustments,
+              Tensor tokens) override {
     for (int64_t i = 0; i < logits.rows; ++i) {
       SamplingRow row;
       std::memcpy(static_cast<void*>(&row), &IndexAt(rows, i, 0), sizeof(row));
-      IndexAt(tokens, 0, i) =
-          reference::SampleOne(logits.Rows(i, 1), vocab, row.parameters, row.position);
+      Tensor changed = logits.Rows(i, 1);
+      std::vector<double> values;
+      if (adjustments.offsets.data != nullptr) {
+        const int32_t begin = IndexAt(adjustments.offsets, 0, i);
+        const int32_t end = IndexAt(adjustments.offsets, 0, i + 1);
+        values = reference::Adjusted(changed, adjustments.entries.Rows(begin, end - begin));
+        changed = {values.data(), DType::kF64, 1, logits.cols, logits.cols};
+      }
+      IndexAt(tokens, 0, i) = reference::SampleOne(changed, vocab, row.parameters, row.position);
     }
+  }
+
+  void LogProbabilities(Tensor logits, int64_t vocab, Tensor tokens, Tensor likeliest,
+                        Tensor log_probabilities) override {
+    reference::LogProbabilities(logits, vocab, tokens, likeliest, log_probabilities);
   }
 
  private:

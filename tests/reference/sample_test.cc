@@ -20,7 +20,7 @@ std::vector<int32_t> Sample(Backend& backend, const std::vector<float>& logits, 
   for (int64_t i = 0; i < rows; ++i) values[i] = {parameters[i], 3 * i};
   backend.UploadIndices(AsIndices(values), sampling);
   backend.Upload(logits, tensor);
-  backend.Sample(tensor, vocab, sampling, tokens);
+  backend.Sample(tensor, vocab, sampling, {}, tokens);
   std::vector<int32_t> chosen(rows);
   backend.DownloadIndices(tokens, chosen);
   return chosen;
@@ -36,7 +36,9 @@ TEST(SampleTest, TheCpuDrawsTheTokensOfTheReference) {
     for (const int top_k : {0, 1, 7, 1000}) {
       for (const float top_p : {1.0f, 0.9f, 0.2f}) {
         for (const float min_p : {0.0f, 0.05f, 0.9f}) {
-          parameters.push_back({temperature, top_k, top_p, min_p, random()});
+          for (const float typical_p : {1.0f, 0.8f, 0.2f}) {
+            parameters.push_back({temperature, top_k, top_p, min_p, typical_p, random()});
+          }
         }
       }
     }
@@ -49,8 +51,9 @@ TEST(SampleTest, TheCpuDrawsTheTokensOfTheReference) {
   const auto expected = Sample(*reference, logits, kVocab, parameters);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const SamplingParameters& p = parameters[i];
-    EXPECT_EQ(actual[i], expected[i]) << "temperature " << p.temperature << " top_k " << p.top_k
-                                      << " top_p " << p.top_p << " min_p " << p.min_p;
+    EXPECT_EQ(actual[i], expected[i])
+        << "temperature " << p.temperature << " top_k " << p.top_k << " top_p " << p.top_p
+        << " min_p " << p.min_p << " typical_p " << p.typical_p;
   }
 }
 

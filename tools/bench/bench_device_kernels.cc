@@ -156,7 +156,7 @@ class OperationBenchmark {
           {"sample top_p", {.top_p = 0.9f}}}) {
       const std::vector<SamplingRow> values(static_cast<size_t>(s_.batch), {parameters, 1});
       b_.UploadIndices(AsIndices(values), rows);
-      Time(name, 1, s_.batch, cost, [&] { b_.Sample(logits, s_.vocab, rows, tokens); });
+      Time(name, 1, s_.batch, cost, [&] { b_.Sample(logits, s_.vocab, rows, {}, tokens); });
     }
   }
 

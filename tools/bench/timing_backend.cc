@@ -65,8 +65,9 @@ void TimingBackend::GatherRows(Tensor x, Tensor rows, Tensor y) {
   Time("gather_rows", [&] { ForwardingBackend::GatherRows(x, rows, y); });
 }
 
-void TimingBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {
-  Time("sample", [&] { ForwardingBackend::Sample(logits, vocab, rows, tokens); });
+void TimingBackend::Sample(Tensor logits, int64_t vocab, Tensor rows,
+                           const LogitAdjustments& adjustments, Tensor tokens) {
+  Time("sample", [&] { ForwardingBackend::Sample(logits, vocab, rows, adjustments, tokens); });
 }
 
 }  // namespace hippodrome

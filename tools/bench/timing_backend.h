@@ -40,7 +40,8 @@ class TimingBackend final : public ForwardingBackend {
                               Tensor o) override;
   void MeanPool(Tensor x, Tensor mask, Tensor y) override;
   void GatherRows(Tensor x, Tensor rows, Tensor y) override;
-  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, const LogitAdjustments& adjustments,
+              Tensor tokens) override;
 
  private:
   template <typename Call>

@@ -120,6 +120,9 @@ absl::StatusOr<Output> Run(Backend& backend, const LoadedDecoder& loaded, Genera
       generator->Step(events);
     }
     for (const TokenEvent& event : events) {
+      if (event.finish == FinishReason::kFailed) {
+        return Internal("the model computed a value that is not a number");
+      }
       output.token_ids.push_back(event.token);
       output.finish = event.finish;
       if (loaded.tokenizer != nullptr && event.finish != FinishReason::kEndOfText) {

@@ -279,11 +279,22 @@ void CheckingBackend::GatherRows(Tensor x, Tensor rows, Tensor y) {
   Check("gather_rows", y);
 }
 
-void CheckingBackend::Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {
+void CheckingBackend::Sample(Tensor logits, int64_t vocab, Tensor rows,
+                             const LogitAdjustments& adjustments, Tensor tokens) {
   Share(logits);
-  expected_.Sample(logits, vocab, rows, tokens);
-  actual_.Sample(Twin(logits), vocab, Twin(rows), Twin(tokens));
+  expected_.Sample(logits, vocab, rows, adjustments, tokens);
+  actual_.Sample(Twin(logits), vocab, Twin(rows),
+                 {Twin(adjustments.offsets), Twin(adjustments.entries)}, Twin(tokens));
   CheckTokens(tokens);
+}
+
+void CheckingBackend::LogProbabilities(Tensor logits, int64_t vocab, Tensor tokens,
+                                       Tensor likeliest, Tensor log_probabilities) {
+  Share(logits);
+  expected_.LogProbabilities(logits, vocab, tokens, likeliest, log_probabilities);
+  actual_.LogProbabilities(Twin(logits), vocab, Twin(tokens), Twin(likeliest),
+                           Twin(log_probabilities));
+  Check("log_probabilities", log_probabilities);
 }
 
 }  // namespace hippodrome

@@ -72,7 +72,10 @@ class CheckingBackend final : public Backend {
                               Tensor o) override;
   void MeanPool(Tensor x, Tensor mask, Tensor y) override;
   void GatherRows(Tensor x, Tensor rows, Tensor y) override;
-  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override;
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, const LogitAdjustments& adjustments,
+              Tensor tokens) override;
+  void LogProbabilities(Tensor logits, int64_t vocab, Tensor tokens, Tensor likeliest,
+                        Tensor log_probabilities) override;
 
  private:
   // The actual backend's tensor for a view of ours.

@@ -105,8 +105,13 @@ class ForwardingBackend : public Backend {
   }
   void MeanPool(Tensor x, Tensor mask, Tensor y) override { inner_.MeanPool(x, mask, y); }
   void GatherRows(Tensor x, Tensor rows, Tensor y) override { inner_.GatherRows(x, rows, y); }
-  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override {
-    inner_.Sample(logits, vocab, rows, tokens);
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, const LogitAdjustments& adjustments,
+              Tensor tokens) override {
+    inner_.Sample(logits, vocab, rows, adjustments, tokens);
+  }
+  void LogProbabilities(Tensor logits, int64_t vocab, Tensor tokens, Tensor likeliest,
+                        Tensor log_probabilities) override {
+    inner_.LogProbabilities(logits, vocab, tokens, likeliest, log_probabilities);
   }
 
  private:

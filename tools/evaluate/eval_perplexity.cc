@@ -10,6 +10,7 @@
 #include "engine/model_directory.h"
 #include "engine/open_backend.h"
 #include "engine/passes/forward.h"
+#include "kernels/cpu/rows/sample.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/progress.h"
 #include "tools/command_line/text_file.h"
@@ -66,11 +67,7 @@ absl::Status EvaluateText(const CommandLine& line) {
 }  // namespace
 
 double NegativeLogLikelihood(std::span<const float> logits, int64_t vocab, int32_t target) {
-  const auto real = logits.first(vocab);
-  const double largest = *std::max_element(real.begin(), real.end());
-  double sum = 0;
-  for (const float logit : real) sum += std::exp(logit - largest);
-  return std::log(sum) + largest - logits[target];
+  return cpu::LogSumExp(logits.first(vocab)) - logits[target];
 }
 
 absl::StatusOr<Perplexity> EvaluatePerplexity(

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernels/counter_uniform.h"
@@ -15,11 +17,44 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include <hwy/contrib/math/math-inl.h>
+
 #include "kernels/cpu/base/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
+
+// Whether any of n values is NaN.
+bool AnyNaN(const float* values, int64_t n) {
+  const D d;
+  V nans = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const auto nan = hn::IsNaN(hn::LoadU(d, values + i));
+    nans = hn::Max(nans, hn::IfThenElseZero(nan, hn::Set(d, 1.0f)));
+  }
+  bool any = hn::GetLane(hn::MaxOfLanes(d, nans)) > 0;
+  for (; i < n; ++i) any |= values[i] != values[i];
+  return any;
+}
+
+// The sum of exp(logit - max), in double.
+double ExponentialSum(const float* logits, int64_t n, float max) {
+  const HWY_CAPPED(double, 8) d;
+  const hn::Rebind<float, decltype(d)> df;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto top = hn::Set(d, static_cast<double>(max));
+  auto sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto x = hn::PromoteTo(d, hn::LoadU(df, logits + i));
+    sum = hn::Add(sum, hn::Exp(d, hn::Sub(x, top)));
+  }
+  double total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < n; ++i) total += std::exp(static_cast<double>(logits[i]) - max);
+  return total;
+}
 
 // The largest of n values, NaN apart; minus infinity if there is none.
 float LargestLogit(const float* logits, int64_t n) {
@@ -38,13 +73,13 @@ float LargestLogit(const float* logits, int64_t n) {
   return max;
 }
 
-// Infinite logits make inf - inf: equality with the maximum is tested apart.
+// The maximum's weight is 1 whatever its difference to itself becomes.
 template <class DV>
 HWY_INLINE hn::Vec<DV> Weights(DV d, const float* logits, float max, float temperature) {
   const auto x = hn::LoadU(d, logits);
   const auto top = hn::Set(d, max);
   const auto scaled = hn::Div(hn::Sub(x, top), hn::Set(d, temperature));
-  return hn::IfThenElse(hn::Eq(x, top), hn::Set(d, 1.0f), Exp(d, scaled));
+  return hn::IfThenElse(hn::Eq(x, top), hn::Set(d, 1.0f), cpu::HWY_NAMESPACE::Exp(d, scaled));
 }
 
 // The sum of value(d, i) over [0, n). Lanes add up in float over short runs only.
@@ -110,6 +145,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hippodrome::cpu {
 
+HWY_EXPORT(AnyNaN);
+HWY_EXPORT(ExponentialSum);
 HWY_EXPORT(LargestLogit);
 HWY_EXPORT(LogitWeights);
 HWY_EXPORT(SumAtLeast);
@@ -134,6 +171,7 @@ std::vector<int32_t> FindBetween(const float* values, int64_t n, float floor, fl
 }
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int32_t kNoToken = -1;
 
 // A token that may be drawn. The weight is relative to the most likely token's.
 struct Candidate {
@@ -232,10 +270,47 @@ std::vector<Candidate> TopK(const Row& row, int64_t k) {
   return candidates;
 }
 
+// A softmax is exponential, so that the distance of a surprise from the mean surprise is that of
+// its logit from the mean logit: |-log p - H| = |l - c| / T with c = sum p l.
+struct TypicalLogits {
+  double centre;
+  float radius;
+
+  bool Has(float logit) const { return Distance(logit) <= radius; }
+  float Distance(float logit) const {
+    return static_cast<float>(std::abs(static_cast<double>(logit) - centre));
+  }
+};
+
+// Those nearest to their mean whose weights reach typical_p of `total`, the sum of all.
+TypicalLogits FindTypical(const std::vector<Candidate>& candidates, double total,
+                          double typical_p) {
+  TypicalLogits typical = {0, 0};
+  for (const Candidate& c : candidates) {
+    if (c.weight > 0) typical.centre += c.weight / total * c.logit;
+  }
+  std::vector<std::pair<float, float>> nearest;  // distance, weight
+  for (const Candidate& c : candidates) {
+    if (c.weight > 0) nearest.emplace_back(typical.Distance(c.logit), c.weight);
+  }
+  std::sort(nearest.begin(), nearest.end());
+  double mass = 0;
+  for (size_t i = 0; i < nearest.size() && mass < typical_p * total; ++i) {
+    mass += nearest[i].second;
+    typical.radius = nearest[i].first;
+  }
+  return typical;
+}
+
 // Both samplers cut the descending order where min_p and top_p say so and draw from its beginning.
-int32_t SampleTopK(const Row& row, const SamplingParameters& p, double draw) {
-  std::vector<Candidate> candidates = TopK(row, p.top_k);
-  std::erase_if(candidates, [&](const Candidate& c) { return c.weight < p.min_p; });
+int32_t SampleTopK(const Row& row, const SamplingParameters& p, int64_t k, double draw) {
+  std::vector<Candidate> candidates = TopK(row, k);
+  if (p.typical_p < 1) {
+    const TypicalLogits typical = FindTypical(candidates, Total(candidates), p.typical_p);
+    std::erase_if(candidates, [&](const Candidate& c) { return !typical.Has(c.logit); });
+  }
+  const float least = p.min_p * candidates.front().weight;
+  std::erase_if(candidates, [&](const Candidate& c) { return c.weight < least; });
   double total = Total(candidates);
   if (p.top_p < 1) total = Walk(candidates, 0, p.top_p * total, false).sum;
   return Walk(candidates, 0, draw * total, true).token;
@@ -251,7 +326,7 @@ int32_t SampleAll(const Row& row, const SamplingParameters& p, double draw) {
 int32_t SampleRow(const float* logits, int64_t vocab, const SamplingParameters& p,
                   int64_t position) {
   const float max = LargestLogit(logits, vocab);
-  if (max == -kInfinity) return 0;
+  if (!std::isfinite(max) || HWY_DYNAMIC_DISPATCH(AnyNaN)(logits, vocab)) return kNoToken;
   if (!(p.temperature > 0)) {
     return static_cast<int32_t>(std::find(logits, logits + vocab, max) - logits);
   }
@@ -259,19 +334,92 @@ int32_t SampleRow(const float* logits, int64_t vocab, const SamplingParameters& 
   const double total = LogitWeights(logits, vocab, max, p.temperature, weights);
   const Row row = {logits, weights, vocab, total};
   const double draw = CounterUniform(p.seed, static_cast<uint64_t>(position));
-  if (p.top_k > 0 && p.top_k < vocab) return SampleTopK(row, p, draw);
+  // Few samplers ask for typical tokens: these are sorted.
+  if (p.top_k > 0 && p.top_k < vocab) return SampleTopK(row, p, p.top_k, draw);
+  if (p.typical_p < 1) return SampleTopK(row, p, vocab, draw);
   return SampleAll(row, p, draw);
+}
+
+// Changes the logits of a row while it lives.
+class AdjustedRow {
+ public:
+  AdjustedRow(float* logits, std::span<LogitAdjustment> adjustments)
+      : logits_(logits), adjustments_(adjustments) {
+    for (LogitAdjustment& a : adjustments) {
+      float& l = logits[a.token];
+      a.before = l;
+      l = (l > 0 ? l / a.repetition : l * a.repetition) + a.addend;
+    }
+  }
+  ~AdjustedRow() {
+    for (const LogitAdjustment& a : adjustments_) logits_[a.token] = a.before;
+  }
+  AdjustedRow(const AdjustedRow&) = delete;
+  AdjustedRow& operator=(const AdjustedRow&) = delete;
+
+ private:
+  float* logits_;
+  std::span<LogitAdjustment> adjustments_;
+};
+
+std::span<LogitAdjustment> AdjustmentsOf(const LogitAdjustments& all, int64_t row) {
+  if (all.offsets.data == nullptr) return {};
+  assert(all.entries.stride == kAdjustmentColumns);
+  const int32_t* offsets = I32Row(all.offsets, 0);
+  auto* first = reinterpret_cast<LogitAdjustment*>(all.entries.data);
+  return {first + offsets[row], first + offsets[row + 1]};
+}
+
+// The k first tokens in order.
+std::vector<Candidate> Likeliest(const float* logits, int64_t vocab, int64_t k) {
+  if (k == 0) return {};
+  std::vector<Candidate> first;
+  const Row row = {logits, nullptr, vocab, 0};
+  for (int32_t token : FindBetween(logits, vocab, TopKFloor(row, k), kInfinity)) {
+    first.push_back({token, logits[token], 0});
+  }
+  std::sort(first.begin(), first.end(), Before);
+  first.resize(static_cast<size_t>(k));
+  return first;
 }
 
 }  // namespace
 
+double LogSumExp(std::span<const float> values) {
+  const auto n = static_cast<int64_t>(values.size());
+  const float max = LargestLogit(values.data(), n);
+  return std::log(HWY_DYNAMIC_DISPATCH(ExponentialSum)(values.data(), n, max)) + max;
+}
+
+void LogProbabilities(ThreadPool& pool, Tensor logits, int64_t vocab, Tensor tokens,
+                      Tensor likeliest, Tensor log_probabilities) {
+  const int64_t k = log_probabilities.cols - 1;
+  assert(vocab > 0 && vocab <= logits.cols && k >= 0 && k <= vocab);
+  ParallelRows(pool, logits.rows, vocab, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* l = F32Row(logits, row);
+      const double log_sum = LogSumExp({l, static_cast<size_t>(vocab)});
+      const auto log_p = [&](int32_t token) { return static_cast<float>(l[token] - log_sum); };
+      float* out = F32Row(log_probabilities, row);
+      const int32_t token = I32Row(tokens, 0)[row];
+      out[0] = token < 0 ? 0 : log_p(token);
+      const std::vector<Candidate> first = Likeliest(l, vocab, k);
+      for (size_t i = 0; i < first.size(); ++i) {
+        I32Row(likeliest, row)[i] = first[i].token;
+        out[i + 1] = log_p(first[i].token);
+      }
+    }
+  });
+}
+
 void Sample(ThreadPool& pool, Tensor logits, int64_t vocab, std::span<const SamplingRow> rows,
-            Tensor tokens) {
+            const LogitAdjustments& adjustments, Tensor tokens) {
   assert(vocab > 0 && vocab <= logits.cols && tokens.cols == logits.rows);
   assert(static_cast<int64_t>(rows.size()) == logits.rows);
   ParallelRows(pool, logits.rows, vocab, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const SamplingRow& r = rows[static_cast<size_t>(row)];
+      const AdjustedRow adjusted(F32Row(logits, row), AdjustmentsOf(adjustments, row));
       I32Row(tokens, 0)[row] = SampleRow(F32Row(logits, row), vocab, r.parameters, r.position);
     }
   });

@@ -21,6 +21,7 @@ namespace hippodrome::cuda {
 namespace {
 
 constexpr int32_t kNearTokens = 4096;
+constexpr int32_t kNoToken = -1;
 
 // What the threads of a block share, at the beginning of its dynamic memory.
 struct SampleMemory {
@@ -158,27 +159,36 @@ __device__ inline int32_t TokenAt(const SearchedRow& row, const Place& place) {
 constexpr int kMaxSampleThreads = 1024;
 
 struct SampleArguments {
-  const float* logits;  // row r at r * stride
+  float* logits;  // row r at r * stride
   int64_t stride;
   int32_t vocab;
   const int32_t* rows;  // SamplingRow r at r * row_stride
   int64_t row_stride;
+  const int32_t* offsets;  // null: no adjustments
+  LogitAdjustment* adjustments;
   int32_t* tokens;
   bool keeps_row;  // copies a row to shared memory, after the SampleMemory, before it searches it
-  float unit;      // mass of the most likely token: such that masses of a row add up below 2^63
+  float unit;      // of Unit()
 };
 
-// The mass of a token: its probability relative to that of the most likely one, dropped by min_p.
+// The mass of a token: its probability relative to that of the most likely one, dropped by
+// typical_p and min_p.
 struct Mass {
   float max;
   float temperature;
-  float min_p;
   float unit;
+  float least = 0;  // weight
+  double centre = 0;
+  float radius = std::numeric_limits<float>::infinity();  // of the logits around the centre
 
+  __device__ float Weight(float x) const { return x == max ? 1.0f : expf((x - max) / temperature); }
+  __device__ float Distance(float x) const {
+    return static_cast<float>(fabs(static_cast<double>(x) - centre));
+  }
   __device__ uint64_t operator()(float x) const {
-    // Infinite logits make inf - inf: equality with the maximum is tested apart.
-    const float weight = x == max ? 1.0f : expf((x - max) / temperature);
-    return weight < min_p ? 0 : static_cast<uint64_t>(weight * unit);
+    const float weight = Weight(x);
+    const bool dropped = weight < least || !(Distance(x) <= radius);
+    return dropped ? 0 : static_cast<uint64_t>(weight * unit);
   }
 };
 struct Count {
@@ -195,17 +205,20 @@ __device__ inline uint64_t OrderOf(float logit, int32_t id) {
 struct FirstPass {
   uint64_t order;
   uint32_t hint;
+  bool has_nan;
 };
 
 // Reads the row, and copies it unless `copy` is null.
 __device__ inline FirstPass ReadRow(const float* logits, int32_t vocab, float* copy) {
   float largest = -std::numeric_limits<float>::infinity();
   int32_t first = 0;
+  uint64_t nans = 0;
 #pragma unroll 8
   for (auto id = static_cast<int32_t>(threadIdx.x); id < vocab;
        id += static_cast<int32_t>(blockDim.x)) {
     const float x = logits[id];
     if (copy != nullptr) copy[id] = x;
+    nans |= x != x ? 1 : 0;
     if (x > largest) {
       largest = x;
       first = id;
@@ -215,24 +228,81 @@ __device__ inline FirstPass ReadRow(const float* logits, int32_t vocab, float* c
   uint64_t(&partials)[kWarp] = SharedSampleMemory().partials;
   const uint64_t warp_hint = WarpReduce(KeyOf(largest), Smaller());
   return {BlockReduce(OrderOf(largest, first), Larger(), partials),
-          static_cast<uint32_t>(BlockReduce(warp_hint, Larger(), partials))};
+          static_cast<uint32_t>(BlockReduce(warp_hint, Larger(), partials)),
+          BlockReduce(nans, Larger(), partials) != 0};
 }
 
-// The mass of the tokens that top_k and min_p leave, which come first in the order.
-__device__ inline uint64_t KeptMass(const SearchedRow& row, const Mass& mass, int32_t top_k) {
-  if (top_k <= 0 || top_k >= row.all.count) {
-    return SumBetween(row.all, row.lowest, row.highest, mass);
+// Whether a token can be chosen from such a row.
+__device__ inline bool HasDistribution(const FirstPass& first) {
+  const float largest = LogitOf(static_cast<uint32_t>(first.order >> 32));
+  return !first.has_nan && fabsf(largest) < std::numeric_limits<float>::infinity();
+}
+
+// The tokens that top_k leaves, which come first in the order: those above a key, and some with it.
+struct FirstTokens {
+  uint32_t key;
+  uint64_t with_key;
+
+  template <class Measure>
+  __device__ uint64_t Sum(const SearchedRow& row, Measure measure) const {
+    const uint64_t above = SumBetween(row.all, key + 1, row.highest, measure);
+    return with_key == 0 ? above : above + with_key * measure(LogitOf(key));
   }
+};
+
+__device__ inline FirstTokens TopK(const SearchedRow& row, int32_t top_k) {
+  if (top_k <= 0 || top_k >= row.all.count) return {row.lowest, 0};  // those there have no mass
   const Place last = FindPlace(row, Count(), static_cast<uint64_t>(top_k));
-  return SumBetween(row.all, last.key + 1, row.highest, mass) +
-         (last.rank + 1) * mass(LogitOf(last.key));
+  return {last.key, last.rank + 1};
+}
+
+// Sets centre and radius: the logits nearest to their mean whose mass reaches typical_p. A softmax
+// is exponential, so that the distance of a surprise from the mean surprise is that of its logit
+// from the mean logit, over the temperature.
+__device__ inline void KeepTypical(const SearchedRow& row, const FirstTokens& kept,
+                                   double typical_p, Mass& mass) {
+  const Mass all = mass;
+  const uint64_t total = kept.Sum(row, all);
+  // d e^-d <= 1: these integers add up like masses.
+  const uint64_t below = kept.Sum(row, [&](float x) -> uint64_t {
+    const float d = (all.max - x) / all.temperature;
+    const float weight = all.Weight(x);
+    return weight == 0 ? 0 : static_cast<uint64_t>(d * weight * all.unit);
+  });
+  mass.centre = all.max - static_cast<double>(all.temperature) * static_cast<double>(below) /
+                              static_cast<double>(total);
+  const auto reached = static_cast<uint64_t>(ceil(typical_p * static_cast<double>(total)));
+  const uint64_t target = std::clamp<uint64_t>(reached, 1, total);
+  uint32_t low = 0;  // the smallest radius, as bits, that reaches the target is in [low, high]
+  uint32_t high = __float_as_uint(std::numeric_limits<float>::infinity());
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    mass.radius = __uint_as_float(middle);
+    if (kept.Sum(row, mass) >= target) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  mass.radius = __uint_as_float(low);
+}
+
+// The weight of the most likely token that has mass.
+__device__ inline float LargestWeight(const SearchedRow& row, const Mass& mass) {
+  return mass.Weight(LogitOf(FindPlace(row, mass, 1).key));
 }
 
 // Cuts the mass at the end of the nucleus, then draws a token from it. Sums are integers: what
 // reaches x reaches ceil(x), and what exceeds x reaches floor(x) + 1.
-__device__ inline int32_t Draw(const SearchedRow& row, const Mass& mass,
-                               const SamplingParameters& p, int64_t position) {
-  uint64_t kept = KeptMass(row, mass, p.top_k);
+__device__ inline int32_t Draw(const SearchedRow& row, Mass mass, const SamplingParameters& p,
+                               int64_t position) {
+  const FirstTokens first = TopK(row, p.top_k);
+  if (p.typical_p < 1) {
+    mass.least = 0;
+    KeepTypical(row, first, p.typical_p, mass);
+    mass.least = p.min_p * LargestWeight(row, mass);
+  }
+  uint64_t kept = first.Sum(row, mass);
   if (p.top_p < 1) {
     const auto nucleus = static_cast<uint64_t>(ceil(p.top_p * static_cast<double>(kept)));
     kept = FindPlace(row, mass, std::clamp<uint64_t>(nucleus, 1, kept)).sum;
@@ -253,15 +323,26 @@ __device__ inline int32_t ChooseToken(const SampleArguments& arguments, const fl
   const FirstPass first = ReadRow(logits, arguments.vocab, copy);
   const auto highest = static_cast<uint32_t>(first.order >> 32);
   const uint32_t lowest = KeyOf(-std::numeric_limits<float>::infinity());
-  if (greedy || highest == lowest) {
-    return static_cast<int32_t>(~static_cast<uint32_t>(first.order));
-  }
+  if (!HasDistribution(first)) return kNoToken;
+  if (greedy) return static_cast<int32_t>(~static_cast<uint32_t>(first.order));
   const SearchedRow row = {.all = {copy != nullptr ? copy : logits, arguments.vocab, nullptr},
                            .lowest = lowest,
                            .highest = highest,
                            .hint = first.hint};
-  const Mass mass = {LogitOf(highest), p.temperature, p.min_p, arguments.unit};
+  const Mass mass = {LogitOf(highest), p.temperature, arguments.unit, p.min_p};
   return Draw(row, mass, p, parameters.position);
+}
+
+// change(adjustment) for those of a row, by all threads of the block together.
+template <class Change>
+__device__ void ForAdjustments(const SampleArguments& arguments, int64_t row, Change change) {
+  if (arguments.offsets == nullptr) return;
+  const int32_t end = arguments.offsets[row + 1];
+  for (int32_t i = arguments.offsets[row] + static_cast<int32_t>(threadIdx.x); i < end;
+       i += static_cast<int32_t>(blockDim.x)) {
+    change(arguments.adjustments[i]);
+  }
+  __syncthreads();
 }
 
 // Blocks: rows. Shared memory: a SampleMemory, then `vocab` floats if keeps_row.
@@ -270,9 +351,66 @@ __global__ void __launch_bounds__(kMaxSampleThreads) SampleRows(SampleArguments 
   SamplingRow parameters;
   std::memcpy(static_cast<void*>(&parameters), arguments.rows + row * arguments.row_stride,
               sizeof(parameters));
-  const int32_t token =
-      ChooseToken(arguments, arguments.logits + row * arguments.stride, parameters);
+  float* logits = arguments.logits + row * arguments.stride;
+  ForAdjustments(arguments, row, [&](LogitAdjustment& a) {
+    float& l = logits[a.token];
+    a.before = l;
+    l = (l > 0 ? l / a.repetition : l * a.repetition) + a.addend;
+  });
+  const int32_t token = ChooseToken(arguments, logits, parameters);
+  __syncthreads();
+  ForAdjustments(arguments, row, [&](LogitAdjustment& a) { logits[a.token] = a.before; });
   if (threadIdx.x == 0) arguments.tokens[row] = token;
+}
+
+struct LogProbabilityArguments {
+  const float* logits;  // row r at r * stride
+  int64_t stride;
+  int32_t vocab;
+  const int32_t* tokens;
+  int32_t* likeliest;  // row r at r * likeliest_stride
+  int64_t likeliest_stride;
+  int32_t count;  // k
+  float* out;     // row r at r * out_stride
+  int64_t out_stride;
+  float unit;  // of Unit()
+};
+
+// The order of the most likely token that comes after `before`.
+__device__ inline uint64_t NextOrder(const Tokens& tokens, uint64_t before) {
+  uint64_t next = 0;
+  for (auto id = static_cast<int32_t>(threadIdx.x); id < tokens.count;
+       id += static_cast<int32_t>(blockDim.x)) {
+    const uint64_t order = OrderOf(tokens.logits[id], id);
+    if (order < before && order > next) next = order;
+  }
+  return BlockReduce(next, Larger(), SharedSampleMemory().partials);
+}
+
+// Blocks: rows. Shared memory: a SampleMemory.
+__global__ void __launch_bounds__(kMaxSampleThreads) ScoreRows(LogProbabilityArguments arguments) {
+  const auto row = static_cast<int64_t>(blockIdx.x);
+  const Tokens tokens = {arguments.logits + row * arguments.stride, arguments.vocab, nullptr};
+  uint64_t order = NextOrder(tokens, ~uint64_t{0});
+  const float max = LogitOf(static_cast<uint32_t>(order >> 32));
+  const uint64_t mass = SumOver(tokens, [&](int32_t, float x) -> uint64_t {
+    return static_cast<uint64_t>(expf(x - max) * arguments.unit);
+  });
+  const double log_sum = max + log(static_cast<double>(mass) / arguments.unit);
+  const auto log_p = [&](int32_t token) {
+    return static_cast<float>(static_cast<double>(tokens.logits[token]) - log_sum);
+  };
+  float* out = arguments.out + row * arguments.out_stride;
+  const int32_t token = arguments.tokens[row];
+  if (threadIdx.x == 0) out[0] = token < 0 ? 0 : log_p(token);
+  for (int32_t i = 0; i < arguments.count; ++i) {
+    const auto id = static_cast<int32_t>(~static_cast<uint32_t>(order));
+    if (threadIdx.x == 0) {
+      arguments.likeliest[row * arguments.likeliest_stride + i] = id;
+      out[i + 1] = log_p(id);
+    }
+    order = NextOrder(tokens, order);
+  }
 }
 
 // Whole warps, with some 32 tokens to read for each thread.
@@ -281,25 +419,56 @@ int Threads(int64_t vocab) {
   return static_cast<int>(std::min<int64_t>(warps * kWarp, kMaxSampleThreads));
 }
 
+// Mass of the most likely token: such that masses of a row add up below 2^63.
+float Unit(int64_t vocab) {
+  const int bits = std::bit_width(static_cast<uint64_t>(vocab));
+  return static_cast<float>(uint64_t{1} << (62 - bits));
+}
+
 }  // namespace
 
-void Sample(Device& device, Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) {
+void LogProbabilities(Device& device, Tensor logits, int64_t vocab, Tensor tokens, Tensor likeliest,
+                      Tensor log_probabilities) {
+  assert(vocab > 0 && vocab <= logits.cols && logits.dtype == DType::kF32);
+  if (logits.rows == 0) return;
+  const LogProbabilityArguments arguments = {
+      .logits = static_cast<const float*>(logits.data),
+      .stride = logits.stride,
+      .vocab = static_cast<int32_t>(vocab),
+      .tokens = static_cast<const int32_t*>(tokens.data),
+      .likeliest = static_cast<int32_t*>(likeliest.data),
+      .likeliest_stride = likeliest.stride,
+      .count = static_cast<int32_t>(log_probabilities.cols - 1),
+      .out = static_cast<float*>(log_probabilities.data),
+      .out_stride = log_probabilities.stride,
+      .unit = Unit(vocab),
+  };
+  Launch(device, "log_probabilities", ScoreRows,
+         {.blocks = dim3(static_cast<unsigned>(logits.rows)),
+          .threads = dim3(static_cast<unsigned>(Threads(vocab))),
+          .shared_bytes = sizeof(SampleMemory)},
+         arguments);
+}
+
+void Sample(Device& device, Tensor logits, int64_t vocab, Tensor rows,
+            const LogitAdjustments& adjustments, Tensor tokens) {
   assert(vocab > 0 && vocab <= logits.cols && logits.dtype == DType::kF32);
   assert(rows.rows == logits.rows && rows.cols == kSamplingColumns);
   assert(tokens.cols == logits.rows);
   if (logits.rows == 0) return;
   const size_t kept_bytes = sizeof(SampleMemory) + static_cast<size_t>(vocab) * sizeof(float);
   const bool keeps_row = kept_bytes <= device.shared_bytes();
-  const int bits = std::bit_width(static_cast<uint64_t>(vocab));
   const SampleArguments arguments = {
-      .logits = static_cast<const float*>(logits.data),
+      .logits = static_cast<float*>(logits.data),
       .stride = logits.stride,
       .vocab = static_cast<int32_t>(vocab),
       .rows = static_cast<const int32_t*>(rows.data),
       .row_stride = rows.stride,
+      .offsets = static_cast<const int32_t*>(adjustments.offsets.data),
+      .adjustments = static_cast<LogitAdjustment*>(adjustments.entries.data),
       .tokens = static_cast<int32_t*>(tokens.data),
       .keeps_row = keeps_row,
-      .unit = static_cast<float>(uint64_t{1} << (62 - bits)),
+      .unit = Unit(vocab),
   };
   Launch(device, "sample", SampleRows,
          {.blocks = dim3(static_cast<unsigned>(logits.rows)),

@@ -61,8 +61,9 @@ class FaultyBackend final : public ForwardingBackend {
     ForwardingBackend::GatherRows(x, rows, y);
     Spoil("gather_rows", y);
   }
-  void Sample(Tensor logits, int64_t vocab, Tensor rows, Tensor tokens) override {
-    ForwardingBackend::Sample(logits, vocab, rows, tokens);
+  void Sample(Tensor logits, int64_t vocab, Tensor rows, const LogitAdjustments& adjustments,
+              Tensor tokens) override {
+    ForwardingBackend::Sample(logits, vocab, rows, adjustments, tokens);
     if (fault_.operation == "sample") UploadIndices(std::vector<int32_t>{39}, tokens.Cols(0, 1));
   }
 
@@ -220,7 +221,7 @@ TEST_F(CheckingBackendTest, WrongTokensAreNamed) {
   const OwnedTensor tokens = backend.NewIndices(1, 2);
   const std::vector<SamplingRow> greedy(2, {{.temperature = 0}, 0});
   backend.UploadIndices(AsIndices(greedy), rows);
-  backend.Sample(logits, 40, rows, tokens);
+  backend.Sample(logits, 40, rows, {}, tokens);
   ASSERT_TRUE(backend.first_difference().has_value());
   EXPECT_EQ(ToString(*backend.first_difference()),
             "operation 0 (sample, after 0 norms): row 0, column 0 is 39, expected 0");

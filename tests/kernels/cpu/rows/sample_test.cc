@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -23,7 +25,7 @@ int32_t SampleOne(const Values& logits, const SamplingParameters& p, int64_t pos
   const StridedMatrix in(1, static_cast<int64_t>(logits.size()), 1, logits);
   OwnedTensor token = NewMatrix(1, 1, DType::kI32);
   const SamplingRow row = {p, position};
-  Sample(pool, in.view(), vocab < 0 ? in.view().cols : vocab, {&row, 1}, token);
+  Sample(pool, in.view(), vocab < 0 ? in.view().cols : vocab, {&row, 1}, {}, token);
   return I32Row(token, 0)[0];
 }
 
@@ -69,7 +71,7 @@ TEST(SampleTest, GreedyTakesTheLargestAndTheFirstAmongEquals) {
   const SamplingParameters greedy = {.temperature = 0};
   EXPECT_EQ(SampleOne({1, 3, 2}, greedy), 1);
   EXPECT_EQ(SampleOne({1, 3, 3}, greedy), 1);
-  EXPECT_EQ(SampleOne({-kInfinity, -5, kNaN}, greedy), 1);
+  EXPECT_EQ(SampleOne({-kInfinity, -5, -kInfinity}, greedy), 1);
   Values many = RandomValues(1000, 1);
   many[777] = 2;
   EXPECT_EQ(SampleOne(many, greedy), 777);
@@ -84,12 +86,23 @@ TEST(SampleTest, PaddedTokensAreNeverChosen) {
   }
 }
 
+TEST(SampleTest, RowsWithoutADistributionGiveNoToken) {
+  for (const float temperature : {0.0f, 1.0f}) {
+    const SamplingParameters p = {.temperature = temperature};
+    EXPECT_EQ(SampleOne({kNaN, kNaN}, p), -1);
+    EXPECT_EQ(SampleOne({-kInfinity, -kInfinity}, p), -1);
+    EXPECT_EQ(SampleOne({kNaN, 1, kNaN}, p), -1);
+    EXPECT_EQ(SampleOne({0, kInfinity, 5}, p), -1);
+    Values many = RandomValues(1000, 2);
+    EXPECT_GE(SampleOne(many, p), 0);
+    many[500] = kNaN;
+    EXPECT_EQ(SampleOne(many, p), -1);
+  }
+}
+
 TEST(SampleTest, OddLogitsAreSurvived) {
-  EXPECT_EQ(SampleOne({kNaN, kNaN}, {}), 0);
-  EXPECT_EQ(SampleOne({-kInfinity, -kInfinity}, {}), 0);
-  EXPECT_EQ(SampleOne({kNaN, 1, kNaN}, {.top_p = 0.5f}), 1);
-  EXPECT_EQ(SampleOne({0, kInfinity, 5}, {}), 1);
-  EXPECT_EQ(SampleOne({0, 7, kNaN}, {.temperature = 1e-40f}), 1);
+  EXPECT_EQ(SampleOne({0, 7, -kInfinity}, {.temperature = 1e-40f}), 1);
+  EXPECT_EQ(SampleOne({-kInfinity, 7, -kInfinity}, {.typical_p = 0.5f}), 1);
   EXPECT_EQ(SampleOne({4}, {.top_k = 3, .top_p = 0.1f, .min_p = 1}), 0);
 }
 
@@ -148,6 +161,41 @@ TEST(SampleTest, MinPDropsTheUnlikely) {
   ExpectDistribution(Count(logits, {.min_p = 1}, 100), {0, 1, 0, 0}, 100);
 }
 
+TEST(SampleTest, TypicalPKeepsTheSurprisesNearTheirMean) {
+  // The mean surprise is 0.898, from which the surprises differ by 1.40, 0.387 and 0.306.
+  const Values logits = Logits({0.1, 0.6, 0.3});
+  ExpectDistribution(Count(logits, {.typical_p = 0.25f}, 500), {0, 0, 1}, 500);
+  ExpectDistribution(Count(logits, {.typical_p = 0.8f}, 5000), {0, 2. / 3, 1. / 3}, 5000);
+  ExpectDistribution(Count(logits, {.typical_p = 0.95f}, 5000), {0.1, 0.6, 0.3}, 5000);
+  // With top_k the mean is that of what it leaves, and min_p is relative to what is left.
+  ExpectDistribution(Count(logits, {.top_k = 2, .min_p = 0.9f, .typical_p = 0.3f}, 500), {0, 1, 0},
+                     500);
+  ExpectDistribution(Count(logits, {.min_p = 0.9f, .typical_p = 0.25f}, 500), {0, 0, 1}, 500);
+}
+
+TEST(SampleTest, AdjustmentsChangeTheChoiceAndAreUndone) {
+  const Values before = {1, 3, 2, -1, 3, 2};
+  const StridedMatrix in(2, 3, 1, before);
+  const std::vector<SamplingRow> rows(2, SamplingRow{.parameters = {.temperature = 0}});
+  OwnedTensor offsets = NewMatrix(1, 3, DType::kI32);
+  OwnedTensor entries = NewMatrix(3, kAdjustmentColumns, DType::kI32);
+  OwnedTensor tokens = NewMatrix(1, 2, DType::kI32);
+  // Row 0: 3 / 2 = 1.5 < 2. Row 1: -1 * 2 + 9 = 7, and 3 - 1.
+  const std::vector<LogitAdjustment> adjustments = {{1, 2, 0}, {0, 2, 9}, {1, 1, -1}};
+  const std::span<const int32_t> values = AsIndices(adjustments);
+  std::copy(values.begin(), values.end(), I32Row(entries, 0));
+  I32Row(offsets, 0)[0] = 0;
+  I32Row(offsets, 0)[1] = 1;
+  I32Row(offsets, 0)[2] = 3;
+  ThreadPool pool(2);
+  Sample(pool, in.view(), 3, rows, {offsets, entries}, tokens);
+  EXPECT_EQ(I32Row(tokens, 0)[0], 2);
+  EXPECT_EQ(I32Row(tokens, 0)[1], 0);
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(F32Row(in.view(), i / 3)[i % 3], before[static_cast<size_t>(i)]);
+  }
+}
+
 TEST(SampleTest, FiltersApplyInOrder) {
   const Values logits = Logits({0.1, 0.4, 0.2, 0.3});
   // top_k leaves 4:3:2, min_p leaves 4:3, top_p of 0.57 of those leaves the first alone.
@@ -170,12 +218,54 @@ TEST(SampleTest, RowsDrawAlikeAloneAndTogether) {
   ThreadPool pool(3);
   const StridedMatrix in(kRows, kVocab, 1, logits);
   OwnedTensor tokens = NewMatrix(1, kRows, DType::kI32);
-  Sample(pool, in.view(), kVocab, rows, tokens);
+  Sample(pool, in.view(), kVocab, rows, {}, tokens);
   for (int64_t i = 0; i < kRows; ++i) {
     const Values row(logits.begin() + i * kVocab, logits.begin() + (i + 1) * kVocab);
     const size_t at = static_cast<size_t>(i);
     EXPECT_EQ(I32Row(tokens, 0)[i], SampleOne(row, rows[at].parameters, rows[at].position));
   }
+}
+
+TEST(LogProbabilitiesTest, AreThoseOfTheSoftmaxInDouble) {
+  constexpr int64_t kRows = 5;
+  constexpr int64_t kVocab = 1003;
+  const Values logits = RandomValues(kRows * (kVocab + 2), 7, 9);
+  const StridedMatrix in(kRows, kVocab + 2, 1, logits);
+  OwnedTensor tokens = NewMatrix(1, kRows, DType::kI32);
+  OwnedTensor likeliest = NewMatrix(kRows, 4, DType::kI32);
+  OwnedTensor out = NewMatrix(kRows, 5, DType::kF32);
+  for (int32_t i = 0; i < kRows; ++i) I32Row(tokens, 0)[i] = i == 3 ? -1 : 17 * i;
+  ThreadPool pool(2);
+  LogProbabilities(pool, in.view(), kVocab, tokens, likeliest, out);
+  for (int64_t r = 0; r < kRows; ++r) {
+    const float* l = F32Row(in.view(), r);
+    double sum = 0;
+    for (int64_t i = 0; i < kVocab; ++i) sum += std::exp(static_cast<double>(l[i]));
+    std::vector<float> sorted(l, l + kVocab);
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    const auto expected = [&](float logit) { return static_cast<float>(logit - std::log(sum)); };
+    EXPECT_FLOAT_EQ(F32Row(out, r)[0], r == 3 ? 0 : expected(l[17 * r]));
+    for (int64_t k = 0; k < 4; ++k) {
+      EXPECT_EQ(l[I32Row(likeliest, r)[k]], sorted[static_cast<size_t>(k)]);
+      EXPECT_FLOAT_EQ(F32Row(out, r)[k + 1], expected(sorted[static_cast<size_t>(k)]));
+    }
+  }
+}
+
+TEST(LogProbabilitiesTest, TheLikeliestTokenHasOneValueHoweverItIsAsked) {
+  const Values logits = {0.3f, 2.5f, 2.5f, -1};
+  const StridedMatrix in(1, 4, 1, logits);
+  OwnedTensor tokens = NewMatrix(1, 1, DType::kI32);
+  OwnedTensor likeliest = NewMatrix(1, 4, DType::kI32);
+  OwnedTensor out = NewMatrix(1, 5, DType::kF32);
+  I32Row(tokens, 0)[0] = 2;
+  ThreadPool pool(1);
+  LogProbabilities(pool, in.view(), 4, tokens, likeliest, out);
+  EXPECT_EQ(I32Row(likeliest, 0)[0], 1);
+  EXPECT_EQ(I32Row(likeliest, 0)[1], 2);
+  EXPECT_EQ(I32Row(likeliest, 0)[3], 3);
+  EXPECT_EQ(F32Row(out, 0)[0], F32Row(out, 0)[1]);
+  EXPECT_EQ(F32Row(out, 0)[1], F32Row(out, 0)[2]);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -32,7 +33,7 @@ Tokens OnDevice(const Values& logits, int64_t vocab, const std::vector<SamplingR
   const OwnedTensor out = NewMatrix(device, 1, count, DType::kI32);
   CopyIn(device, logits, in);
   CopyIn(device, AsIndices(rows), parameters);
-  Sample(device, in, vocab, parameters, out);
+  Sample(device, in, vocab, parameters, {}, out);
   Tokens tokens(rows.size());
   CopyOut(device, out, std::span<int32_t>(tokens));
   return tokens;
@@ -43,7 +44,7 @@ Tokens OnCpu(const Values& logits, int64_t vocab, const std::vector<SamplingRow>
   const StridedMatrix in(count, static_cast<int64_t>(logits.size()) / count, 1, logits);
   const OwnedTensor out = cpu::NewMatrix(1, count, DType::kI32);
   ThreadPool pool(1);
-  cpu::Sample(pool, in.view(), vocab, rows, out);
+  cpu::Sample(pool, in.view(), vocab, rows, {}, out);
   const int32_t* tokens = cpu::I32Row(out, 0);
   return {tokens, tokens + count};
 }
@@ -92,8 +93,7 @@ TEST(SampleTest, GreedyTakesTheLargestAndTheFirstAmongEquals) {
   EXPECT_EQ(SampleOne({1, 3, 2}, greedy), 1);
   EXPECT_EQ(SampleOne({1, 3, 3}, greedy), 1);
   EXPECT_EQ(SampleOne({-1, -0.0f, 0.0f}, greedy), 1);
-  EXPECT_EQ(SampleOne({-kInfinity, -5, kNaN}, greedy), 1);
-  EXPECT_EQ(SampleOne({kNaN, -kInfinity, -kInfinity}, greedy), 0);
+  EXPECT_EQ(SampleOne({-kInfinity, -5, -kInfinity}, greedy), 1);
   Values many = RandomValues(5000, 1);
   many[3777] = many[4777] = 2;
   EXPECT_EQ(SampleOne(many, greedy), 3777);
@@ -108,14 +108,19 @@ TEST(SampleTest, PaddedTokensAreNeverChosen) {
   for (int32_t token : tokens) EXPECT_LT(token, 90);
 }
 
+TEST(SampleTest, RowsWithoutADistributionGiveNoToken) {
+  for (const float temperature : {0.0f, 1.0f}) {
+    const SamplingParameters p = {.temperature = temperature};
+    EXPECT_EQ(SampleOne({kNaN, kNaN}, p), -1);
+    EXPECT_EQ(SampleOne({-kInfinity, -kInfinity}, p), -1);
+    EXPECT_EQ(SampleOne({kNaN, 1, kNaN}, p), -1);
+    EXPECT_EQ(SampleOne({0, kInfinity, 5}, p), -1);
+  }
+}
+
 TEST(SampleTest, OddLogitsAreSurvived) {
-  EXPECT_EQ(SampleOne({kNaN, kNaN}, {}), 0);
-  EXPECT_EQ(SampleOne({-kInfinity, -kInfinity}, {}), 0);
-  EXPECT_EQ(SampleOne({kNaN, 1, kNaN}, {.top_p = 0.5f}), 1);
-  EXPECT_EQ(SampleOne({kNaN, 1, kNaN}, {.top_k = 2}), 1);
-  EXPECT_EQ(SampleOne({0, kInfinity, 5}, {}), 1);
-  EXPECT_EQ(SampleOne({0, kInfinity, 5}, {.top_k = 2, .top_p = 0.5f}), 1);
-  EXPECT_EQ(SampleOne({0, 7, kNaN}, {.temperature = 1e-40f}), 1);
+  EXPECT_EQ(SampleOne({0, 7, -kInfinity}, {.temperature = 1e-40f}), 1);
+  EXPECT_EQ(SampleOne({-kInfinity, 7, -kInfinity}, {.typical_p = 0.5f}), 1);
   EXPECT_EQ(SampleOne({4}, {.top_k = 3, .top_p = 0.1f, .min_p = 1}), 0);
 }
 
@@ -129,6 +134,10 @@ TEST(SampleTest, SmallRowsDrawAsOnTheCpu) {
   for (const float p : {0.65f, 0.75f, 1e-6f}) ExpectTheCpusTokens(four, {.top_p = p}, 20);
   for (const float p : {0.45f, 1.0f}) ExpectTheCpusTokens(four, {.min_p = p}, 20);
   ExpectTheCpusTokens(four, {.top_k = 3, .top_p = 0.57f, .min_p = 0.6f}, 20);
+  for (const float p : {0.2f, 0.6f, 0.95f}) {
+    ExpectTheCpusTokens(four, {.min_p = 0.5f, .typical_p = p}, 20);
+    ExpectTheCpusTokens(four, {.top_k = 2, .typical_p = p}, 20);
+  }
 }
 
 TEST(SampleTest, EqualLogitsKeepTheOrderOfTheirIds) {
@@ -151,8 +160,10 @@ TEST(SampleTest, RowsDrawAsOnTheCpu) {
     for (const int32_t top_k : {0, 1, 40, 1500}) {
       for (const float top_p : {1.0f, 0.9f, 0.2f}) {
         for (const float min_p : {0.0f, 0.05f}) {
-          rows.push_back({{temperature, top_k, top_p, min_p, random()},
-                          static_cast<int64_t>(rows.size() * 3)});
+          for (const float typical_p : {1.0f, 0.4f}) {
+            rows.push_back({{temperature, top_k, top_p, min_p, typical_p, random()},
+                            static_cast<int64_t>(rows.size() * 3)});
+          }
         }
       }
     }
@@ -180,6 +191,66 @@ TEST(SampleTest, NoThreadOrderChangesAToken) {
     ExpectTheCpusTokens(logits, {.temperature = 30}, 5);
   }
   cuda_on_cpu::SetThreadOrder(cuda_on_cpu::ThreadOrder::kForward);
+}
+
+TEST(SampleTest, AdjustmentsChangeTheChoiceAndAreUndone) {
+  Device device;
+  const Values before = {1, 3, 2, -1, 3, 2};
+  const OwnedTensor in = NewMatrix(device, 2, 3, DType::kF32);
+  const OwnedTensor parameters = NewMatrix(device, 2, kSamplingColumns, DType::kI32);
+  const OwnedTensor offsets = NewMatrix(device, 1, 3, DType::kI32);
+  const OwnedTensor entries = NewMatrix(device, 3, kAdjustmentColumns, DType::kI32);
+  const OwnedTensor out = NewMatrix(device, 1, 2, DType::kI32);
+  const std::vector<SamplingRow> rows(2, SamplingRow{.parameters = {.temperature = 0}});
+  // Row 0: 3 / 2 = 1.5 < 2. Row 1: -1 * 2 + 9 = 7, and 3 - 1.
+  const std::vector<LogitAdjustment> adjustments = {{1, 2, 0}, {0, 2, 9}, {1, 1, -1}};
+  CopyIn(device, before, in);
+  CopyIn(device, AsIndices(rows), parameters);
+  CopyIn(device, Tokens{0, 1, 3}, offsets);
+  CopyIn(device, AsIndices(adjustments), entries);
+  Sample(device, in, 3, parameters, {offsets, entries}, out);
+  Tokens tokens(2);
+  CopyOut(device, out, std::span<int32_t>(tokens));
+  EXPECT_EQ(tokens, (Tokens{2, 0}));
+  Values after(6);
+  CopyOut(device, in, std::span<float>(after));
+  EXPECT_EQ(after, before);
+}
+
+// Weights are f32, so their sum has a relative error of some u: 4 u (1 + |log p|) leaves room.
+TEST(LogProbabilitiesTest, AreThoseOfTheCpuWithinTheBound) {
+  constexpr int64_t kRows = 3;
+  for (const int64_t vocab : {5, 1003}) {
+    Device device;
+    Values logits = NormalValues(kRows * vocab, 3, 3);
+    const OwnedTensor in = NewMatrix(device, kRows, vocab, DType::kF32);
+    const OwnedTensor tokens = NewMatrix(device, 1, kRows, DType::kI32);
+    const OwnedTensor likeliest = NewMatrix(device, kRows, 5, DType::kI32);
+    const OwnedTensor out = NewMatrix(device, kRows, 6, DType::kF32);
+    CopyIn(device, logits, in);
+    CopyIn(device, Tokens{4, -1, 0}, tokens);
+    LogProbabilities(device, in, vocab, tokens, likeliest, out);
+    Tokens ids(kRows * 5);
+    Values values(kRows * 6);
+    CopyOut(device, likeliest, std::span<int32_t>(ids));
+    CopyOut(device, out, std::span<float>(values));
+
+    ThreadPool pool(1);
+    const StridedMatrix host(kRows, vocab, 1, logits);
+    const OwnedTensor host_tokens = cpu::NewMatrix(1, kRows, DType::kI32);
+    const OwnedTensor host_ids = cpu::NewMatrix(kRows, 5, DType::kI32);
+    const OwnedTensor host_out = cpu::NewMatrix(kRows, 6, DType::kF32);
+    for (int i = 0; i < 3; ++i) cpu::I32Row(host_tokens, 0)[i] = std::array{4, -1, 0}[i];
+    cpu::LogProbabilities(pool, host.view(), vocab, host_tokens, host_ids, host_out);
+    for (int64_t i = 0; i < kRows * 5; ++i) {
+      EXPECT_EQ(ids[static_cast<size_t>(i)], cpu::I32Row(host_ids, i / 5)[i % 5]);
+    }
+    for (int64_t i = 0; i < kRows * 6; ++i) {
+      const float expected = cpu::F32Row(host_out, i / 6)[i % 6];
+      EXPECT_NEAR(values[static_cast<size_t>(i)], expected,
+                  4 * std::ldexp(1.0, -24) * (1 + std::abs(expected)));
+    }
+  }
 }
 
 }  // namespace

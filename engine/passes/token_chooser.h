@@ -1,0 +1,67 @@
+// Choosing the next tokens of a batch, each in its own way.
+#ifndef HIPPODROME_ENGINE_PASSES_TOKEN_CHOOSER_H_
+#define HIPPODROME_ENGINE_PASSES_TOKEN_CHOOSER_H_
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/passes/token_scores.h"
+#include "kernels/backend.h"
+
+namespace hippodrome {
+
+// How the token of a row is chosen.
+struct HowToChoose {
+  SamplingRow sampling;
+  std::span<const LogitAdjustment> adjustments = {};
+  std::optional<int32_t> likeliest =
+      {};  // so many beside the token have log probabilities; none: none
+};
+
+struct TokenChoice {
+  int32_t token = -1;  // -1: there was no distribution
+  std::optional<TokenScores> scores;
+};
+
+// What rows ask for is uploaded, then Run() may be recorded in a graph. What nobody asks for is
+// neither uploaded nor run. Not thread-safe; the backend must outlive it.
+class TokenChooser {
+ public:
+  // What Run() does beside sampling: another recording each.
+  struct Kind {
+    bool adjusts = false;
+    int64_t likeliest = -1;  // columns; -1: no log probabilities
+    auto operator<=>(const Kind&) const = default;
+  };
+
+  TokenChooser(Backend& backend, int64_t vocab, int64_t max_rows);
+
+  // Whether Upload() keeps its memory; if not, graphs with a Run() must go first.
+  bool Fits(std::span<const HowToChoose> how) const;
+  // `rows` >= how.size(), the others inert. REQUIRES: 1 <= rows <= max_rows.
+  Kind Upload(std::span<const HowToChoose> how, int64_t rows);
+  // The operations, on logits [rows, >= vocab].
+  void Run(const Kind& kind, Tensor logits);
+  // What Run() chose for the rows of `how`.
+  std::vector<TokenChoice> Download(const Kind& kind, std::span<const HowToChoose> how);
+
+ private:
+  int64_t Columns(std::span<const HowToChoose> how) const;
+  void UploadAdjustments(std::span<const HowToChoose> how, int64_t rows);
+
+  Backend& b_;
+  int64_t vocab_;
+  int64_t max_rows_;
+  OwnedTensor sampling_;  // kI32 [max_rows, kSamplingColumns]
+  OwnedTensor offsets_;   // kI32 [1, max_rows + 1]
+  OwnedTensor entries_;   // kI32 [most so far, kAdjustmentColumns]
+  OwnedTensor chosen_;    // kI32 [1, max_rows]
+  TokenScorer scorer_;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_PASSES_TOKEN_CHOOSER_H_
