@@ -28,11 +28,13 @@ hippodrome_test_files(server_tests
     server/handlers/generation_call_test.cc
     server/handlers/handlers_test.cc
     server/handlers/tag_tokens_handler_test.cc
+    server/handlers/tensor_contents_test.cc
     server/http/cors_test.cc
     server/http/encoding_routes_test.cc
     server/http/http_router_test.cc
     server/http/http_routes_test.cc
     server/http/http_server_test.cc
+    server/http/kserve_routes_test.cc
     server/http/tei_routes_test.cc
     server/http/tgi_routes_test.cc
     server/metrics/metrics_test.cc
@@ -62,6 +64,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
     SOURCES
       server/grpc/encoding_service_test.cc
       server/grpc/grpc_server_test.cc
+      server/grpc/kserve_service_test.cc
       server/grpc/health_service_test.cc
       server/grpc/reflection_service_test.cc
       server/load_model_test.cc

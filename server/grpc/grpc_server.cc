@@ -14,6 +14,7 @@
 #include "hippodrome/v1/encoding.grpc.pb.h"
 #include "hippodrome/v1/generation.grpc.pb.h"
 #include "hippodrome/v1/models.grpc.pb.h"
+#include "inference/open_inference.grpc.pb.h"
 #include "server/grpc/accept_loop.h"
 #include "server/grpc/grpc_services.h"
 #include "server/grpc/health_service.h"
@@ -91,7 +92,7 @@ void Limit(const GrpcOptions& options, grpc::ServerBuilder& builder) {
 // Full names, as health and reflection say them.
 std::vector<std::string> OwnServices() {
   return {v1::Encoding::service_full_name(), v1::Generation::service_full_name(),
-          v1::Models::service_full_name()};
+          v1::Models::service_full_name(), inference::GRPCInferenceService::service_full_name()};
 }
 
 std::vector<std::string> AllServices() {
@@ -110,6 +111,7 @@ class GrpcServer::Impl {
       : connection_metrics_(metrics.registry()),
         generation_(NewGenerationService(handlers, metrics)),
         encoding_(NewEncodingService(handlers.encoding(), metrics)),
+        kserve_(NewKServeService(handlers, metrics)),
         models_(handlers, metrics),
         health_(OwnServices()),
         reflection_(AllServices()) {}
@@ -123,6 +125,7 @@ class GrpcServer::Impl {
   ConnectionMetrics connection_metrics_;
   std::unique_ptr<grpc::Service> generation_;
   std::unique_ptr<grpc::Service> encoding_;
+  std::unique_ptr<grpc::Service> kserve_;
   ModelsService models_;
   HealthService health_;
   Reflection reflection_;
@@ -144,9 +147,9 @@ absl::Status GrpcServer::Impl::Start(const GrpcOptions& options) {
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       grpc::InsecureServerCredentials());
-  for (grpc::Service* service :
-       std::initializer_list<grpc::Service*>{generation_.get(), encoding_.get(), &models_, &health_,
-                                             &reflection_.v1(), &reflection_.v1alpha()}) {
+  for (grpc::Service* service : std::initializer_list<grpc::Service*>{
+           generation_.get(), encoding_.get(), kserve_.get(), &models_, &health_, &reflection_.v1(),
+           &reflection_.v1alpha()}) {
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();

@@ -21,10 +21,11 @@
 
 namespace hippodrome {
 
-// hippodrome.v1.Generation and hippodrome.v1.Encoding. What they are given must outlive them.
-// Thread-safe.
+// hippodrome.v1.Generation, hippodrome.v1.Encoding and inference.GRPCInferenceService. What they
+// are given must outlive them. Thread-safe.
 std::unique_ptr<grpc::Service> NewGenerationService(Handlers& handlers, Metrics& metrics);
 std::unique_ptr<grpc::Service> NewEncodingService(EncodingHandlers& handlers, Metrics& metrics);
+std::unique_ptr<grpc::Service> NewKServeService(Handlers& handlers, Metrics& metrics);
 
 // How a call ends. Adds the trailing metadata `retry-after`, in seconds, where trying again helps.
 inline grpc::Status ToGrpc(const absl::Status& status, grpc::CallbackServerContext& context) {

@@ -55,7 +55,7 @@ Answer<Response> SubmitEncoding(
     response.mutable_usage()->set_tokens(tokens);
     return response;
   };
-  return std::make_unique<PendingAnswer<Response>>(model.info().name(), std::move(encoding),
+  return std::make_unique<EncodedAnswer<Response>>(model.info().name(), std::move(encoding),
                                                    std::move(take));
 }
 

@@ -21,14 +21,15 @@ namespace hippodrome {
 template <typename Response>
 class AnswerWork : public HttpWork {
  public:
-  using Body = std::function<std::string(const Response& response)>;
+  // Makes the response of the answer.
+  using Complete = std::function<void(const Response& answer, HttpResponse& response)>;
 
   // `route` and `metrics` must outlive the work.
-  AnswerWork(std::unique_ptr<PendingAnswer<Response>> answer, Body body, const HttpRoute& route,
-             Metrics& metrics)
+  AnswerWork(std::unique_ptr<PendingAnswer<Response>> answer, Complete complete,
+             const HttpRoute& route, Metrics& metrics)
       : model_(answer->model()),
         answer_(std::move(answer)),
-        body_(std::move(body)),
+        complete_(std::move(complete)),
         route_(route),
         metrics_(metrics) {}
 
@@ -52,7 +53,7 @@ class AnswerWork : public HttpWork {
     const std::optional<absl::StatusOr<Response>> answer = answer_->Take();
     if (!answer) return false;
     if (!answer->ok()) return answer->status();
-    response.body = body_(**answer);
+    complete_(**answer, response);
     return true;
   }
 
@@ -64,19 +65,19 @@ class AnswerWork : public HttpWork {
 
   const std::string model_;
   std::unique_ptr<PendingAnswer<Response>> answer_;
-  const Body body_;
+  const Complete complete_;
   const HttpRoute& route_;
   Metrics& metrics_;
   bool counted_ = false;
 };
 
-// The reply to `request` that `body` makes of `answer`.
-template <typename Response, typename Body>
-HttpReply AnswerReply(const HttpRequest& request, Answer<Response> answer, Body body,
+// The reply to `request` that complete(answer, response) makes of `answer`.
+template <typename Response, typename Complete>
+HttpReply AnswerReply(const HttpRequest& request, Answer<Response> answer, Complete complete,
                       Metrics& metrics) {
   if (!answer.ok()) return Failed(answer.status(), metrics, request.route->errors);
   HttpReply reply;
-  reply.work = std::make_unique<AnswerWork<Response>>(*std::move(answer), std::move(body),
+  reply.work = std::make_unique<AnswerWork<Response>>(*std::move(answer), std::move(complete),
                                                       *request.route, metrics);
   return reply;
 }

@@ -21,7 +21,9 @@ HttpReply Run(const HttpRequest& http, absl::StatusOr<Call> call, EncodingHandle
   if (answer.ok()) call->request.set_model((*answer)->model());
   return AnswerReply(
       http, std::move(answer),
-      [body, call = *std::move(call)](const Response& response) { return body(call, response); },
+      [body, call = *std::move(call)](const Response& result, HttpResponse& response) {
+        response.body = body(call, result);
+      },
       metrics);
 }
 

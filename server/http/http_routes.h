@@ -6,6 +6,7 @@
 #include "server/http/cors.h"
 #include "server/http/http_router.h"
 #include "server/http/http_types.h"
+#include "server/http/kserve_routes.h"
 #include "server/http/tei_routes.h"
 #include "server/http/tgi_routes.h"
 #include "server/metrics/metrics.h"
@@ -71,6 +72,7 @@ class HttpRoutes {
   EncodingRoutes encoding_;
   TgiRoutes tgi_;
   TeiRoutes tei_;
+  KServeRoutes kserve_;
   const HttpRouter router_;
   const Cors cors_;
 };

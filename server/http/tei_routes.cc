@@ -79,8 +79,8 @@ HttpReply TeiRoutes::Rerank(const HttpRequest& request) {
   auto answer = handlers_.encoding().Classify(call->request, Caller(Api::kHttp, request.client));
   return AnswerReply(
       request, std::move(answer),
-      [call = *std::move(call)](const v1::ClassifyResponse& response) {
-        return RerankBody(call, response);
+      [call = *std::move(call)](const v1::ClassifyResponse& result, HttpResponse& response) {
+        response.body = RerankBody(call, result);
       },
       metrics_);
 }
@@ -88,9 +88,12 @@ HttpReply TeiRoutes::Rerank(const HttpRequest& request) {
 HttpReply TeiRoutes::Similarity(const HttpRequest& request) {
   const absl::StatusOr<SimilarityCall> call = ParseSimilarity(request.body);
   if (!call.ok()) return Failed(call.status(), metrics_, request.route->errors);
-  return AnswerReply(request,
-                     handlers_.encoding().Embed(call->request, Caller(Api::kHttp, request.client)),
-                     SimilarityBody, metrics_);
+  return AnswerReply(
+      request, handlers_.encoding().Embed(call->request, Caller(Api::kHttp, request.client)),
+      [](const v1::EmbedResponse& result, HttpResponse& response) {
+        response.body = SimilarityBody(result);
+      },
+      metrics_);
 }
 
 absl::StatusOr<std::string> TeiRoutes::TokenizeAll(const HttpRequest& request) const {

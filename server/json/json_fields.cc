@@ -59,7 +59,7 @@ absl::StatusOr<std::optional<Integer>> WholeField(const Json& object, const char
 
 }  // namespace
 
-absl::Status CheckFields(const Json& object, std::initializer_list<std::string_view> known) {
+absl::Status CheckFields(const Json& object, std::span<const std::string_view> known) {
   for (const auto& [name, value] : object.items()) {
     if (value.is_null() || Contains(known, name) || Contains(kIgnored, name)) continue;
     return FieldError(name.substr(0, kShownNameBytes), "there is no such field here");

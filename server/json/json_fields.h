@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,10 @@ namespace hippodrome {
 // because they are about bookkeeping and change no answer: user, metadata, store, service_tier,
 // safety_identifier, prompt_cache_key (OpenAI), options (Hugging Face). Errors: the FieldError of
 // the first one.
-absl::Status CheckFields(const Json& object, std::initializer_list<std::string_view> known);
+absl::Status CheckFields(const Json& object, std::span<const std::string_view> known);
+inline absl::Status CheckFields(const Json& object, std::initializer_list<std::string_view> known) {
+  return CheckFields(object, std::span(known.begin(), known.size()));
+}
 
 // The member `name`, or null when it is absent or JSON null.
 const Json* Find(const Json& object, const char* name);

@@ -18,8 +18,7 @@ struct RequestField {
 
 using RequestFields = std::span<const RequestField>;
 
-// FieldError naming the first member of `object` that is not among `fields`, null or not: an answer
-// must not look as if it had counted.
+// CheckFields() in json_fields.h, by the names of `fields`.
 absl::Status RefuseUnknown(const Json& object, RequestFields fields);
 
 }  // namespace hippodrome
