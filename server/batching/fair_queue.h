@@ -89,11 +89,19 @@ class FairQueue {
   };
   struct Place {
     double tag;
+    uint64_t arrival;
+    double cost;
     const Entry* entry;
     bool operator<(const Place& other) const {
-      return tag != other.tag ? tag < other.tag : entry->arrival() < other.entry->arrival();
+      return tag != other.tag ? tag < other.tag : arrival < other.arrival;
     }
   };
+
+  // Most often they are in order already.
+  using Places = typename std::vector<Place>::iterator;
+  static void Sort(Places begin, Places end) {
+    if (!std::is_sorted(begin, end)) std::sort(begin, end);
+  }
 
   void Forget();
   Item Erase(const Entry& entry);
@@ -137,18 +145,18 @@ std::vector<const typename FairQueue<Item>::Entry*> FairQueue<Item>::Line() cons
     for (const auto& [number, call] : client.calls) {
       double tag = call.tag;
       for (const auto& [arrival, entry] : call.entries) {
-        line.push_back({tag, &entry});
+        line.push_back({tag, arrival, entry.cost(), &entry});
         tag += entry.cost();
       }
     }
-    if (client.calls.size() > 1) std::sort(line.begin() + begin, line.end());
+    Sort(line.begin() + begin, line.end());
     double tag = client.tag;
     for (auto place = line.begin() + begin; place != line.end(); ++place) {
       place->tag = tag;
-      tag += place->entry->cost();
+      tag += place->cost;
     }
   }
-  if (waiting_clients_ > 1) std::sort(line.begin(), line.end());
+  Sort(line.begin(), line.end());
   std::vector<const Entry*> entries;
   entries.reserve(line.size());
   for (const Place& place : line) entries.push_back(place.entry);

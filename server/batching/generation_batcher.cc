@@ -140,8 +140,9 @@ void GenerationBatcher::Loop() {
 
 absl::Status GenerationBatcher::RunOnce() {
   ApplyCommands();
-  EndExpired();
+  ExpireRunning();
   AdmitWaiting();
+  ExpireWaiting();
   RunEngine();
   return absl::OkStatus();
 }
@@ -200,13 +201,9 @@ void GenerationBatcher::Leave(WaitingRequests::iterator request) {
   waiting_.erase(request);
 }
 
-void GenerationBatcher::EndExpired() {
+// After those were admitted for whom there is room.
+void GenerationBatcher::ExpireWaiting() {
   const Clock::time_point now = Clock::now();
-  ExpireWaiting(now);
-  ExpireRunning(now);
-}
-
-void GenerationBatcher::ExpireWaiting(Clock::time_point now) {
   std::vector<std::pair<Stream, absl::Status>> expired;
   {
     std::lock_guard lock(mutex_);
@@ -239,7 +236,8 @@ absl::Status GenerationBatcher::Expired(const Waiting& request, Clock::time_poin
   return ResourceExhausted("the server is too busy: there was no room " + waited);
 }
 
-void GenerationBatcher::ExpireRunning(Clock::time_point now) {
+void GenerationBatcher::ExpireRunning() {
+  const Clock::time_point now = Clock::now();
   if (now < next_deadline_) return;
   next_deadline_ = Clock::time_point::max();
   for (auto it = running_.begin(); it != running_.end();) {
@@ -338,6 +336,12 @@ void GenerationBatcher::AdmitWaiting() {
 }
 
 void GenerationBatcher::Admit(Waiting waiting) {
+  if (const auto now = Clock::now(); waiting.call.caller.deadline <= now) {
+    waiting.stream->Fail(Expired(waiting, now));
+    room_changed_ = true;
+    pending_.fetch_sub(1, std::memory_order_acq_rel);
+    return;
+  }
   GenerationCall& call = waiting.call;
   const auto tokens = static_cast<int64_t>(call.request.prompt.size());
   Held held{engine_.Cost(tokens, call.request.max_tokens), call.caller.client,

@@ -87,10 +87,9 @@ class GenerationBatcher {
   void DropCancelled(const std::vector<Stream>& cancelled);
   void DropWaiting(const Stream& stream);
   void Leave(WaitingRequests::iterator request);
-  void EndExpired();
-  void ExpireWaiting(Clock::time_point now);
+  void ExpireWaiting();
   absl::Status Expired(const Waiting& request, Clock::time_point now) const;
-  void ExpireRunning(Clock::time_point now);
+  void ExpireRunning();
   void FailWaiting(const absl::Status& reason);
   void EndAll(const absl::Status& reason);
   void EndPhase(Phase phase, const absl::Status& reason);

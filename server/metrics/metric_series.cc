@@ -63,7 +63,8 @@ Counters& CancelledTotal(prometheus::Registry& registry) {
 }
 
 Counters& AdmissionRejectedTotal(prometheus::Registry& registry) {
-  return Counter(registry, "hippodrome_admission_rejected_total", "Requests refused on arrival");
+  return Counter(registry, "hippodrome_admission_rejected_total",
+                 "Requests refused on arrival, or in the queue");
 }
 
 Gauges& RequestsQueued(prometheus::Registry& registry) {

@@ -426,6 +426,16 @@ TEST_F(GenerationBatcherTest, WhoHasWaitedForTooLongIsTold) {
   EXPECT_EQ(Collect(*running).text, "aba");
 }
 
+TEST_F(GenerationBatcherTest, AfterItsDeadlineNothingStarts) {
+  Start();
+  GenerationCall call = Call("cd", 3);
+  call.caller.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
+  const auto generation = Submit(std::move(call));
+  EXPECT_EQ(Collect(*generation).status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(AllFree());
+  EXPECT_EQ(engine_->admitted(), "");
+}
+
 TEST_F(GenerationBatcherTest, AClientsDeadlineEndsItsRequestWhereverItIs) {
   Start({.slots = 1});
   engine_->hold_decode = true;

@@ -27,6 +27,12 @@ class HttpRoutesTest : public testing::Test {
   HttpRoutesTest() {
     BatcherOptions batcher;
     batcher.max_queue = 4;
+    Serve(batcher);
+  }
+
+  void Serve(const BatcherOptions& batcher) {
+    server_.reset();
+    routes_.reset();
     std::vector<std::unique_ptr<ServedModel>> models;
     models.push_back(
         NewServedModel(NewFakeModel("m", {}, &engine_), batcher, EncodingOptions(), metrics_));
@@ -271,6 +277,25 @@ TEST_F(HttpRoutesTest, AFullQueueSaysWhenToTryAgain) {
   const HttpAnswer answer = Complete(R"({"prompt": "x"})");
   EXPECT_EQ(answer.status, 429);
   EXPECT_EQ(answer.headers.at("retry-after"), "1");
+  engine_->hold_prefill = false;
+  for (const auto& client : clients) EXPECT_EQ(client->Read().status, 200);
+}
+
+TEST_F(HttpRoutesTest, WhoWaitsForTooLongIsToldWhenToTryAgain) {
+  BatcherOptions batcher;
+  batcher.max_wait = std::chrono::milliseconds(1);
+  Serve(batcher);
+  engine_->hold_prefill = true;
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<HttpClient>(server_->address()));
+    clients.back()->SendRequest("POST", "/v1/completions", R"({"prompt": "x", "max_tokens": 4})");
+    ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == i + 1; }));
+  }
+  const HttpAnswer answer = Complete(R"({"prompt": "x"})");
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_EQ(answer.headers.at("retry-after"), "1");
+  EXPECT_THAT(answer.body, HasSubstr("in the queue"));
   engine_->hold_prefill = false;
   for (const auto& client : clients) EXPECT_EQ(client->Read().status, 200);
 }
