@@ -76,7 +76,10 @@ struct GrpcOptions {
   int max_metadata_bytes = 16 << 10;          // of a call
   // For what gRPC buffers, over all connections. When it is short, gRPC reads no more, and then
   // cuts connections off.
-  int64_t memory_bytes = int64_t{256} << 20;    // [16 MiB, 1 TiB]
+  int64_t memory_bytes = int64_t{256} << 20;  // [16 MiB, 1 TiB]
+  // By which the process may grow in ten seconds, whatever gRPC says that it buffers: then those
+  // connections end that brought more than 1 MiB meanwhile.
+  int64_t memory_growth = int64_t{1536} << 20;
   std::chrono::seconds handshake_timeout{10};   // for the first bytes of HTTP/2
   std::chrono::seconds idle_timeout{600};       // for a connection without calls
   std::chrono::seconds keepalive_interval{60};  // between pings that look for dead peers

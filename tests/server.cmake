@@ -22,6 +22,7 @@ hippodrome_test_files(server_tests
     server/batching/generation_batcher_test.cc
     server/batching/token_stream_test.cc
     server/grpc/accept_loop_test.cc
+    server/grpc/memory_pressure_test.cc
     server/handlers/answer_question_handler_test.cc
     server/handlers/encoding_handlers_test.cc
     server/handlers/fill_mask_handler_test.cc

@@ -23,6 +23,10 @@ namespace {
 
 // Between attempts while the system has no descriptor for another connection.
 constexpr std::chrono::milliseconds kPause{50};
+// Between looks at memory, while there are connections.
+constexpr std::chrono::milliseconds kLook{50};
+// Of a connection, while memory grows.
+constexpr int64_t kMuch = int64_t{1} << 20;
 // Accepted before connections that ended are looked after.
 constexpr int kAcceptsAtOnce = 64;
 
@@ -169,14 +173,34 @@ void AcceptLoop::Stop() {
 void AcceptLoop::Run() {
   std::array<epoll_event, 64> events;
   while (true) {
-    const int wait = paused_ ? static_cast<int>(kPause.count()) : -1;
-    const int count = epoll_wait(queue_.get(), events.data(), events.size(), wait);
+    const int count = epoll_wait(queue_.get(), events.data(), events.size(), Wait());
     for (int i = 0; i < count; ++i) {
       const int fd = events[static_cast<size_t>(i)].data.fd;
       if (fd == stop_.get()) return;
       Handle(fd);
     }
     if (paused_ && Clock::now() >= resume_at_) Resume();
+    if (!open_.empty() && Clock::now() >= look_at_) RelievePressure();
+  }
+}
+
+int AcceptLoop::Wait() const {
+  if (paused_) return static_cast<int>(kPause.count());
+  return open_.empty() ? -1 : static_cast<int>(kLook.count());
+}
+
+void AcceptLoop::RelievePressure() {
+  using Level = MemoryPressure::Level;
+  look_at_ = Clock::now() + kLook;
+  const Level before = std::exchange(level_, pressure_.Look(PrivateBytes(), Clock::now()));
+  if (level_ == Level::kNone) return;
+  for (auto& [fd, connection] : open_) {
+    if (before == Level::kNone) connection.received = BytesReceived(fd);
+    if (level_ != Level::kHigh || BytesReceived(fd) - connection.received < kMuch) continue;
+    // Its hang-up comes as any other's, and is counted there as its end.
+    shutdown(fd, SHUT_RDWR);
+    metrics_.Cut();
+    connection.received = INT64_MAX;
   }
 }
 

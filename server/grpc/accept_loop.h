@@ -15,14 +15,18 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/grpc/memory_pressure.h"
 #include "server/metrics/connection_metrics.h"
 
 namespace hippodrome {
 
-// More connections are closed on arrival.
+// More connections are closed on arrival. When the process's memory grows by `memory_growth` in ten
+// seconds, connections end that brought more than 1 MiB since it grew by half of that: a peer that
+// makes a library take memory without a bound is told from others by what it sends.
 struct ConnectionLimits {
-  int64_t all = 0;          // >= 1
-  int64_t per_address = 0;  // >= 1; of one client, as ClientOf() tells them
+  int64_t all = 0;                    // >= 1
+  int64_t per_address = 0;            // >= 1; of one client, as ClientOf() tells them
+  int64_t memory_growth = INT64_MAX;  // bytes
 };
 
 // Closes a file descriptor at its end.
@@ -70,10 +74,11 @@ class AcceptLoop {
   struct Connection {
     Descriptor watch;  // for its hang-up
     std::string client;
+    int64_t received = 0;  // bytes, when memory began to rise
   };
 
   AcceptLoop(const ConnectionLimits& limits, ConnectionMetrics& metrics)
-      : limits_(limits), metrics_(metrics) {}
+      : limits_(limits), metrics_(metrics), pressure_(limits.memory_growth) {}
 
   absl::Status Bind(const std::string& address);
   absl::Status MakeQueue();
@@ -84,6 +89,10 @@ class AcceptLoop {
   void Admit(Descriptor socket, const std::string& client);
   // The connection that `watch` belongs to has ended.
   void Forget(int watch);
+  // Milliseconds until there is something to do that no descriptor tells; -1: never.
+  int Wait() const;
+  // Ends connections that bring much while memory grows.
+  void RelievePressure();
   // Stops and resumes waiting for connections.
   void Pause();
   void Resume();
@@ -101,6 +110,9 @@ class AcceptLoop {
   // Of the thread.
   std::unordered_map<int, Connection> open_;  // by the descriptor that is watched
   std::map<std::string, int64_t> clients_;    // open connections by client
+  MemoryPressure pressure_;
+  MemoryPressure::Level level_ = MemoryPressure::Level::kNone;
+  Clock::time_point look_at_;
   bool paused_ = false;
   Clock::time_point resume_at_;
 };

@@ -136,10 +136,10 @@ class GrpcServer::Impl {
 
 absl::Status GrpcServer::Impl::Start(const GrpcOptions& options) {
   HIPPODROME_ASSIGN_OR_RETURN(
-      accept_loop_,
-      AcceptLoop::Listen(options.address,
-                         {options.max_connections, options.max_connections_per_address},
-                         connection_metrics_));
+      accept_loop_, AcceptLoop::Listen(options.address,
+                                       {options.max_connections,
+                                        options.max_connections_per_address, options.memory_growth},
+                                       connection_metrics_));
   gpr_set_log_function(LogSparsely);
   grpc::ServerBuilder builder;
   RefuseCompression(builder);

@@ -10,6 +10,9 @@ namespace hippodrome {
 struct ConnectionMetrics::Series {
   explicit Series(prometheus::Registry& r)
       : open(Gauge(r, "hippodrome_grpc_connections", "Open gRPC connections").Add({})),
+        cut(Counter(r, "hippodrome_grpc_connections_cut_total",
+                    "gRPC connections that were ended because memory grew and they brought much")
+                .Add({})),
         pauses(Counter(r, "hippodrome_grpc_accept_pauses_total",
                        "Times that no file descriptor was left for a gRPC connection")
                    .Add({})) {
@@ -21,7 +24,7 @@ struct ConnectionMetrics::Series {
   }
 
   prometheus::Gauge& open;
-  prometheus::Counter& pauses;
+  prometheus::Counter &cut, &pauses;
   std::array<prometheus::Counter*, 3> refused;
 };
 
@@ -37,6 +40,8 @@ void ConnectionMetrics::SetOpen(int64_t connections) {
 void ConnectionMetrics::Refused(ConnectionRefusal reason) {
   series_->refused[static_cast<size_t>(reason)]->Increment();
 }
+
+void ConnectionMetrics::Cut() { series_->cut.Increment(); }
 
 void ConnectionMetrics::Paused() { series_->pauses.Increment(); }
 

@@ -21,6 +21,8 @@ class ConnectionMetrics {
 
   void SetOpen(int64_t connections);
   void Refused(ConnectionRefusal reason);
+  // One was ended, because memory grew fast and it brought much.
+  void Cut();
   // Accepting paused, because the process or the system had no file descriptor left.
   void Paused();
 

@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -172,6 +174,31 @@ TEST_F(AcceptLoopTest, RefusesAConnectionThatGetsTheLastDescriptor) {
   EXPECT_EQ(Taken(), 0u);
   Connect(second);
   EXPECT_TRUE(WaitUntil([&] { return Taken() == 1; }));
+}
+
+TEST_F(AcceptLoopTest, WhoBringsMuchWhileMemoryGrowsIsCut) {
+  constexpr int64_t kGrowth = int64_t{128} << 20;
+  Serve({.all = 8, .per_address = 8, .memory_growth = kGrowth});
+  const Descriptor quiet = Connected(), loud = Connected();
+  ASSERT_TRUE(WaitUntil([&] { return Taken() == 2; }));
+  // What `loud` sends is read, so that it can go on.
+  std::thread reader([&] {
+    for (size_t i = 0;; i = (i + 1) % 2) {
+      std::vector<char> bytes(1 << 16);
+      const ssize_t count = recv(taken_[i].get(), bytes.data(), bytes.size(), 0);
+      if (count == 0 || (count < 0 && errno != EAGAIN)) return;
+    }
+  });
+  std::vector<std::vector<char>> memory;
+  const std::vector<char> much(1 << 16);
+  // Until it is cut.
+  for (int i = 0; send(loud.get(), much.data(), much.size(), MSG_NOSIGNAL) > 0; ++i) {
+    if (i % 64 == 0 && memory.size() < 16) memory.emplace_back(kGrowth / 8, 1);
+  }
+  reader.join();
+  EXPECT_TRUE(Shows("hippodrome_grpc_connections_cut_total 1"));
+  EXPECT_TRUE(Shows("hippodrome_grpc_connections 1"));
+  EXPECT_EQ(send(quiet.get(), "x", 1, MSG_NOSIGNAL), 1);
 }
 
 TEST_F(AcceptLoopTest, StopLeavesConnectionsToTheirOwner) {
