@@ -167,7 +167,7 @@ def measure(server, address, name, connections, seconds, allowed):
     neighbour = Neighbour(address)
     sent = attack(raw_http2.FLOODS[name], address, connections, seconds)
     begin = time.monotonic()
-    answered = answers(address)
+    answered = answers(address, timeout=60)
     answer_after = time.monotonic() - begin
     neighbour.stop()
     peak = server.peak()
