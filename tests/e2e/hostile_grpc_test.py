@@ -12,6 +12,7 @@ import os
 import platform
 import resource
 import socket
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -80,6 +81,14 @@ class HostileGrpcTest(unittest.TestCase):
         self.assertTrue(hostile_peers.answers(self.server.grpc))
         for connection in silent:
             connection.close()
+
+    def test_too_few_descriptors_are_said_at_the_start(self):
+        few = subprocess.run(
+            [PROGRAM, "serve", "--model", MODEL, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (500, 500)),
+            capture_output=True, text=True)
+        self.assertNotEqual(few.returncode, 0)
+        self.assertIn("this process may have 500", few.stderr)
 
     def test_an_open_watch_does_not_keep_the_server(self):
         with raw_http2.Connection(self.server.grpc) as connection:
