@@ -36,6 +36,7 @@ hippodrome_test_files(server_tests
     server/http/http_routes_test.cc
     server/http/http_server_test.cc
     server/http/kserve_routes_test.cc
+    server/http/openapi_test.cc
     server/http/tei_routes_test.cc
     server/http/tgi_routes_test.cc
     server/metrics/metrics_test.cc

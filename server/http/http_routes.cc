@@ -7,6 +7,7 @@
 #include "server/guarded.h"
 #include "server/http/completion_work.h"
 #include "server/http/http_replies.h"
+#include "server/http/openapi.h"
 #include "server/json/json_fields.h"
 #include "server/json/json_requests.h"
 #include "server/json/json_responses.h"
@@ -82,6 +83,7 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& 
            Bind(&kserve_, &KServeRoutes::Generate), ErrorShape::kKServe},
           {"/v2/models/{model}/versions/{version}/generate_stream", "POST",
            Bind(&kserve_, &KServeRoutes::GenerateStream), ErrorShape::kKServe},
+          {"/openapi.json", "GET", Bind(this, &HttpRoutes::DescribeRoutes)},
           {"/health", "GET", Bind(this, &HttpRoutes::Health)},
           {"/ready", "GET", Bind(this, &HttpRoutes::Ready)},
           {"/metrics", "GET", Bind(this, &HttpRoutes::Scrape)},
@@ -182,6 +184,10 @@ HttpReply HttpRoutes::Scrape(const HttpRequest&) {
   HttpReply reply = Ok(metrics_.Text());
   reply.response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   return reply;
+}
+
+HttpReply HttpRoutes::DescribeRoutes(const HttpRequest&) {
+  return Ok(OpenApiBody(router_.routes()));
 }
 
 HttpReply HttpRoutes::ShowVersion(const HttpRequest&) { return Ok(TextBody("version", Version())); }

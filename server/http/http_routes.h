@@ -2,6 +2,8 @@
 #ifndef HIPPODROME_SERVER_HTTP_HTTP_ROUTES_H_
 #define HIPPODROME_SERVER_HTTP_HTTP_ROUTES_H_
 
+#include <vector>
+
 #include "server/handlers/handlers.h"
 #include "server/http/cors.h"
 #include "server/http/http_router.h"
@@ -50,6 +52,7 @@ class HttpRoutes {
   HttpRoutes& operator=(const HttpRoutes&) = delete;
 
   HttpReply Handle(HttpRequest request);
+  const std::vector<HttpRoute>& routes() const { return router_.routes(); }
 
  private:
   HttpReply Answer(const HttpRequest& request);
@@ -65,6 +68,7 @@ class HttpRoutes {
   HttpReply Health(const HttpRequest& request);
   HttpReply Ready(const HttpRequest& request);
   HttpReply Scrape(const HttpRequest& request);
+  HttpReply DescribeRoutes(const HttpRequest& request);
   HttpReply ShowVersion(const HttpRequest& request);
 
   Handlers& handlers_;
