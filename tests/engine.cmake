@@ -69,6 +69,8 @@ hippodrome_test_files(engine_tests
   LIBRARIES hippodrome_training_problems
   SOURCES
     engine/checkpoint/random_weights_test.cc
+    engine/checkpoint/finite_values_test.cc
+    engine/generator_scores_test.cc
     engine/generator_test.cc
     engine/initialization/initial_weights_test.cc
     engine/model_directory_test.cc

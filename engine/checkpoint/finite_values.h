@@ -6,15 +6,20 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weights_source.h"
 
 namespace hippodrome {
 
-// As ReadFloats(), and an error for a value that is not finite: an SSM with a NaN anywhere poisons
-// every later token, so it is found at load.
+// As ReadFloats(), and an error for a value that is not finite: a NaN poisons every later token,
+// so it is found at load.
 absl::StatusOr<HostFloats> ReadFinite(WeightsSource& source, const std::string& name,
                                       const std::vector<int64_t>& shape);
+
+// kInvalidArgument, naming the tensor and the element, if one of a tensor's values is not finite as
+// f32. Takes about as long as reading them.
+absl::Status CheckFinite(const TensorView& tensor);
 
 }  // namespace hippodrome
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "engine/base/status.h"
+#include "engine/checkpoint/finite_values.h"
 
 namespace hippodrome {
 namespace {
@@ -50,6 +51,7 @@ absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::Linear(
   std::vector<std::vector<float>> copies(parts.size());
   for (size_t i = 0; i < parts.size(); ++i) {
     HIPPODROME_ASSIGN_OR_RETURN(TensorView tensor, source_.Get(parts[i].name, {parts[i].size, in}));
+    HIPPODROME_RETURN_IF_ERROR(CheckFinite(tensor));
     HIPPODROME_ASSIGN_OR_RETURN(HostMatrix matrix, ToHostMatrix(tensor, copies[i]));
     matrices.push_back(matrix);
     tensors.push_back(tensor);
@@ -64,7 +66,7 @@ absl::StatusOr<OwnedTensor> WeightsReader::Fill(OwnedTensor row,
   int64_t first = 0;
   for (const NamedPart& part : parts) {
     HIPPODROME_ASSIGN_OR_RETURN(const HostFloats values,
-                                ReadFloats(source_, part.name, {part.size}));
+                                ReadFinite(source_, part.name, {part.size}));
     backend_.Upload(values, row.view.Cols(first, part.size));
     first += part.size;
   }
@@ -89,7 +91,7 @@ absl::StatusOr<OwnedTensor> WeightsReader::ActivationRow(
 
 absl::StatusOr<OwnedTensor> WeightsReader::Matrix(const std::string& name, int64_t rows,
                                                   int64_t cols) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const HostFloats values, ReadFloats(source_, name, {rows, cols}));
+  HIPPODROME_ASSIGN_OR_RETURN(const HostFloats values, ReadFinite(source_, name, {rows, cols}));
   OwnedTensor matrix = backend_.NewTensor(rows, cols);
   backend_.Upload(values, matrix);
   return matrix;

@@ -20,7 +20,8 @@ struct NamedPart {
 };
 
 // Reads each tensor once and lets its pages go, so that loading a model takes little more memory
-// than the model. Every error names the tensor. Source and backend must outlive the reader.
+// than the model. Every error names the tensor; also one whose values are
+// not all finite is refused. Source and backend must outlive the reader.
 class WeightsReader {
  public:
   // `linear_dtype`: kF32 or kBF16, the dtype of packed matrices.
