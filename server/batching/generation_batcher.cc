@@ -401,6 +401,7 @@ void GenerationBatcher::Step() {
 void GenerationBatcher::Deliver() {
   const Clock::time_point now = Clock::now();
   for (const TokenEvent& event : events_) {
+    if (event.finish == FinishReason::kFailed) sound_.store(false, std::memory_order_release);
     const auto it = running_.find(event.sequence);
     if (it == running_.end()) continue;
     const absl::StatusOr<bool> goes_on = Guarded(

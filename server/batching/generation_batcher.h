@@ -57,6 +57,8 @@ class GenerationBatcher {
   int64_t pending() const { return pending_.load(std::memory_order_acquire); }
   // When the loop last came by; long ago means that the engine hangs.
   Clock::time_point heartbeat() const;
+  // False once the model has computed a value that is not a number.
+  bool sound() const { return sound_.load(std::memory_order_acquire); }
 
  private:
   friend class Generation;
@@ -125,6 +127,7 @@ class GenerationBatcher {
 
   std::atomic<int64_t> pending_ = 0;
   std::atomic<Clock::rep> heartbeat_;
+  std::atomic<bool> sound_ = true;
 
   // Of the loop thread.
   Running running_;

@@ -66,6 +66,7 @@ bool RunningSequence::OnToken(const TokenEvent& event, Clock::time_point now,
                               ModelMetrics& metrics) {
   if (event.finish == FinishReason::kFailed) {
     stream_->Fail(Internal("the model computed a value that is not a number"));
+    metrics.NotANumber();
     return false;
   }
   StreamUpdate update = Update(event);

@@ -107,6 +107,10 @@ absl::Status Handlers::Ready() const {
   if (closed_.load()) return Unavailable("the server is stopping");
   const auto now = ServedModel::Clock::now();
   for (const auto& model : models_.all()) {
+    if (!model->sound()) {
+      return Unavailable("model '" + model->info().name() +
+                         "' has computed a value that is not a number");
+    }
     if (now - model->heartbeat() <= model->longest_turn()) continue;
     return Unavailable("the engine of model '" + model->info().name() + "' does not respond");
   }

@@ -74,6 +74,8 @@ class ServedModel {
   virtual void Abort(const absl::Status& reason) = 0;
   virtual int64_t pending() const = 0;
   virtual Clock::time_point heartbeat() const = 0;
+  // False once the model has computed a value that is not a number.
+  virtual bool sound() const { return true; }
   // A loop that has not come by for so long hangs.
   virtual Clock::duration longest_turn() const = 0;
 
@@ -103,6 +105,7 @@ class ServedDecoder : public ServedModel {
   void Abort(const absl::Status& reason) override { batcher_.Abort(reason); }
   int64_t pending() const override { return batcher_.pending(); }
   Clock::time_point heartbeat() const override { return batcher_.heartbeat(); }
+  bool sound() const override { return batcher_.sound(); }
   Clock::duration longest_turn() const override;
 
  private:

@@ -36,6 +36,8 @@ class ModelMetrics {
   void Finished(Api api, Duration since_submit);
   void Generated(int64_t tokens);
   void Cancelled(Phase where);
+  // A request for which the model computed a value that is not a number.
+  void NotANumber();
   // reason: "queue_full", "never_fits", "max_wait", "deadline" or "stopping".
   void Rejected(const std::string& reason);
   void EngineStep(Phase phase, Duration duration, int64_t sequences);

@@ -29,6 +29,9 @@ struct ModelMetrics::Series {
                      &cancelled.Add({{"model", m}, {"where", "prefill"}}),
                      &cancelled.Add({{"model", m}, {"where", "decode"}})},
         rejected(AdmissionRejectedTotal(r)),
+        not_a_number(Counter(r, "hippodrome_not_a_number_total",
+                             "Requests that ended because the model computed no number")
+                         .Add({{"model", m}})),
         queued(RequestsQueued(r).Add({{"model", m}})),
         running(RequestsRunning(r)),
         prefilling(running.Add({{"model", m}, {"phase", "prefill"}})),
@@ -50,6 +53,7 @@ struct ModelMetrics::Series {
   Counters& cancelled;
   std::array<prometheus::Counter*, 3> cancelled_in;
   Counters& rejected;
+  prometheus::Counter& not_a_number;
   prometheus::Gauge& queued;
   Gauges& running;
   prometheus::Gauge &prefilling, &decoding;
@@ -88,6 +92,8 @@ void ModelMetrics::Generated(int64_t tokens) {
 void ModelMetrics::Cancelled(Phase where) {
   series_->cancelled_in[static_cast<size_t>(where)]->Increment();
 }
+
+void ModelMetrics::NotANumber() { series_->not_a_number.Increment(); }
 
 void ModelMetrics::Rejected(const std::string& reason) {
   series_->rejected.Add({{"model", series_->model}, {"reason", reason}}).Increment();

@@ -36,6 +36,10 @@ const CommandSpec kGenerateSpec = {
         {"top-k", "N", "only the N likeliest tokens; 0: all", "0"},
         {"top-p", "X", "only the likeliest tokens that have this probability together", "1"},
         {"min-p", "X", "only tokens at least X times as likely as the likeliest", "0"},
+        {"typical-p", "X", "only the most typical tokens that have this probability together", "1"},
+        {"repetition-penalty", "X", "divides the logits of tokens that were there before", "1"},
+        {"presence-penalty", "X", "taken from the logits of tokens that were made before", "0"},
+        {"frequency-penalty", "X", "the same for each time that they were made", "0"},
         {"seed", "N", "seed of the random numbers", "0"},
         {"ignore-eos", "", "go on where the model ends its text"},
         {"json", "", "print one object instead: token_ids, text, finish_reason"},
@@ -57,14 +61,29 @@ absl::StatusOr<SamplingParameters> ReadSampling(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t top_k, line.Integer("top-k", INT64_MIN, INT64_MAX));
   HIPPODROME_ASSIGN_OR_RETURN(const double top_p, line.Number("top-p"));
   HIPPODROME_ASSIGN_OR_RETURN(const double min_p, line.Number("min-p"));
+  HIPPODROME_ASSIGN_OR_RETURN(const double typical_p, line.Number("typical-p"));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t seed, line.Integer("seed", 0, INT64_MAX));
   const auto sampling = ToSamplingParameters({.temperature = static_cast<float>(temperature),
                                               .top_k = top_k,
                                               .top_p = static_cast<float>(top_p),
                                               .min_p = static_cast<float>(min_p),
+                                              .typical_p = static_cast<float>(typical_p),
                                               .seed = static_cast<uint64_t>(seed)});
   if (!sampling.ok()) return OptionError(sampling.status());
   return *sampling;
+}
+
+absl::StatusOr<LogitChanges> ReadPenalties(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const double repetition, line.Number("repetition-penalty"));
+  HIPPODROME_ASSIGN_OR_RETURN(const double presence, line.Number("presence-penalty"));
+  HIPPODROME_ASSIGN_OR_RETURN(const double frequency, line.Number("frequency-penalty"));
+  LogitChanges changes;
+  changes.repetition_penalty = static_cast<float>(repetition);
+  changes.presence_penalty = static_cast<float>(presence);
+  changes.frequency_penalty = static_cast<float>(frequency);
+  const absl::Status status = CheckLogitChanges(changes, 0);  // no bias: no vocabulary
+  if (!status.ok()) return OptionError(status);
+  return changes;
 }
 
 absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
@@ -149,6 +168,7 @@ absl::Status Generate(const CommandLine& line) {
   GenerationRequest request;
   HIPPODROME_ASSIGN_OR_RETURN(request.max_tokens, line.Integer("max-tokens", 1, int64_t{1} << 40));
   HIPPODROME_ASSIGN_OR_RETURN(request.sampling, ReadSampling(line));
+  HIPPODROME_ASSIGN_OR_RETURN(request.changes, ReadPenalties(line));
   request.ignore_eos = line.Has("ignore-eos");
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, {.threads = threads}));
