@@ -16,8 +16,7 @@ struct RequestLimits {
                                           // continuations; >= 1
   int64_t max_stops = 16;
   int64_t max_stop_bytes = 256;
-  int64_t max_logit_bias = 1024;       // entries
-  int64_t max_log_probabilities = 20;  // alternatives for each token
+  int64_t max_logit_bias = 1024;  // entries
   // In the answer to one call: tokens that are scored, times one and their alternatives. As JSON
   // each takes some 40 bytes.
   int64_t max_scores = int64_t{1} << 20;

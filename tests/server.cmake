@@ -28,9 +28,11 @@ hippodrome_test_files(server_tests
     server/handlers/fill_mask_handler_test.cc
     server/handlers/generation_call_test.cc
     server/handlers/handlers_test.cc
+    server/handlers/score_handler_test.cc
     server/handlers/tag_tokens_handler_test.cc
     server/handlers/tensor_contents_test.cc
     server/http/cors_test.cc
+    server/http/completion_work_test.cc
     server/http/encoding_routes_test.cc
     server/http/http_router_test.cc
     server/http/http_routes_test.cc
@@ -59,6 +61,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/json/json_parse_test.cc
       server/json/json_requests_test.cc
       server/json/json_responses_test.cc
+      server/json/log_probabilities_json_test.cc
       server/status_map_test.cc
   )
   hippodrome_test_files(server_grpc_tests

@@ -16,6 +16,8 @@ class Utf8Stream {
   std::string Append(std::string_view bytes);
   // Ends the stream: the replacement of what was held back, or "".
   std::string Finish();
+  // Whether a character is held back.
+  bool incomplete() const { return !held_.empty(); }
 
  private:
   std::string held_;

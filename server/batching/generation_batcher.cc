@@ -400,12 +400,13 @@ void GenerationBatcher::Step() {
 
 void GenerationBatcher::Deliver() {
   const Clock::time_point now = Clock::now();
-  for (const TokenEvent& event : events_) {
+  for (TokenEvent& event : events_) {
     if (event.finish == FinishReason::kFailed) sound_.store(false, std::memory_order_release);
     const auto it = running_.find(event.sequence);
     if (it == running_.end()) continue;
-    const absl::StatusOr<bool> goes_on = Guarded(
-        [&]() -> absl::StatusOr<bool> { return it->second->OnToken(event, now, metrics_); });
+    const absl::StatusOr<bool> goes_on = Guarded([&]() -> absl::StatusOr<bool> {
+      return it->second->OnToken(std::move(event), now, metrics_);
+    });
     if (!goes_on.ok()) it->second->stream().Fail(goes_on.status());
     if (!goes_on.value_or(false)) Remove(it);
   }

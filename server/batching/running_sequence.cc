@@ -30,14 +30,16 @@ RunningSequence::RunningSequence(const BpeTokenizer* tokenizer, GenerationCall c
       submitted_(submitted),
       stream_(std::move(stream)) {}
 
-StreamUpdate RunningSequence::Update(const TokenEvent& event) {
+StreamUpdate RunningSequence::Update(TokenEvent event) {
   StreamUpdate update;
   update.prompt_tokens = prompt_tokens_;
+  update.prompt_scores = std::move(event.prompt_scores);
   if (prompt_only_) {
     update.finish = StreamFinish::kLength;
     return update;
   }
   update.token_ids.push_back(event.token);
+  if (event.scores) update.scores.push_back(*std::move(event.scores));
   update.completion_tokens = ++completion_tokens_;
   if (event.finish != FinishReason::kEndOfText) update.text = text_.Append(event.token);
   if (event.finish != FinishReason::kNone) update.text += text_.Finish();
@@ -62,14 +64,13 @@ void RunningSequence::Measure(Clock::time_point now, ModelMetrics& metrics) {
   last_token_ = now;
 }
 
-bool RunningSequence::OnToken(const TokenEvent& event, Clock::time_point now,
-                              ModelMetrics& metrics) {
+bool RunningSequence::OnToken(TokenEvent event, Clock::time_point now, ModelMetrics& metrics) {
   if (event.finish == FinishReason::kFailed) {
     stream_->Fail(Internal("the model computed a value that is not a number"));
     metrics.NotANumber();
     return false;
   }
-  StreamUpdate update = Update(event);
+  StreamUpdate update = Update(std::move(event));
   Measure(now, metrics);
   const bool last = update.last();
   if (!stream_->Push(std::move(update))) {

@@ -56,13 +56,13 @@ class RunningSequence {
 
   // Takes a new token and tells the client. False when that was the last one, because the sequence
   // has finished, met a stop string, or its client reads too slowly.
-  bool OnToken(const TokenEvent& event, Clock::time_point now, ModelMetrics& metrics);
+  bool OnToken(TokenEvent event, Clock::time_point now, ModelMetrics& metrics);
 
   TokenStream& stream() { return *stream_; }
   Phase phase() const { return completion_tokens_ == 0 ? Phase::kPrefill : Phase::kDecode; }
 
  private:
-  StreamUpdate Update(const TokenEvent& event);
+  StreamUpdate Update(TokenEvent event);
   void Measure(Clock::time_point now, ModelMetrics& metrics);
 
   TextDecoder text_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine/generator.h"
 
 namespace hippodrome {
 
@@ -22,6 +23,10 @@ enum class StreamFinish : uint8_t { kNone, kStopString, kEndOfText, kLength };
 struct StreamUpdate {
   std::string text;
   std::vector<int32_t> token_ids;
+  // Where the request asks for them: of `token_ids`, and on the first update, with score_prompt, of
+  // the prompt's tokens, as in TokenEvent.
+  std::vector<TokenScores> scores;
+  std::vector<TokenScores> prompt_scores;
   StreamFinish finish = StreamFinish::kNone;
   absl::Status status;
   int64_t prompt_tokens = 0;

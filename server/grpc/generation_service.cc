@@ -10,6 +10,7 @@
 #include "server/batching/generation_batcher.h"
 #include "server/grpc/grpc_services.h"
 #include "server/grpc/serial_executor.h"
+#include "server/grpc/unary_reactor.h"
 #include "server/guarded.h"
 #include "server/handlers/handlers.h"
 #include "server/metrics/metrics.h"
@@ -75,6 +76,15 @@ v1::FinishReason ToProto(StreamFinish finish) {
   }
 }
 
+void ToProto(const TokenScores& scores, v1::TokenScores& out) {
+  out.set_log_probability(scores.log_probability);
+  for (const LikelyToken& top : scores.likeliest) {
+    v1::TokenLogProbability& entry = *out.add_top();
+    entry.set_token(top.token);
+    entry.set_log_probability(top.log_probability);
+  }
+}
+
 GenerateReactor* GenerateReactor::Start(grpc::CallbackServerContext& context,
                                         absl::StatusOr<std::unique_ptr<Generation>> generation,
                                         std::string model, Metrics& metrics,
@@ -119,6 +129,10 @@ void GenerateReactor::Write(const StreamUpdate& update) {
   response_.set_text(update.text);
   response_.mutable_token_ids()->Add(update.token_ids.begin(), update.token_ids.end());
   response_.set_finish_reason(ToProto(update.finish));
+  for (const TokenScores& scores : update.scores) ToProto(scores, *response_.add_scores());
+  for (const TokenScores& scores : update.prompt_scores) {
+    ToProto(scores, *response_.add_prompt_scores());
+  }
   writing_ = true;
   if (!update.last()) {
     StartWrite(&response_);
@@ -181,6 +195,14 @@ class GenerationService : public v1::Generation::CallbackService {
     auto generation = Guarded([&] { return handlers_.Generate(*request, CallerOf(*context)); });
     return GenerateReactor::Start(*context, std::move(generation),
                                   handlers_.ModelName(request->model()), metrics_, executor_);
+  }
+
+  grpc::ServerUnaryReactor* Score(grpc::CallbackServerContext* context,
+                                  const v1::ScoreRequest* request,
+                                  v1::ScoreResponse* response) override {
+    auto pending = Guarded([&] { return handlers_.Score(*request, CallerOf(*context)); });
+    return UnaryReactor<v1::ScoreResponse, PendingScore>::Start(
+        *context, std::move(pending), response, "Score", metrics_, executor_);
   }
 
   grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,

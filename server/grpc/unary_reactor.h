@@ -20,22 +20,22 @@
 namespace hippodrome {
 
 // For the metrics: the model that answers, or "" where the call was refused.
-template <typename Response>
-std::string ModelOf(const Answer<Response>& answer) {
+template <typename Pending>
+std::string ModelOf(const absl::StatusOr<std::unique_ptr<Pending>>& answer) {
   return answer.ok() ? (*answer)->model() : "";
 }
 
-// A call that has one answer. It is answered on the executor's thread. Lives until gRPC is done
-// with it.
-template <typename Response>
+// A call that has one answer, which `Pending` gives by OnReady() and Take(). It is answered on the
+// executor's thread. Lives until gRPC is done with it.
+template <typename Response, typename Pending = PendingAnswer<Response>>
 class UnaryReactor : public grpc::ServerUnaryReactor,
-                     public std::enable_shared_from_this<UnaryReactor<Response>> {
+                     public std::enable_shared_from_this<UnaryReactor<Response, Pending>> {
  public:
   // Fills `response` when the answer is ready, or ends the call at once with its error. `metrics`
   // and `executor` must outlive the call; `route` is for the metrics.
-  static UnaryReactor* Start(grpc::CallbackServerContext& context, Answer<Response> answer,
-                             Response* response, const char* route, Metrics& metrics,
-                             SerialExecutor& executor) {
+  static UnaryReactor* Start(grpc::CallbackServerContext& context,
+                             absl::StatusOr<std::unique_ptr<Pending>> answer, Response* response,
+                             const char* route, Metrics& metrics, SerialExecutor& executor) {
     std::shared_ptr<UnaryReactor> reactor(
         new UnaryReactor(context, response, route, ModelOf(answer), metrics));
     reactor->self_ = reactor;
@@ -50,7 +50,7 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
 
   // Also called when the client's deadline has passed.
   void OnCancel() override {
-    std::unique_ptr<PendingAnswer<Response>> abandoned;
+    std::unique_ptr<Pending> abandoned;
     std::lock_guard lock(mutex_);
     abandoned.swap(answer_);
     End(cancel_reason_());
@@ -77,7 +77,7 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
         metrics_(metrics) {}
 
   // REQUIRES: mutex_ is held.
-  void Wait(std::unique_ptr<PendingAnswer<Response>> answer, SerialExecutor& executor) {
+  void Wait(std::unique_ptr<Pending> answer, SerialExecutor& executor) {
     answer_ = std::move(answer);
     answer_->OnReady([weak = this->weak_from_this(), &executor] {
       executor.Post([weak] {
@@ -117,7 +117,7 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
   std::shared_ptr<UnaryReactor> self_;  // until OnDone()
 
   std::mutex mutex_;  // guards the next two
-  std::unique_ptr<PendingAnswer<Response>> answer_;
+  std::unique_ptr<Pending> answer_;
   std::optional<absl::Status> outcome_;  // how the call ends, once that is known
 };
 

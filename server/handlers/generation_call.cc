@@ -58,23 +58,33 @@ absl::StatusOr<SamplingParameters> ReadSampling(const v1::GenerateRequest& reque
   if (request.has_top_k()) fields.top_k = request.top_k();
   if (request.has_top_p()) fields.top_p = request.top_p();
   if (request.has_min_p()) fields.min_p = request.min_p();
+  if (request.has_typical_p()) fields.typical_p = request.typical_p();
   fields.seed = request.has_seed() ? request.seed() : RandomSeed();
   return ToSamplingParameters(fields);
 }
 
-// What engines do not do yet.
-absl::Status RefuseUnsupported(const v1::GenerateRequest& request) {
-  for (const auto& [field, asked] :
-       {std::pair("log_probabilities", request.has_log_probabilities()),
-        std::pair("typical_p", request.has_typical_p() && request.typical_p() != 1),
-        std::pair("repetition_penalty",
-                  request.has_repetition_penalty() && request.repetition_penalty() != 1),
-        std::pair("presence_penalty", request.presence_penalty() != 0),
-        std::pair("frequency_penalty", request.frequency_penalty() != 0),
-        std::pair("logit_bias", request.logit_bias_size() > 0)}) {
-    if (asked) return FieldError(field, "this server does not support it");
+absl::Status CheckScoring(const v1::GenerateRequest& request) {
+  const int64_t count = request.log_probabilities();
+  if (count < 0 || count > kMaxLikeliest) {
+    return FieldError("log_probabilities",
+                      fmt::format("{} is not in [0, {}]", count, kMaxLikeliest));
   }
-  return absl::OkStatus();
+  if (!request.score_prompt() || request.has_log_probabilities()) return absl::OkStatus();
+  return FieldError("score_prompt", "it needs log_probabilities");
+}
+
+absl::StatusOr<LogitChanges> ReadChanges(const v1::GenerateRequest& request,
+                                         const RequestLimits& limits, int64_t vocab_size) {
+  if (request.logit_bias_size() > limits.max_logit_bias) {
+    return FieldError("logit_bias", fmt::format("{} entries, expected at most {}",
+                                                request.logit_bias_size(), limits.max_logit_bias));
+  }
+  LogitChanges changes{.presence_penalty = request.presence_penalty(),
+                       .frequency_penalty = request.frequency_penalty()};
+  if (request.has_repetition_penalty()) changes.repetition_penalty = request.repetition_penalty();
+  for (const auto& [token, bias] : request.logit_bias()) changes.bias.push_back({token, bias});
+  HIPPODROME_RETURN_IF_ERROR(CheckLogitChanges(changes, vocab_size));
+  return changes;
 }
 
 }  // namespace
@@ -93,11 +103,13 @@ absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
                                       const ServedDecoder& model, const RequestLimits& limits,
                                       const Caller& caller) {
   GenerationCall call;
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnsupported(request));
   HIPPODROME_RETURN_IF_ERROR(CheckPrompt(request));
   HIPPODROME_RETURN_IF_ERROR(CheckMaxTokens(request, limits));
   HIPPODROME_ASSIGN_OR_RETURN(call.request.sampling, ReadSampling(request));
   HIPPODROME_RETURN_IF_ERROR(CheckStops(request, limits));
+  HIPPODROME_RETURN_IF_ERROR(CheckScoring(request));
+  HIPPODROME_ASSIGN_OR_RETURN(call.request.changes,
+                              ReadChanges(request, limits, model.info().vocab_size()));
   if (request.choice() < 0) return FieldError("choice", "expected 0 or more");
   call.caller = caller;
   if (request.has_text()) {
@@ -113,8 +125,27 @@ absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
   // The engine takes in a prompt to make a token after it.
   if (call.prompt_only) call.request.max_tokens = 1;
   call.request.ignore_eos = request.ignore_eos();
+  if (request.has_log_probabilities()) {
+    call.request.likeliest = request.log_probabilities();
+  }
+  call.request.score_prompt = request.score_prompt();
   call.stop.assign(request.stop().begin(), request.stop().end());
   return call;
+}
+
+int64_t Scores(const GenerationCall& call) {
+  const GenerationRequest& request = call.request;
+  if (!request.likeliest) return 0;
+  const int64_t prompt = request.score_prompt ? static_cast<int64_t>(request.prompt.size()) : 0;
+  return (prompt + request.max_tokens) * (1 + *request.likeliest);
+}
+
+absl::Status CheckScores(int64_t scores, const RequestLimits& limits) {
+  if (scores <= limits.max_scores) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      fmt::format("the answer may have {} log probabilities: tokens, times one and their "
+                  "alternatives; expected at most {}",
+                  scores, limits.max_scores));
 }
 
 }  // namespace hippodrome

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "hippodrome/v1/generation.pb.h"
 #include "server/batching/running_sequence.h"
@@ -23,6 +24,11 @@ uint64_t ChoiceSeed(uint64_t seed, int64_t choice);
 absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
                                       const ServedDecoder& model, const RequestLimits& limits,
                                       const Caller& caller);
+
+// The log probabilities in the answer to `call`.
+int64_t Scores(const GenerationCall& call);
+// kOutOfRange if those of all that a client calls for at once are too many.
+absl::Status CheckScores(int64_t scores, const RequestLimits& limits);
 
 }  // namespace hippodrome
 

@@ -21,9 +21,12 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(std::span<const v1::GenerateR
   HIPPODROME_ASSIGN_OR_RETURN(ServedDecoder * model, models_.FindDecoder(requests.front().model()));
   if (closed_.load()) return Unavailable("the server is stopping");
   std::vector<GenerationCall> calls;
+  int64_t scores = 0;
   for (const v1::GenerateRequest& request : requests) {
     HIPPODROME_ASSIGN_OR_RETURN(calls.emplace_back(), ToCall(request, *model, limits_, caller));
+    scores += choices * Scores(calls.back());
   }
+  HIPPODROME_RETURN_IF_ERROR(CheckScores(scores, limits_));
   CompletionGroup made{.model = model};
   for (size_t p = 0; p < calls.size(); ++p) {
     const uint64_t seed = calls[p].request.sampling.seed;
@@ -36,6 +39,13 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(std::span<const v1::GenerateR
     made.prompts.push_back(std::move(calls[p].request.prompt));
   }
   return made;
+}
+
+absl::StatusOr<std::unique_ptr<PendingScore>> Handlers::Score(const v1::ScoreRequest& request,
+                                                              const Caller& caller) {
+  HIPPODROME_ASSIGN_OR_RETURN(ServedDecoder * model, models_.FindDecoder(request.model()));
+  if (closed_.load()) return Unavailable("the server is stopping");
+  return hippodrome::Score(request, *model, limits_, caller);
 }
 
 absl::StatusOr<v1::TokenizeResponse> Handlers::Tokenize(const v1::TokenizeRequest& request) const {

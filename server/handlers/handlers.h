@@ -16,6 +16,7 @@
 #include "server/batching/generation_batcher.h"
 #include "server/handlers/encoding_handlers.h"
 #include "server/handlers/model_list.h"
+#include "server/handlers/score_handler.h"
 #include "server/handlers/served_model.h"
 #include "server/handlers/token_places.h"
 #include "server/options.h"
@@ -41,6 +42,8 @@ class Handlers {
   // there are requests, all for one model.
   absl::StatusOr<CompletionGroup> Complete(std::span<const v1::GenerateRequest> requests,
                                            int64_t choices, const Caller& caller);
+  absl::StatusOr<std::unique_ptr<PendingScore>> Score(const v1::ScoreRequest& request,
+                                                      const Caller& caller);
   absl::StatusOr<v1::TokenizeResponse> Tokenize(const v1::TokenizeRequest& request) const;
   absl::StatusOr<v1::DetokenizeResponse> Detokenize(const v1::DetokenizeRequest& request) const;
   // The tokens of a text with their places: see token_places.h. `model` as in requests.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "server/guarded.h"
 #include "server/http/http_replies.h"
 #include "server/json/json_responses.h"
+#include "server/json/log_probabilities_json.h"
 #include "server/status_map.h"
 
 namespace hippodrome {
@@ -45,8 +47,16 @@ std::string EchoedText(const v1::GenerateRequest& request, const std::vector<int
 
 // One sequence that is being made: an answer, or a candidate for one.
 struct Candidate {
+  Candidate(std::unique_ptr<Generation> made, int64_t index, const BpeTokenizer* tokenizer)
+      : generation(std::move(made)), log_probabilities(tokenizer) {
+    choice.index = index;
+  }
+
   std::unique_ptr<Generation> generation;  // null once finished
   CompletionChoice choice;                 // what has not been sent
+  LogProbabilitiesJson log_probabilities;  // the same
+  double log_probability = 0;              // of all new tokens
+  int64_t tokens = 0;
   bool begun = false;
 };
 
@@ -65,10 +75,13 @@ class CompletionWork : public HttpWork {
   // Adds the next update of a candidate to `response`; false when there is none.
   absl::StatusOr<bool> Collect(size_t i, HttpResponse& response);
   void Add(size_t i, const StreamUpdate& update);
+  void AddScores(size_t i, const StreamUpdate& update);
+  std::vector<CompletionChoice> Choices();
   void Fail(const absl::Status& status, HttpResponse& response);
   void Complete(HttpResponse& response);
 
   const CompletionCall call_;
+  std::vector<std::vector<int32_t>> prompts_;
   const CompletionHead head_;
   std::vector<std::string> echoes_;    // of each prompt, where they are wanted
   std::vector<Candidate> candidates_;  // prompt by prompt
@@ -80,17 +93,18 @@ class CompletionWork : public HttpWork {
 
 CompletionWork::CompletionWork(CompletionCall call, CompletionGroup made, Metrics& metrics)
     : call_(std::move(call)),
+      prompts_(std::move(made.prompts)),
       head_(NewHead(made.model->info().name())),
-      candidates_(made.generations.size()),
       metrics_(metrics),
       unfinished_(made.generations.size()) {
-  for (size_t p = 0; p < made.prompts.size(); ++p) {
-    usage_.set_prompt_tokens(usage_.prompt_tokens() + static_cast<int64_t>(made.prompts[p].size()));
-    if (call_.echo) echoes_.push_back(EchoedText(call_.requests[p], made.prompts[p], *made.model));
+  for (size_t p = 0; p < prompts_.size(); ++p) {
+    usage_.set_prompt_tokens(usage_.prompt_tokens() + static_cast<int64_t>(prompts_[p].size()));
+    if (call_.echo) echoes_.push_back(EchoedText(call_.requests[p], prompts_[p], *made.model));
   }
-  for (size_t i = 0; i < candidates_.size(); ++i) {
-    candidates_[i].generation = std::move(made.generations[i]);
-    candidates_[i].choice.index = static_cast<int64_t>(i);
+  const BpeTokenizer* tokenizer = made.model->Tokenizer().value_or(nullptr);
+  for (std::unique_ptr<Generation>& generation : made.generations) {
+    const auto index = static_cast<int64_t>(candidates_.size());
+    candidates_.emplace_back(std::move(generation), index, tokenizer);
   }
 }
 
@@ -136,19 +150,62 @@ absl::StatusOr<bool> CompletionWork::Collect(size_t i, HttpResponse& response) {
     --unfinished_;
   }
   if (call_.stream) {
+    if (call_.scored) candidate.choice.log_probabilities = candidate.log_probabilities.Take();
     response.body += Event(CompletionEvent(head_, candidate.choice, call_.include_usage));
-    candidate.choice = {.index = candidate.choice.index};
+    const int64_t index = candidate.choice.index;
+    candidate.choice = CompletionChoice();
+    candidate.choice.index = index;
   }
   return true;
 }
 
 void CompletionWork::Add(size_t i, const StreamUpdate& update) {
-  CompletionChoice& choice = candidates_[i].choice;
-  if (call_.echo && !candidates_[i].begun) choice.text = echoes_[PromptOf(i)];
-  candidates_[i].begun = true;
+  Candidate& candidate = candidates_[i];
+  CompletionChoice& choice = candidate.choice;
+  if (call_.echo && !candidate.begun) choice.text = echoes_[PromptOf(i)];
+  if (call_.scored) AddScores(i, update);
+  candidate.begun = true;
+  candidate.tokens += static_cast<int64_t>(update.token_ids.size());
+  for (const TokenScores& scores : update.scores) {
+    candidate.log_probability += scores.log_probability;
+  }
   choice.text += update.text;
   choice.token_ids.insert(choice.token_ids.end(), update.token_ids.begin(), update.token_ids.end());
   choice.finish = update.finish;
+}
+
+void CompletionWork::AddScores(size_t i, const StreamUpdate& update) {
+  LogProbabilitiesJson& json = candidates_[i].log_probabilities;
+  if (call_.echo && !candidates_[i].begun) {
+    const std::vector<int32_t>& prompt = prompts_[PromptOf(i)];
+    for (size_t t = 0; t < prompt.size(); ++t) {
+      json.Add(prompt[t], t == 0 ? nullptr : &update.prompt_scores[t], true);
+    }
+    json.EndText();
+  }
+  for (size_t t = 0; t < update.token_ids.size(); ++t) {
+    json.Add(update.token_ids[t], &update.scores[t], update.finish != StreamFinish::kEndOfText);
+  }
+}
+
+// The likeliest candidates of each prompt, best first; of equal ones, the earlier.
+std::vector<CompletionChoice> CompletionWork::Choices() {
+  const auto mean = [](const Candidate& candidate) {
+    return candidate.log_probability / static_cast<double>(std::max<int64_t>(1, candidate.tokens));
+  };
+  std::vector<CompletionChoice> choices;
+  for (auto first = candidates_.begin(); first != candidates_.end(); first += call_.candidates) {
+    if (call_.candidates > call_.choices) {
+      std::stable_sort(first, first + call_.candidates,
+                       [&](const auto& a, const auto& b) { return mean(a) > mean(b); });
+    }
+    for (auto it = first; it != first + call_.choices; ++it) {
+      it->choice.index = static_cast<int64_t>(choices.size());
+      if (call_.scored) it->choice.log_probabilities = it->log_probabilities.Take();
+      choices.push_back(std::move(it->choice));
+    }
+  }
+  return choices;
 }
 
 // A stream that has begun can only end with an error event.
@@ -170,9 +227,7 @@ void CompletionWork::Complete(HttpResponse& response) {
     if (call_.include_usage) response.body += Event(UsageEvent(head_, usage_));
     response.body += Event("[DONE]");
   } else {
-    std::vector<CompletionChoice> choices;
-    for (Candidate& candidate : candidates_) choices.push_back(std::move(candidate.choice));
-    response.body = CompletionBody(head_, choices, usage_);
+    response.body = CompletionBody(head_, Choices(), usage_);
   }
   counted_ = true;
   metrics_.CountRequest(Api::kHttp, kCompletionsPath, head_.model, "200");

@@ -1,12 +1,12 @@
 #include "server/json/json_requests.h"
 
 #include <charconv>
-#include <limits>
 #include <system_error>
 #include <utility>
 
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
+#include "engine/sampling.h"
 #include "server/json/json_fields.h"
 
 namespace hippodrome {
@@ -83,7 +83,7 @@ absl::Status ReadLogitBias(const Json& json, const RequestLimits& limits,
 }
 
 // How long the answer is, and what comes with it.
-absl::Status ReadAnswer(const Json& json, v1::GenerateRequest& request) {
+absl::Status ReadAnswer(const Json& json, CompletionCall& call, v1::GenerateRequest& request) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto max_tokens, IntegerField(json, "max_tokens"));
   if (max_tokens) request.set_max_tokens(*max_tokens);
   HIPPODROME_ASSIGN_OR_RETURN(const auto ignore_eos, BoolField(json, "ignore_eos"));
@@ -91,14 +91,16 @@ absl::Status ReadAnswer(const Json& json, v1::GenerateRequest& request) {
   const Json* scores = Find(json, "logprobs");
   if (scores != nullptr && scores->is_boolean()) {
     return FieldError("logprobs",
-                      "expected the number of alternatives for each token, 0 or more; "
+                      "expected the number of alternatives for each token; "
                       "true and false are for chats");
   }
   HIPPODROME_ASSIGN_OR_RETURN(const auto count, IntegerField(json, "logprobs"));
   if (!count) return absl::OkStatus();
-  if (*count < 0 || *count > std::numeric_limits<int32_t>::max()) {
-    return FieldError("logprobs", std::to_string(*count) + " is not a number of alternatives");
+  if (*count < 0 || *count > kMaxLikeliest) {
+    return FieldError("logprobs", std::to_string(*count) + " is not in [0, " +
+                                      std::to_string(kMaxLikeliest) + "]");
   }
+  call.scored = true;
   request.set_log_probabilities(static_cast<int32_t>(*count));
   return absl::OkStatus();
 }
@@ -150,6 +152,9 @@ absl::Status ReadCounts(const Json& json, const RequestLimits& limits, Completio
   if (call.stream && call.candidates > call.choices) {
     return FieldError("best_of", "the best is known at the end alone: not with \"stream\"");
   }
+  if (call.candidates == call.choices || call.scored) return absl::OkStatus();
+  // The best ones are the likeliest.
+  for (v1::GenerateRequest& request : call.requests) request.set_log_probabilities(0);
   return absl::OkStatus();
 }
 
@@ -169,7 +174,7 @@ absl::Status ReadStreamOptions(const Json& json, CompletionCall& call) {
 absl::Status ReadEcho(const Json& json, CompletionCall& call, v1::GenerateRequest& request) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto echo, BoolField(json, "echo"));
   call.echo = echo.value_or(false);
-  request.set_score_prompt(call.echo && request.has_log_probabilities());
+  request.set_score_prompt(call.echo && call.scored);
   if (request.has_max_tokens() && request.max_tokens() == 0 && !call.echo) {
     return FieldError("max_tokens", "0 needs \"echo\"");
   }
@@ -219,7 +224,7 @@ absl::StatusOr<CompletionCall> ParseCompletion(const std::string& body,
   HIPPODROME_ASSIGN_OR_RETURN(*common.mutable_model(), ModelField(json));
   HIPPODROME_RETURN_IF_ERROR(ReadSampling(json, common));
   HIPPODROME_RETURN_IF_ERROR(ReadLogitBias(json, limits, common));
-  HIPPODROME_RETURN_IF_ERROR(ReadAnswer(json, common));
+  HIPPODROME_RETURN_IF_ERROR(ReadAnswer(json, call, common));
   HIPPODROME_RETURN_IF_ERROR(ReadEcho(json, call, common));
   HIPPODROME_RETURN_IF_ERROR(ReadStops(json, limits, common));
   HIPPODROME_RETURN_IF_ERROR(ReadStreamOptions(json, call));

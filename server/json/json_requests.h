@@ -17,10 +17,9 @@ struct CompletionCall {
   int64_t choices = 1;                        // answers to each prompt
   int64_t candidates = 1;  // made for each prompt, of which the likeliest `choices` are the answers
   bool echo = false;       // the prompt stands before its answers
+  bool scored = false;     // log probabilities are part of the answer
   bool stream = false;
   bool include_usage = false;  // a last event with the usage
-
-  bool scored() const { return requests.front().has_log_probabilities(); }
 };
 
 // These check syntax, types and what HTTP alone has; ranges are for Handlers. Fields that are not

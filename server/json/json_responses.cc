@@ -40,7 +40,7 @@ OrderedJson Choice(const CompletionChoice& choice) {
   return {{"index", choice.index},
           {"text", choice.text},
           {"token_ids", choice.token_ids},
-          {"logprobs", nullptr},
+          {"logprobs", choice.log_probabilities},
           {"finish_reason", FinishJson(choice.finish)}};
 }
 

@@ -3,6 +3,7 @@
 #define HIPPODROME_SERVER_JSON_JSON_RESPONSES_H_
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct CompletionChoice {
   std::string text;
   std::vector<int32_t> token_ids;  // new ones
   StreamFinish finish = StreamFinish::kNone;
+  nlohmann::ordered_json log_probabilities;  // of LogProbabilitiesJson, or null
 };
 
 // The whole answer.

@@ -24,6 +24,20 @@ void Require(bool condition, const char* what) {
 
 }  // namespace
 
+float FakeLogProbability(int32_t previous, int32_t token) {
+  const int32_t distance = (token - previous - 1 + 257) % 257;
+  return -0.1f - static_cast<float>(distance) / 3 - static_cast<float>(previous) / 7000;
+}
+
+TokenScores FakeScores(int32_t previous, int32_t token, int32_t top) {
+  TokenScores scores{.log_probability = FakeLogProbability(previous, token)};
+  for (int32_t i = 0; i < top; ++i) {
+    const int32_t other = (previous + 1 + i) % 257;
+    scores.likeliest.push_back({other, FakeLogProbability(previous, other)});
+  }
+  return scores;
+}
+
 void FakeEngine::CheckThread() const {
   std::thread::id none;
   const std::thread::id here = std::this_thread::get_id();
@@ -95,7 +109,18 @@ int64_t FakeEngine::Remaining(SequenceId sequence) const {
 
 TokenEvent FakeEngine::Next(SequenceId id, Sequence& s) {
   const std::vector<int32_t>& prompt = s.request.prompt;
-  TokenEvent event{id, prompt[s.generated % prompt.size()], FinishReason::kNone};
+  const size_t size = prompt.size();
+  TokenEvent event{id, prompt[s.generated % size], FinishReason::kNone, {}, {}};
+  if (const auto top = s.request.likeliest) {
+    const int32_t previous = prompt[(size + s.generated - 1) % size];
+    event.scores = FakeScores(previous, event.token, *top);
+    if (s.request.score_prompt && s.generated == 0) {
+      event.prompt_scores.resize(size);
+      for (size_t i = 1; i < size; ++i) {
+        event.prompt_scores[i] = FakeScores(prompt[i - 1], prompt[i], *top);
+      }
+    }
+  }
   ++s.generated;
   if (s.generated == s.request.max_tokens) event.finish = FinishReason::kLength;
   if (event.token == kFakeEndOfText && !s.request.ignore_eos) {

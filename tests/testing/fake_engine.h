@@ -21,6 +21,12 @@ struct FakeEngineOptions {
 
 inline constexpr int32_t kFakeEndOfText = 256;
 
+// The log probability of `token` behind `previous`: it depends on both, and is no short decimal.
+// The likeliest token behind `previous` is the one with the next id.
+float FakeLogProbability(int32_t previous, int32_t token);
+// As the engine gives them, with `top` of 257 alternatives.
+TokenScores FakeScores(int32_t previous, int32_t token, int32_t top);
+
 enum class FakeFault { kNone, kValidate, kAdmit, kPrefill, kStep };
 
 // Token i of a sequence is prompt[i % size]; kFakeEndOfText ends it. Admit() without room, and

@@ -312,6 +312,57 @@ TEST_F(GrpcServerTest, AnAbortedStreamIsUnavailable) {
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST_F(GrpcServerTest, ScoresComeWithTheTokens) {
+  v1::GenerateRequest request = Request("abd", 2);
+  request.set_log_probabilities(2);
+  request.set_score_prompt(true);
+  grpc::ClientContext context;
+  const auto reader = generation_->Generate(&context, request);
+  v1::GenerateResponse first, second;
+  ASSERT_TRUE(reader->Read(&first));
+  ASSERT_TRUE(reader->Read(&second));
+  ASSERT_EQ(first.prompt_scores_size(), 3);
+  EXPECT_EQ(first.prompt_scores(0).top_size(), 0);
+  EXPECT_EQ(first.prompt_scores(2).log_probability(), FakeLogProbability('b', 'd'));
+  ASSERT_EQ(first.scores_size(), 1);
+  EXPECT_EQ(first.scores(0).log_probability(), FakeLogProbability('d', 'a'));
+  ASSERT_EQ(first.scores(0).top_size(), 2);
+  EXPECT_EQ(first.scores(0).top(0).token(), 'e');
+  EXPECT_EQ(second.prompt_scores_size(), 0);
+  EXPECT_EQ(second.scores(0).log_probability(), FakeLogProbability('a', 'b'));
+}
+
+TEST_F(GrpcServerTest, Score) {
+  v1::ScoreRequest request;
+  request.set_text("a");
+  request.add_continuations()->set_text("b");
+  request.add_continuations()->set_text("xy");
+  grpc::ClientContext context;
+  v1::ScoreResponse response;
+  ASSERT_TRUE(generation_->Score(&context, request, &response).ok());
+  ASSERT_EQ(response.scores_size(), 2);
+  EXPECT_EQ(response.scores(0).log_probability(), FakeLogProbability('a', 'b'));
+  EXPECT_TRUE(response.scores(0).greedy());
+  EXPECT_FALSE(response.scores(1).greedy());
+  EXPECT_EQ(response.scores(1).tokens(), 2);
+  EXPECT_TRUE(AllFree());
+}
+
+TEST_F(GrpcServerTest, AScoreThatIsRefusedOrGivenUp) {
+  grpc::ClientContext refused, late;
+  v1::ScoreRequest request;
+  v1::ScoreResponse response;
+  request.set_text("a");
+  EXPECT_EQ(generation_->Score(&refused, request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  engine_->hold_prefill = true;
+  for (int i = 0; i < 128; ++i) request.add_continuations()->set_text("b");
+  late.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
+  EXPECT_EQ(generation_->Score(&late, request, &response).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(AllFree());
+}
+
 TEST_F(GrpcServerTest, UnaryCalls) {
   grpc::ClientContext tokenize_context, detokenize_context;
   v1::TokenizeRequest tokenize;
