@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -108,13 +109,25 @@ struct Source {
   const LoadProgress& progress;
 };
 
+absl::StatusOr<std::unique_ptr<Generator>> CreateGenerator(Backend& backend, const HybridH3& model,
+                                                           const GeneratorOptions& options) {
+  try {
+    return Generator::Create(backend, model, options);
+  } catch (const std::bad_alloc&) {
+    return ResourceExhausted("there is no memory for the states of " +
+                             std::to_string(options.max_sequences) + " sequences and " +
+                             std::to_string(options.key_value_bytes) +
+                             " bytes of keys and values: lower --max-sequences or --kv-bytes");
+  }
+}
+
 absl::StatusOr<ModelParts> LoadDecoder(const Source& source, std::unique_ptr<Backend> backend) {
   const GeneratorOptions& options = source.options.generator;
   HIPPODROME_ASSIGN_OR_RETURN(
       LoadedDecoder loaded,
       LoadDecoderDirectory(*backend, source.directory, source.options.weights, source.progress));
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator,
-                              Generator::Create(*backend, *loaded.model, options));
+                              CreateGenerator(*backend, *loaded.model, options));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t parameters, CountParameters(source.directory));
   ModelParts parts;
   parts.info = Describe(source.name, loaded.weights, loaded.tokenizer != nullptr, parameters);

@@ -53,14 +53,21 @@ struct EncodingOptions {
 
 struct HttpOptions {
   std::string address = "127.0.0.1:8080";  // HOST:PORT or [HOST]:PORT; port 0: any free one
+  std::string listener = "main";           // its name in metrics
   int64_t max_body_bytes = int64_t{8} << 20;
+  // What the bodies that are being read, or wait for their handler, take together. Each is taken up
+  // to 64 KiB whatever the others take.
+  int64_t max_body_bytes_total = int64_t{64} << 20;
   int64_t max_header_bytes = int64_t{16} << 10;
-  int64_t max_connections = 1024;           // more are closed on arrival
-  std::chrono::seconds header_timeout{10};  // for the headers of a request, once it has begun
-  std::chrono::seconds body_timeout{30};    // for its body
-  std::chrono::seconds idle_timeout{60};    // between requests
+  // More than these have the longest idle one closed, or are closed on arrival where none is idle.
+  int64_t max_connections = 1024;
+  int64_t max_connections_per_address = 512;    // of IPv6, per /64; 0: no limit
+  std::chrono::seconds first_byte_timeout{10};  // for a new client to begin a request
+  std::chrono::seconds header_timeout{10};      // for the headers of a request, once it has begun
+  std::chrono::seconds body_timeout{30};        // for its body
+  std::chrono::seconds idle_timeout{60};        // between requests
+  std::chrono::seconds write_timeout{30};       // for a client to take what was sent
   std::chrono::milliseconds filler_interval{10000};  // between comments in a stream that waits
-  std::chrono::seconds write_timeout{30};            // for a client to take what was sent
   int threads = 2;                                   // that do input and output
   // Of web pages that may read answers: SCHEME://HOST[:PORT] each, or "*" for all.
   std::vector<std::string> cors_origins;
@@ -90,11 +97,15 @@ struct GrpcOptions {
 
 struct ServerOptions {
   HttpOptions http;
+  std::string admin_address;  // as HttpOptions::address; empty: no admin listener
   GrpcOptions grpc;
   BatcherOptions batcher;
   EncodingOptions encoding;
   RequestLimits limits;
-  std::chrono::seconds grace{30};  // for running streams after the first signal, [0, 3600]
+  // After the first signal, how long requests are still taken, while readiness says no already: for
+  // balancers to see it, [0, 3600].
+  std::chrono::seconds drain_delay{0};
+  std::chrono::seconds grace{30};  // then, for running streams, [0, 3600]
 };
 
 }  // namespace hippodrome

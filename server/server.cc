@@ -21,11 +21,24 @@ std::vector<std::unique_ptr<ServedModel>> Serve(std::vector<ModelParts> models,
   return served;
 }
 
+// Few connections and small requests, on a thread of their own.
+HttpOptions AdminOptions(const std::string& address) {
+  HttpOptions options;
+  options.address = address;
+  options.listener = "admin";
+  options.max_body_bytes = int64_t{64} << 10;
+  options.max_connections = 64;
+  options.max_connections_per_address = 0;
+  options.threads = 1;
+  return options;
+}
+
 }  // namespace
 
 Server::Server(const ServerOptions& options, std::vector<ModelParts> models)
     : handlers_(Serve(std::move(models), options, metrics_), options.limits),
-      routes_(handlers_, metrics_, options.http) {}
+      routes_(handlers_, metrics_, options.http),
+      admin_routes_(routes_) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       std::vector<ModelParts> models) {
@@ -38,24 +51,39 @@ absl::Status Server::StartTransports(const ServerOptions& options) {
   const HttpHandler handler = [this](HttpRequest request) {
     return routes_.Handle(std::move(request));
   };
-  HIPPODROME_ASSIGN_OR_RETURN(http_, HttpServer::Start(options.http, handler));
+  HIPPODROME_ASSIGN_OR_RETURN(http_, HttpServer::Start(options.http, handler, &metrics_));
   HIPPODROME_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(options.grpc, handlers_, metrics_));
+  if (options.admin_address.empty()) return absl::OkStatus();
+  const HttpHandler admin = [this](HttpRequest request) {
+    return admin_routes_.Handle(std::move(request));
+  };
+  HIPPODROME_ASSIGN_OR_RETURN(
+      admin_, HttpServer::Start(AdminOptions(options.admin_address), admin, &metrics_));
   return absl::OkStatus();
 }
 
 Server::~Server() = default;
 
-void Server::Drain(std::chrono::milliseconds grace) {
-  handlers_.Close();
-  grpc_->SetServing(false);
-  const auto end = std::chrono::steady_clock::now() + grace;
-  while (handlers_.pending() > 0 && !grace_ended_.load() &&
-         std::chrono::steady_clock::now() < end) {
+void Server::Wait(std::chrono::milliseconds time, const std::function<bool()>& done) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (!done() && !grace_ended_.load() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(kPoll);
   }
+}
+
+int64_t Server::Drain(std::chrono::milliseconds delay, std::chrono::milliseconds grace) {
+  handlers_.AnnounceStop();
+  grpc_->SetServing(false);
+  Wait(delay, [] { return false; });
+  handlers_.Close();
+  Wait(grace, [this] { return handlers_.pending() == 0; });
+  const int64_t cut = handlers_.pending();
+  metrics_.CountCut(cut);
   handlers_.Abort();
   http_->Stop(kFlush);
   grpc_->Stop(kFlush);
+  if (admin_ != nullptr) admin_->Stop(kFlush);
+  return cut;
 }
 
 }  // namespace hippodrome

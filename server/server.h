@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "server/grpc/grpc_server.h"
 #include "server/handlers/handlers.h"
 #include "server/handlers/served_model.h"
+#include "server/http/admin_routes.h"
 #include "server/http/http_routes.h"
 #include "server/http/http_server.h"
 #include "server/metrics/metrics.h"
@@ -32,22 +35,29 @@ class Server {
   // HOST:PORT as bound.
   const std::string& http_address() const { return http_->address(); }
   const std::string& grpc_address() const { return grpc_->address(); }
+  // Empty where there is no admin listener.
+  std::string admin_address() const { return admin_ == nullptr ? "" : admin_->address(); }
 
-  // Says that it is not ready, refuses new requests with UNAVAILABLE, waits until those that are
-  // here have finished, or for `grace`, or until EndGracePeriod(); then ends the rest with an error
-  // and stops both transports.
-  void Drain(std::chrono::milliseconds grace);
-  // Ends the grace period of Drain() now.
+  // Says that it is not ready, and after `delay` refuses new requests with UNAVAILABLE; waits until
+  // those that are here have finished, or for `grace`; then ends the rest with an error and stops
+  // all transports, the admin listener last. EndGracePeriod() ends both waits. Returns how many
+  // requests were cut.
+  int64_t Drain(std::chrono::milliseconds delay, std::chrono::milliseconds grace);
+  // Ends the waiting of Drain() now.
   void EndGracePeriod() { grace_ended_.store(true); }
 
  private:
   Server(const ServerOptions& options, std::vector<ModelParts> models);
   absl::Status StartTransports(const ServerOptions& options);
+  // Waits for `time`, or until the grace period is ended, or `done`.
+  void Wait(std::chrono::milliseconds time, const std::function<bool()>& done);
 
   std::atomic<bool> grace_ended_ = false;
   Metrics metrics_;
   Handlers handlers_;
   HttpRoutes routes_;
+  AdminRoutes admin_routes_;
+  std::unique_ptr<HttpServer> admin_;  // null: none
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<GrpcServer> grpc_;
 };

@@ -31,13 +31,17 @@ hippodrome_test_files(server_tests
     server/handlers/score_handler_test.cc
     server/handlers/tag_tokens_handler_test.cc
     server/handlers/tensor_contents_test.cc
+    server/http/connection_table_test.cc
     server/http/cors_test.cc
     server/http/completion_work_test.cc
     server/http/encoding_routes_test.cc
+    server/http/http_limits_test.cc
     server/http/http_router_test.cc
     server/http/http_routes_test.cc
+    server/http/http_rules_test.cc
     server/http/http_server_test.cc
     server/http/kserve_routes_test.cc
+    server/http/large_body_queue_test.cc
     server/http/openapi_test.cc
     server/http/tei_routes_test.cc
     server/http/tgi_routes_test.cc
@@ -56,6 +60,8 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/batching/running_sequence_test.cc
       server/batching/scheduling_test.cc
       server/batching/stop_matcher_test.cc
+      server/http/chunked_body_test.cc
+      server/http/http_head_test.cc
       server/json/json_encoding_requests_test.cc
       server/json/json_encoding_responses_test.cc
       server/json/json_parse_test.cc

@@ -114,7 +114,7 @@ absl::StatusOr<const BpeTokenizer*> Handlers::DecoderTokenizer(const std::string
 }
 
 absl::Status Handlers::Ready() const {
-  if (closed_.load()) return Unavailable("the server is stopping");
+  if (stopping_.load()) return Unavailable("the server is stopping");
   const auto now = ServedModel::Clock::now();
   for (const auto& model : models_.all()) {
     if (!model->sound()) {
@@ -128,6 +128,7 @@ absl::Status Handlers::Ready() const {
 }
 
 void Handlers::Close() {
+  AnnounceStop();
   closed_.store(true);
   for (const auto& model : models_.all()) model->Close();
 }

@@ -69,8 +69,10 @@ class Handlers {
 
   const RequestLimits& limits() const { return limits_; }
 
-  // OK while all engine loops are alive and requests are taken. Never waits.
+  // OK while all engine loops are alive and the server is not stopping. Never waits.
   absl::Status Ready() const;
+  // Says from now on that it is not ready. Requests are taken as before.
+  void AnnounceStop() { stopping_.store(true); }
   // Refuses new requests with kUnavailable. Those that are here go on.
   void Close();
   // Ends all requests with kUnavailable.
@@ -82,6 +84,7 @@ class Handlers {
   const ModelList models_;
   const RequestLimits limits_;
   EncodingHandlers encoding_;
+  std::atomic<bool> stopping_ = false;
   std::atomic<bool> closed_ = false;
 };
 

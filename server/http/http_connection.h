@@ -4,64 +4,83 @@
 
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "server/http/body_budget.h"
+#include "server/http/connection_table.h"
+#include "server/http/http_request_reader.h"
+#include "server/http/http_socket.h"
 #include "server/http/http_types.h"
+#include "server/http/large_body_queue.h"
+#include "server/metrics/http_metrics.h"
 #include "server/options.h"
 
 namespace hippodrome {
 
 // What the connections of a server share.
 struct HttpShared {
-  HttpOptions options;
-  HttpHandler handler;
-  boost::asio::thread_pool slow{1};  // runs the handler for large bodies
+  HttpShared(const HttpOptions& o, HttpHandler h, Metrics& m)
+      : options(o),
+        handler(std::move(h)),
+        metrics(m, o.listener),
+        bodies(o.max_body_bytes_total, metrics),
+        table({o.max_connections, o.max_connections_per_address}) {}
+
+  const HttpOptions options;
+  const HttpHandler handler;
+  HttpMetrics metrics;
+  BodyBudget bodies;
+  ConnectionTable table;
+  LargeBodyQueue large;  // runs the handler for large bodies
   std::atomic<int> connections = 0;
   std::atomic<int> busy = 0;  // requests that are being answered
   std::atomic<bool> stopping = false;
 };
 
-// All functions run on the executor of the stream, a strand.
+// All functions run on the executor of the socket, a strand.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   HttpConnection(HttpShared& shared, boost::asio::ip::tcp::socket socket);
   ~HttpConnection();
 
   // Serves requests until the client leaves, breaks the protocol or a limit, or Close() is called.
-  boost::asio::awaitable<void> Run();
+  // `place`: in the server's table.
+  boost::asio::awaitable<void> Run(std::unique_ptr<ConnectionTable::Place> place);
   void Close();
-  boost::asio::any_io_executor executor() { return stream_.get_executor(); }
+  boost::asio::any_io_executor executor() { return socket_->executor(); }
+  // As HttpRequest::client.
+  const std::string& client() const { return client_; }
 
  private:
-  struct Incoming;     // a request with what the protocol says about it
   class Notification;  // wakes a waiting coroutine from any thread
 
-  boost::asio::awaitable<std::optional<Incoming>> Read();
-  boost::asio::awaitable<bool> AwaitFirstByte();
-  boost::asio::awaitable<void> Refuse(const boost::system::error_code& error);
-  boost::asio::awaitable<HttpReply> Handle(HttpRequest request);
+  boost::asio::awaitable<void> Refuse(const HttpRefusal& refusal);
+  boost::asio::awaitable<void> ReadOut();
   // These return false when the connection must end.
-  boost::asio::awaitable<bool> Answer(const Incoming& incoming, HttpReply reply);
-  boost::asio::awaitable<bool> Finish(const Incoming& incoming, HttpReply reply);
-  boost::asio::awaitable<bool> Write(const Incoming& incoming, HttpResponse response);
-  boost::asio::awaitable<bool> WriteHead(const Incoming& incoming, const HttpResponse& response);
-  boost::asio::awaitable<bool> WriteChunk(const Incoming& incoming, std::string data);
-  boost::asio::awaitable<bool> WriteEnd(const Incoming& incoming);
+  boost::asio::awaitable<bool> Serve(HttpIncoming& incoming);
+  boost::asio::awaitable<bool> Answer(const HttpFraming& framing, HttpReply reply);
+  boost::asio::awaitable<bool> Write(const HttpFraming& framing, HttpResponse response);
+  boost::asio::awaitable<bool> WriteHead(const HttpFraming& framing, const HttpResponse& response);
+  boost::asio::awaitable<bool> WriteChunk(const HttpFraming& framing, std::string data);
+  boost::asio::awaitable<bool> WriteEnd(const HttpFraming& framing);
   boost::asio::awaitable<bool> Send(std::string text);
+  // Nothing where the client left before the handler began, or while it ran.
+  boost::asio::awaitable<std::optional<HttpReply>> Handle(HttpIncoming& incoming);
   // Does the work; returns early, with nothing, when the client disconnects.
-  boost::asio::awaitable<std::optional<bool>> Work(const Incoming& incoming, HttpReply reply);
-  boost::asio::awaitable<void> AwaitDisconnect();
+  boost::asio::awaitable<std::optional<bool>> Work(const HttpFraming& framing, HttpReply reply);
+  // Returns when the client has gone. `poke`: what may be sent to one who sends no more, to find
+  // out whether it is there; empty: it is taken as gone.
+  boost::asio::awaitable<void> AwaitDisconnect(std::string poke);
 
   HttpShared& shared_;
-  boost::beast::tcp_stream stream_;
-  boost::beast::flat_buffer buffer_;
+  const std::shared_ptr<HttpSocket> socket_;
   const std::string client_;
+  std::unique_ptr<ConnectionTable::Place> place_;
+  BodyReservation ahead_;     // for what the client sends while its answer is made
+  bool half_closed_ = false;  // the client sends no more
   bool closed_ = false;
 };
 

@@ -8,8 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <list>
-#include <mutex>
+#include <future>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,11 +38,11 @@ void WaitUntilZero(const std::atomic<int>& count, std::chrono::milliseconds grac
 
 class HttpServer::Impl {
  public:
-  Impl(const HttpOptions& options, HttpHandler handler)
-      : acceptor_(net::make_strand(io_)), pause_(acceptor_.get_executor()) {
-    shared_.options = options;
-    shared_.handler = std::move(handler);
-  }
+  Impl(const HttpOptions& options, HttpHandler handler, Metrics* metrics)
+      : own_metrics_(metrics == nullptr ? std::make_unique<Metrics>() : nullptr),
+        shared_(options, std::move(handler), metrics == nullptr ? *own_metrics_ : *metrics),
+        acceptor_(net::make_strand(io_)),
+        pause_(acceptor_.get_executor()) {}
 
   absl::Status Listen();
   void Serve();
@@ -53,15 +52,13 @@ class HttpServer::Impl {
  private:
   net::awaitable<void> Accept();
   void Admit(tcp::socket socket);
-  void CloseAll();
 
+  const std::unique_ptr<Metrics> own_metrics_;  // where nobody asked for them
   HttpShared shared_;
   net::io_context io_;
   tcp::acceptor acceptor_;
   net::steady_timer pause_;
   std::string address_;
-  std::mutex mutex_;  // guards connections_
-  std::list<std::weak_ptr<HttpConnection>> connections_;
   std::vector<std::thread> threads_;
 };
 
@@ -96,52 +93,55 @@ net::awaitable<void> HttpServer::Impl::Accept() {
       continue;
     }
     // Out of file descriptors, most likely: trying again at once would spin.
+    if (shared_.table.Evict()) shared_.metrics.Evicted();
     pause_.expires_after(std::chrono::milliseconds(50));
     co_await pause_.async_wait(kResult);
   }
 }
 
 void HttpServer::Impl::Admit(tcp::socket socket) {
-  if (shared_.connections >= shared_.options.max_connections) return;  // closes the socket
-  auto connection = std::make_shared<HttpConnection>(shared_, std::move(socket));
-  {
-    std::lock_guard lock(mutex_);
-    std::erase_if(connections_, [](const auto& weak) { return weak.expired(); });
-    connections_.push_back(connection);
-  }
-  HttpConnection& c = *connection;
-  net::co_spawn(c.executor(), c.Run(), [connection = std::move(connection)](const auto&) {});
-}
-
-void HttpServer::Impl::CloseAll() {
-  std::lock_guard lock(mutex_);
-  for (const auto& weak : connections_) {
-    const auto connection = weak.lock();
-    if (connection == nullptr) continue;
-    net::post(connection->executor(), [connection] { connection->Close(); });
+  const auto connection = std::make_shared<HttpConnection>(shared_, std::move(socket));
+  auto close = [weak = std::weak_ptr(connection)] {
+    const auto found = weak.lock();
+    if (found != nullptr) net::post(found->executor(), [found] { found->Close(); });
+  };
+  ConnectionTable::Admission admission =
+      shared_.table.Admit(connection->client(), std::move(close));
+  if (admission.evicted) shared_.metrics.Evicted();
+  if (admission.place != nullptr) {
+    net::co_spawn(connection->executor(), connection->Run(std::move(admission.place)),
+                  [connection](const auto&) {});
+  } else if (admission.address_full) {
+    shared_.metrics.RefusedAddress();
+  } else {
+    shared_.metrics.RefusedFull();
   }
 }
 
 void HttpServer::Impl::Stop(std::chrono::milliseconds grace) {
   if (threads_.empty()) return;
   shared_.stopping = true;
-  net::post(acceptor_.get_executor(), [this] {
+  std::promise<void> closed;  // else the last clients would connect, and wait in vain
+  net::post(acceptor_.get_executor(), [&] {
     error_code ignored;
     acceptor_.close(ignored);
     pause_.cancel();
+    closed.set_value();
   });
+  closed.get_future().wait();
   WaitUntilZero(shared_.busy, grace);
-  CloseAll();
+  shared_.table.CloseAll();
   WaitUntilZero(shared_.connections, kUnwind);
-  shared_.slow.join();
+  shared_.large.Stop();
   io_.stop();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
-                                                              HttpHandler handler) {
-  auto impl = std::make_unique<Impl>(options, std::move(handler));
+                                                              HttpHandler handler,
+                                                              Metrics* metrics) {
+  auto impl = std::make_unique<Impl>(options, std::move(handler), metrics);
   HIPPODROME_RETURN_IF_ERROR(impl->Listen());
   impl->Serve();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));

@@ -8,19 +8,25 @@
 
 #include "absl/status/statusor.h"
 #include "server/http/http_types.h"
+#include "server/metrics/metrics.h"
 #include "server/options.h"
 
 namespace hippodrome {
 
-// A few threads serve all connections. A client that disconnects while its answer is made has its
-// HttpWork destroyed at once; one that does not read blocks its own stream alone, and is cut off
-// after the write time-out. Thread-safe.
+// A few threads serve all connections. A client that does not read blocks its own stream alone, and
+// is cut off after the write time-out. One that disconnects while its answer is made has its
+// HttpWork destroyed at once, whatever it has sent before. One that has only ended its own side
+// (shutdown(SHUT_WR)) still gets its answer: to tell the two apart, it is sent "100 Continue" or,
+// in a stream of events, a comment, which a connection that was closed answers with a reset.
+// HTTP/1.0 has no such thing: there the end of the client's side is its end. Thread-safe.
 class HttpServer {
  public:
-  // Listens and serves. Errors: kInvalidArgument for an address that cannot be read, kUnavailable
-  // with the system's reason when it cannot be bound.
+  // Listens and serves. `metrics`: where connections, and requests that reach no handler, are
+  // counted; it must outlive the server; null: nowhere. Errors: kInvalidArgument for an address
+  // that cannot be read, kUnavailable with the system's reason when it cannot be bound.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpOptions& options,
-                                                           HttpHandler handler);
+                                                           HttpHandler handler,
+                                                           Metrics* metrics = nullptr);
   ~HttpServer();
 
   // HOST:PORT as bound.

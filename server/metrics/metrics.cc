@@ -25,6 +25,11 @@ struct Metrics::Families {
                      .Name("hippodrome_request_failures_total")
                      .Help("Failed requests by reason")
                      .Register(registry)),
+        cut(BuildCounter()
+                .Name("hippodrome_requests_cut_total")
+                .Help("Requests that were in progress when the grace period of a drain ended")
+                .Register(registry)
+                .Add({})),
         build(BuildGauge()
                   .Name("hippodrome_build_info")
                   .Help("Always 1; the labels say what runs")
@@ -36,6 +41,7 @@ struct Metrics::Families {
 
   prometheus::Family<prometheus::Counter>& requests;
   prometheus::Family<prometheus::Counter>& failures;
+  prometheus::Counter& cut;
   prometheus::Family<prometheus::Gauge>& build;
   prometheus::Family<prometheus::Gauge>& model;
 };
@@ -69,6 +75,9 @@ Metrics::Metrics()
     : registry_(std::make_unique<prometheus::Registry>()),
       families_(std::make_unique<Families>(*registry_)) {
   families_->build.Add({{"version", Version()}}).Set(1);
+  for (const char* reason : {"overloaded", "validation", "deadline", "cancelled", "internal"}) {
+    families_->failures.Add({{"reason", reason}});
+  }
 }
 
 Metrics::~Metrics() = default;
@@ -88,8 +97,17 @@ void Metrics::CountRequest(Api api, const std::string& route, const std::string&
       .Increment();
 }
 
+void Metrics::AnnounceRequest(Api api, const std::string& route, const std::string& model,
+                              const std::string& code) {
+  families_->requests.Add({{"api", Name(api)}, {"route", route}, {"model", model}, {"code", code}});
+}
+
 void Metrics::CountFailure(const absl::Status& status) {
   families_->failures.Add({{"reason", FailureReason(status.code())}}).Increment();
+}
+
+void Metrics::CountCut(int64_t requests) {
+  families_->cut.Increment(static_cast<double>(requests));
 }
 
 std::string Metrics::Text() const {

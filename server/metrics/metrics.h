@@ -63,8 +63,13 @@ class Metrics {
   // One answered request. `route` is from a fixed list; `code` as the transport says it.
   void CountRequest(Api api, const std::string& route, const std::string& model,
                     const std::string& code);
+  // Shows such requests as 0 until there are some: a rate needs a first value.
+  void AnnounceRequest(Api api, const std::string& route, const std::string& model,
+                       const std::string& code);
   // One failed request.
   void CountFailure(const absl::Status& status);
+  // Requests that a drain did not wait for.
+  void CountCut(int64_t requests);
   // The text exposition format.
   std::string Text() const;
 

@@ -48,6 +48,14 @@ TEST(LoadModelTest, SaysWhyTheCpuWasTakenUnlessItWasAskedFor) {
   EXPECT_EQ(parts->device_obstacle.starts_with("cuda: "), parts->device == "cpu");
 }
 
+TEST(LoadModelTest, SaysWhereThereIsNoMemoryForStates) {
+  LoadOptions options = OneThread();
+  options.generator.key_value_bytes = int64_t{1} << 49;
+  const absl::Status status = LoadModel("d", kDecoder, options).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("--kv-bytes"));
+}
+
 TEST(LoadModelTest, AnEncoderSaysWhatItIs) {
   const v1::Model info = LoadModel("e", kEncoder, OneThread())->info;
   EXPECT_EQ(info.name(), "e");

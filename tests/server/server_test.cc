@@ -23,6 +23,8 @@ class ServerTest : public testing::Test {
   ServerTest() {
     options_.http.address = "127.0.0.1:0";
     options_.grpc.address = "127.0.0.1:0";
+    options_.admin_address = "127.0.0.1:0";
+    options_.http.max_connections = 4;
     std::vector<ModelParts> models;
     models.push_back(NewFakeModel("m", {}, &engine_));
     server_ = Server::Start(options_, std::move(models)).value();
@@ -36,6 +38,10 @@ class ServerTest : public testing::Test {
                         R"({"prompt": "abc", "max_tokens": 4, "stream": true})");
     EXPECT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
     return client;
+  }
+
+  HttpAnswer Admin(const std::string& path) {
+    return HttpClient(server_->admin_address()).Get(path);
   }
 
   // Of the whole server, as grpc.health.v1.Health/Check says it: field 1 of the answer; 1 =
@@ -89,7 +95,7 @@ TEST_F(ServerTest, BothTransportsGiveTheSameText) {
 TEST_F(ServerTest, DrainLetsStreamsFinishAndRefusesNewOnes) {
   engine_->hold_decode = true;
   const auto stream = OpenStream();
-  std::thread drain([&] { server_->Drain(std::chrono::minutes(1)); });
+  std::thread drain([&] { server_->Drain(std::chrono::seconds(0), std::chrono::minutes(1)); });
   EXPECT_TRUE(
       WaitUntil([&] { return HttpClient(server_->http_address()).Get("/ready").status == 503; }));
   EXPECT_TRUE(WaitUntil([&] { return Health() == 2; }));
@@ -103,20 +109,61 @@ TEST_F(ServerTest, DrainLetsStreamsFinishAndRefusesNewOnes) {
   EXPECT_TRUE(answer.body.ends_with("data: [DONE]\n\n"));
 }
 
-TEST_F(ServerTest, StreamsThatOutlastTheGraceEndInAnError) {
+TEST_F(ServerTest, DuringTheDrainDelayRequestsAreTaken) {
+  std::thread drain([&] { server_->Drain(std::chrono::hours(1), std::chrono::minutes(1)); });
+  EXPECT_TRUE(WaitUntil([&] { return Admin("/ready").status == 503; }));
+  EXPECT_EQ(HttpClient(server_->http_address()).Get("/ready").status, 503);
+  EXPECT_TRUE(WaitUntil([&] { return Health() == 2; }));
+  const HttpAnswer answer = HttpClient(server_->http_address())
+                                .Post("/v1/completions", R"({"prompt": "abc", "max_tokens": 5})");
+  EXPECT_EQ(answer.status, 200);
+  server_->EndGracePeriod();
+  drain.join();
+  EXPECT_EQ(HttpClient(server_->http_address()).Get("/health").status, 0);
+}
+
+TEST_F(ServerTest, StreamsThatOutlastTheGraceEndInAnErrorAndAreCounted) {
   engine_->hold_decode = true;
   const auto stream = OpenStream();
-  std::thread drain([&] { server_->Drain(std::chrono::milliseconds(20)); });
+  int64_t cut = 0;
+  std::thread drain(
+      [&] { cut = server_->Drain(std::chrono::seconds(0), std::chrono::milliseconds(20)); });
   const HttpAnswer answer = stream->Read();
   drain.join();
   EXPECT_EQ(answer.status, 200);
   EXPECT_NE(answer.body.find("\"code\":\"unavailable\""), std::string::npos);
+  EXPECT_EQ(cut, 1);
+}
+
+TEST_F(ServerTest, AnIdleDrainCutsNothing) {
+  EXPECT_EQ(server_->Drain(std::chrono::seconds(0), std::chrono::hours(1)), 0);
+}
+
+TEST_F(ServerTest, TheAdminListenerAnswersWhereTheMainOneIsFull) {
+  engine_->hold_decode = true;
+  std::vector<std::unique_ptr<HttpClient>> streams;
+  for (int i = 0; i < 4; ++i) {
+    streams.push_back(std::make_unique<HttpClient>(server_->http_address()));
+    streams.back()->SendRequest("POST", "/v1/completions",
+                                R"({"prompt": "abc", "max_tokens": 4, "stream": true})");
+    ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == i + 1; }));
+  }
+  EXPECT_TRUE(HttpClient(server_->http_address()).Closed());
+  EXPECT_EQ(Admin("/health").status, 200);
+  EXPECT_EQ(Admin("/ready").status, 200);
+  EXPECT_EQ(Admin("/version").status, 200);
+  const std::string metrics = Admin("/metrics").body;
+  EXPECT_NE(metrics.find("hippodrome_http_connections{listener=\"main\"} 4"), std::string::npos);
+  EXPECT_NE(metrics.find("hippodrome_http_connections{listener=\"admin\"} 1"), std::string::npos);
+  EXPECT_EQ(Admin("/v1/models").status, 404);
+  engine_->hold_decode = false;
+  for (const auto& stream : streams) EXPECT_EQ(stream->Read().status, 200);
 }
 
 TEST_F(ServerTest, TheGracePeriodCanBeEnded) {
   engine_->hold_decode = true;
   const auto stream = OpenStream();
-  std::thread drain([&] { server_->Drain(std::chrono::hours(1)); });
+  std::thread drain([&] { server_->Drain(std::chrono::seconds(0), std::chrono::hours(1)); });
   server_->EndGracePeriod();
   EXPECT_NE(stream->Read().body.find("\"code\":\"unavailable\""), std::string::npos);
   drain.join();

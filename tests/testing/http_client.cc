@@ -37,6 +37,14 @@ void HttpClient::Close() {
   socket_ = -1;
 }
 
+void HttpClient::HalfClose() { ::shutdown(socket_, SHUT_WR); }
+
+void HttpClient::Reset() {
+  const linger at_once{1, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  Close();
+}
+
 void HttpClient::Send(const std::string& bytes) {
   for (size_t sent = 0; sent < bytes.size();) {
     const ssize_t n = ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
@@ -107,6 +115,9 @@ HttpAnswer HttpClient::Read(const std::function<bool(const std::string&)>& on_ch
   HttpAnswer answer;
   std::string line;
   if (!ReadLine(line)) return {};
+  while (line.starts_with("HTTP/1.1 100")) {
+    if (!ReadLine(line) || !ReadLine(line)) return {};
+  }
   const int status = std::atoi(line.c_str() + std::min<size_t>(line.size(), 9));
   while (ReadLine(line) && !line.empty()) {
     const size_t colon = line.find(": ");

@@ -27,15 +27,20 @@ class HttpClient {
   void SendRequest(const std::string& method, const std::string& path, const std::string& body);
   // Reads one answer. `on_chunk` sees each chunk as it comes and may return false to stop.
   HttpAnswer Read(const std::function<bool(const std::string&)>& on_chunk = {});
+  // Reads up to a line's end, which it leaves out. False where the connection has ended.
+  bool ReadLine(std::string& line);
   HttpAnswer Get(const std::string& path);
   HttpAnswer Post(const std::string& path, const std::string& body);
   // True when the server has closed the connection; waits for bytes or the end.
   bool Closed();
   void Close();
+  // Ends this side only.
+  void HalfClose();
+  // As Close(), but the server gets a reset instead of an end.
+  void Reset();
 
  private:
   bool Fill();
-  bool ReadLine(std::string& line);
   bool ReadBytes(size_t count, std::string& bytes);
   bool ReadChunks(HttpAnswer& answer, const std::function<bool(const std::string&)>& on_chunk);
 

@@ -23,7 +23,8 @@
 namespace hippodrome {
 namespace {
 
-// Connections take descriptors: HTTP's one each, gRPC's two.
+// Raises the limit of descriptors as far as may be. Connections take them: HTTP's one each, gRPC's
+// two.
 absl::Status RaiseFileLimit(const ServerOptions& options) {
   constexpr int64_t kOthers = 256;  // listeners, models, metrics, the libraries' own
   const int64_t needed = options.http.max_connections + 2 * options.grpc.max_connections + kOthers;
@@ -37,7 +38,8 @@ absl::Status RaiseFileLimit(const ServerOptions& options) {
   return FailedPrecondition("the connections that are allowed need " + std::to_string(needed) +
                             " file descriptors, and this process may have " +
                             std::to_string(limit.rlim_max) +
-                            ": raise the limit (ulimit -Hn) or lower --grpc-max-connections");
+                            ": raise the limit (ulimit -Hn) or lower --http-max-connections and "
+                            "--grpc-max-connections");
 }
 
 // Must be called before threads start, so that all of them leave the signals to Wait().
@@ -70,7 +72,6 @@ absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options) 
   std::vector<ModelParts> models;
   for (const ModelSource& source : options.models) {
     std::printf("loading %s from %s\n", source.name.c_str(), source.directory.c_str());
-    std::fflush(stdout);
     Progress progress("loading " + source.name);
     HIPPODROME_ASSIGN_OR_RETURN(ModelParts parts, LoadModel(source.name, source.directory, load,
                                                             [&](int64_t done, int64_t total) {
@@ -83,20 +84,25 @@ absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options) 
   return models;
 }
 
-void DrainUntilDone(Server& server, Signals& signals, std::chrono::seconds grace) {
+// Returns how many requests were cut.
+int64_t DrainUntilDone(Server& server, Signals& signals, const ServerOptions& options) {
   std::atomic<bool> done = false;
+  int64_t cut = 0;
   std::thread drain([&] {
-    server.Drain(grace);
+    cut = server.Drain(options.drain_delay, options.grace);
     done.store(true);
   });
   while (!done.load()) {
     if (signals.Poll()) server.EndGracePeriod();
   }
   drain.join();
+  return cut;
 }
 
 absl::Status Serve(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const ServeOptions options, ReadServeOptions(line));
+  // Whoever waits for a line reads a pipe or a file, most likely.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   Signals signals;
   HIPPODROME_RETURN_IF_ERROR(RaiseFileLimit(options.server));
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<ModelParts> models, LoadModels(options));
@@ -105,12 +111,16 @@ absl::Status Serve(const CommandLine& line) {
   const MemoryTrim trim;
   std::printf("http listening on %s\n", server->http_address().c_str());
   std::printf("grpc listening on %s\n", server->grpc_address().c_str());
-  std::fflush(stdout);
+  if (!server->admin_address().empty()) {
+    std::printf("admin listening on %s\n", server->admin_address().c_str());
+  }
   signals.Wait();
   std::printf("stopping\n");
-  std::fflush(stdout);
-  DrainUntilDone(*server, signals, options.server.grace);
-  return absl::OkStatus();
+  const int64_t cut = DrainUntilDone(*server, signals, options.server);
+  if (cut == 0) return absl::OkStatus();
+  return Unavailable(
+      std::to_string(cut) + " requests were still running when the grace period of " +
+      std::to_string(options.server.grace.count()) + " seconds was over, and were cut");
 }
 
 }  // namespace

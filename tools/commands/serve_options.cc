@@ -25,9 +25,13 @@ const CommandSpec kServeSpec = {
     .summary = "Serves models over HTTP and gRPC until SIGTERM or SIGINT.",
     .usage = {"--model [NAME=]DIR [OPTION]..."},
     .description =
-        "A signal ends it with status 0: it takes no new requests, gives running streams their "
-        "grace "
-        "period, which a second signal ends, and stops.\n"
+        "A signal ends it: /ready and the gRPC health service say that it is stopping, while "
+        "requests are still taken for the drain delay; then it takes no more, gives running "
+        "streams their grace period, and stops. A second signal ends both waits. The status is 0, "
+        "or 1 where requests were cut.\n"
+        "The admin listener has /health, /ready, /metrics and /version, which the main one has "
+        "too, "
+        "on a thread and connections of its own: whatever clients do, it answers.\n"
         "Encoders were trained with all inputs padded to their longest, and never mask padding, so "
         "--pad-to changes every answer; fewer tokens are faster.",
     .options = {
@@ -40,6 +44,7 @@ const CommandSpec kServeSpec = {
          "an origin (SCHEME://HOST[:PORT]) whose web pages may read answers; *: all; may be "
          "repeated "
          "(default: none)"},
+        {"admin", "HOST:PORT", "where operators ask for health and metrics (default: nowhere)"},
         DeviceOption(),
         WeightsOption(),
         ThreadsOption(),
@@ -56,6 +61,15 @@ const CommandSpec kServeSpec = {
          "of a model's slots and key/value pages, what one client may hold while there are others; "
          "a client is an address, or the first 64 bits of one",
          ShareText(BatcherOptions().max_client_share)},
+        {"http-max-connections", "N",
+         "connections of HTTP at once; more have the longest idle one closed",
+         std::to_string(HttpOptions().max_connections)},
+        {"http-max-connections-per-address", "N",
+         "of these, from one address, or IPv6 network of 64 bits; 0: no limit",
+         std::to_string(HttpOptions().max_connections_per_address)},
+        {"max-body-bytes-total", "N",
+         "bytes for bodies of HTTP requests that are being read, all together",
+         std::to_string(HttpOptions().max_body_bytes_total)},
         {"max-stall-ms", "N", "milliseconds that prompts may delay running streams",
          std::to_string(BatcherOptions().max_stall.count())},
         {"pad-to", "N|max|none",
@@ -79,6 +93,9 @@ const CommandSpec kServeSpec = {
          std::to_string(GrpcOptions().connection_age.count())},
         {"grpc-connection-grace", "N", "seconds for the calls on a connection that is too old",
          std::to_string(GrpcOptions().connection_grace.count())},
+        {"drain-delay", "N",
+         "seconds that requests are still taken after a signal, for balancers to see it",
+         std::to_string(ServerOptions().drain_delay.count())},
         {"grace-seconds", "N", "seconds that running streams have after a signal",
          std::to_string(ServerOptions().grace.count())},
     }};
@@ -187,11 +204,34 @@ absl::Status ReadGrpcOptions(const CommandLine& line, GrpcOptions& grpc) {
   return absl::OkStatus();
 }
 
+absl::Status ReadHttpOptions(const CommandLine& line, HttpOptions& http) {
+  HIPPODROME_ASSIGN_OR_RETURN(http.address, ReadAddress(line, "http"));
+  HIPPODROME_ASSIGN_OR_RETURN(http.max_connections,
+                              line.Integer("http-max-connections", 1, 1000000));
+  HIPPODROME_ASSIGN_OR_RETURN(http.max_connections_per_address,
+                              line.Integer("http-max-connections-per-address", 0, 1000000));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      http.max_body_bytes_total,
+      line.Integer("max-body-bytes-total", http.max_body_bytes, int64_t{1} << 40));
+  return absl::OkStatus();
+}
+
+absl::Status ReadDraining(const CommandLine& line, ServerOptions& server) {
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t delay, line.Integer("drain-delay", 0, 3600));
+  server.drain_delay = std::chrono::seconds(delay);
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t grace, line.Integer("grace-seconds", 0, 3600));
+  server.grace = std::chrono::seconds(grace);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
   ServerOptions server;
-  HIPPODROME_ASSIGN_OR_RETURN(server.http.address, ReadAddress(line, "http"));
-  HIPPODROME_ASSIGN_OR_RETURN(server.http.cors_origins, ReadOrigins(line));
+  HIPPODROME_RETURN_IF_ERROR(ReadHttpOptions(line, server.http));
   HIPPODROME_RETURN_IF_ERROR(ReadGrpcOptions(line, server.grpc));
+  HIPPODROME_ASSIGN_OR_RETURN(server.http.cors_origins, ReadOrigins(line));
+  if (line.Has("admin")) {
+    HIPPODROME_ASSIGN_OR_RETURN(server.admin_address, ReadAddress(line, "admin"));
+  }
   HIPPODROME_ASSIGN_OR_RETURN(server.batcher.max_queue,
                               line.Integer("max-queue", server.batcher.max_queue, 1, 1000000));
   HIPPODROME_ASSIGN_OR_RETURN(server.encoding.max_queue,
@@ -205,8 +245,7 @@ absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
   server.encoding.max_batch_delay = std::chrono::microseconds(delay);
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t stall, line.Integer("max-stall-ms", 1, 60000));
   server.batcher.max_stall = std::chrono::milliseconds(stall);
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t grace, line.Integer("grace-seconds", 0, 3600));
-  server.grace = std::chrono::seconds(grace);
+  HIPPODROME_RETURN_IF_ERROR(ReadDraining(line, server));
   return server;
 }
 

@@ -11,57 +11,11 @@
 
 #include "engine/base/status.h"
 #include "tests/testing/http_client.h"
+#include "tests/testing/manual_work.h"
 #include "tests/testing/wait_until.h"
 
 namespace hippodrome::http_server_test {
 namespace {
-
-// Work that a test completes by hand.
-class ManualWork : public HttpWork {
- public:
-  struct Control {
-    std::mutex mutex;
-    std::function<void()> wake;
-    std::string pending;
-    bool done = false;
-    bool destroyed = false;
-
-    void Add(const std::string& text, bool last) {
-      std::lock_guard lock(mutex);
-      pending += text;
-      done = last;
-      if (wake) wake();
-    }
-    bool WasDestroyed() {
-      std::lock_guard lock(mutex);
-      return destroyed;
-    }
-    bool Started() {
-      std::lock_guard lock(mutex);
-      return wake != nullptr;
-    }
-  };
-
-  explicit ManualWork(std::shared_ptr<Control> control) : control_(std::move(control)) {}
-  ~ManualWork() override {
-    std::lock_guard lock(control_->mutex);
-    control_->destroyed = true;
-    control_->wake = nullptr;
-  }
-  void OnUpdate(std::function<void()> wake) override {
-    std::lock_guard lock(control_->mutex);
-    control_->wake = std::move(wake);
-    control_->wake();
-  }
-  bool Advance(HttpResponse& response) override {
-    std::lock_guard lock(control_->mutex);
-    response.body += std::exchange(control_->pending, "");
-    return control_->done;
-  }
-
- private:
-  std::shared_ptr<Control> control_;
-};
 
 class HttpServerTest : public testing::Test {
  protected:
@@ -162,12 +116,10 @@ TEST_F(HttpServerTest, BrokenRequestsAreRefused) {
   };
   const Row rows[] = {
       {"nonsense\r\n\r\n", 400},
-      {"GET / HTTP/1.1\r\nContent-Length: -5\r\n\r\n", 400},
-      {"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", 400},
-      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+      {"POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
       {"GET / HTTP/1.1\r\nX: " + std::string(5000, 'x') + "\r\n\r\n", 431},
-      {"GET /" + std::string(5000, 'x') + " HTTP/1.1\r\n\r\n", 431},
-      {"POST / HTTP/1.1\r\nContent-Length: 9999999999999\r\n\r\n", 413},
+      {"GET /" + std::string(5000, 'x') + " HTTP/1.1\r\n\r\n", 414},
+      {"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 9999999999999\r\n\r\n", 413},
   };
   for (const Row& row : rows) {
     HttpClient client(server_->address());
@@ -193,6 +145,7 @@ TEST_F(HttpServerTest, SlowHeadersAreCutOff) {
   Start();
   HttpClient client(server_->address());
   client.Send("GET / HT");
+  EXPECT_EQ(client.Read().status, 408);
   EXPECT_TRUE(client.Closed());
 }
 
@@ -259,19 +212,6 @@ TEST_F(HttpServerTest, AReaderThatStopsReadingIsCutOff) {
   control_->Add(std::string(64 << 20, 'x'), false);
   EXPECT_EQ(HttpClient(server_->address()).Get("/other").body, "GET /other ");
   EXPECT_TRUE(WaitUntil([&] { return control_->WasDestroyed(); }));
-}
-
-TEST_F(HttpServerTest, ConnectionsBeyondTheLimitAreClosed) {
-  options_.max_connections = 2;
-  Start();
-  HttpClient first(server_->address());
-  HttpClient second(server_->address());
-  EXPECT_EQ(first.Get("/1").status, 200);
-  EXPECT_EQ(second.Get("/2").status, 200);
-  HttpClient third(server_->address());
-  EXPECT_TRUE(third.Closed());
-  first.Close();
-  EXPECT_TRUE(WaitUntil([&] { return HttpClient(server_->address()).Get("/4").status == 200; }));
 }
 
 TEST_F(HttpServerTest, ManyConnectionsAtOnce) {

@@ -28,6 +28,8 @@ TEST(ServeOptionsTest, Defaults) {
   EXPECT_EQ(options->server.http.address, "127.0.0.1:8080");
   EXPECT_EQ(options->server.grpc.address, "127.0.0.1:50051");
   EXPECT_EQ(options->server.grace, std::chrono::seconds(30));
+  EXPECT_EQ(options->server.drain_delay, std::chrono::seconds(0));
+  EXPECT_EQ(options->server.admin_address, "");
   EXPECT_EQ(options->server.batcher.max_stall, std::chrono::milliseconds(50));
   EXPECT_EQ(options->server.batcher.max_queue, 256);
   EXPECT_EQ(options->server.batcher.max_wait, std::chrono::milliseconds(0));
@@ -62,6 +64,11 @@ TEST(ServeOptionsTest, EveryOption) {
                                           "--cors-origin=https://a.example",
                                           "--cors-origin",
                                           "http://[::1]:8000",
+                                          "--admin=127.0.0.1:9000",
+                                          "--http-max-connections=100",
+                                          "--http-max-connections-per-address=0",
+                                          "--max-body-bytes-total=16777216",
+                                          "--drain-delay=4",
                                           "--pad-to=128",
                                           "--max-batch-tokens",
                                           "512",
@@ -82,6 +89,11 @@ TEST(ServeOptionsTest, EveryOption) {
   EXPECT_EQ(options->server.encoding.max_batch_delay, std::chrono::microseconds(0));
   EXPECT_EQ(options->server.batcher.max_stall, std::chrono::milliseconds(9));
   EXPECT_EQ(options->server.grace, std::chrono::seconds(0));
+  EXPECT_EQ(options->server.drain_delay, std::chrono::seconds(4));
+  EXPECT_EQ(options->server.admin_address, "127.0.0.1:9000");
+  EXPECT_EQ(options->server.http.max_connections, 100);
+  EXPECT_EQ(options->server.http.max_connections_per_address, 0);
+  EXPECT_EQ(options->server.http.max_body_bytes_total, 16777216);
 }
 
 TEST(ServeOptionsTest, MistakesAreNamed) {
@@ -94,6 +106,9 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
       {"--model", "x="},
       {"--model", "x", "--model", "y/x"},
       {"--model", "x", "--http", "8080"},
+      {"--model", "x", "--admin", "8080"},
+      {"--model", "x", "--http-max-connections", "0"},
+      {"--model", "x", "--max-body-bytes-total", "1000"},
       {"--model", "x", "--device", "gpu"},
       {"--model", "x", "--weights", "int8"},
       {"--model", "x", "--threads", "-1"},

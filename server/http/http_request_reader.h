@@ -1,0 +1,76 @@
+// Reads requests within limits. Includes Boost: for http_*.cc alone.
+#ifndef HIPPODROME_SERVER_HTTP_HTTP_REQUEST_READER_H_
+#define HIPPODROME_SERVER_HTTP_HTTP_REQUEST_READER_H_
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "server/http/body_budget.h"
+#include "server/http/connection_table.h"
+#include "server/http/http_head.h"
+#include "server/http/http_socket.h"
+#include "server/http/http_types.h"
+#include "server/options.h"
+
+namespace hippodrome {
+
+// How an answer is framed.
+struct HttpFraming {
+  bool keep_alive = false;
+  bool chunked = true;     // may be; false for HTTP/1.0
+  bool head_only = false;  // the answer to HEAD has no body
+};
+
+struct HttpIncoming {
+  HttpIncoming(HttpRequest r, BodyReservation m) : request(std::move(r)), memory(std::move(m)) {}
+
+  HttpRequest request;
+  BodyReservation memory;
+  HttpFraming framing;
+};
+
+// A request, or why there is none; neither where the client has gone or said nothing in time.
+struct HttpReading {
+  std::unique_ptr<HttpIncoming> incoming;
+  std::optional<HttpRefusal> refusal;
+};
+
+// Of one connection. All functions run on the strand of the socket.
+class HttpRequestReader {
+ public:
+  // What it is given must outlive it.
+  HttpRequestReader(const HttpOptions& options, BodyBudget& budget, HttpSocket& socket,
+                    ConnectionTable::Place& place)
+      : options_(options), budget_(budget), socket_(socket), place_(place) {}
+
+  // The next request, the `first` of its connection or a later one.
+  boost::asio::awaitable<HttpReading> Read(bool first);
+
+ private:
+  using Outcome = std::optional<HttpRefusal>;
+
+  boost::asio::awaitable<bool> AwaitFirstByte(bool first);
+  boost::asio::awaitable<Outcome> ReadHead(RequestHead& head);
+  boost::asio::awaitable<Outcome> ReadBody(const RequestHead& head, HttpIncoming& incoming);
+  boost::asio::awaitable<Outcome> ReadBytes(int64_t length, HttpIncoming& incoming);
+  boost::asio::awaitable<Outcome> ReadChunks(HttpIncoming& incoming);
+  // Reads more into the socket's input. An outcome, or `gone_`, where there is no more.
+  boost::asio::awaitable<Outcome> ReadMore();
+  // Adds to a body of at most `most` bytes.
+  Outcome Append(std::string_view data, int64_t most, HttpIncoming& incoming);
+  HttpRefusal TooLarge() const;
+
+  const HttpOptions& options_;
+  BodyBudget& budget_;
+  HttpSocket& socket_;
+  ConnectionTable::Place& place_;
+  bool gone_ = false;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_HTTP_HTTP_REQUEST_READER_H_

@@ -1,0 +1,69 @@
+// A socket of the HTTP server. Includes Boost: for http_*.cc alone.
+#ifndef HIPPODROME_SERVER_HTTP_HTTP_SOCKET_H_
+#define HIPPODROME_SERVER_HTTP_HTTP_SOCKET_H_
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/system/error_code.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace hippodrome {
+
+// Holds what was read and not used, and has one deadline for whatever waits. All functions run on
+// the executor of the socket, a strand. Held by shared_ptr.
+class HttpSocket : public std::enable_shared_from_this<HttpSocket> {
+ public:
+  explicit HttpSocket(boost::asio::ip::tcp::socket socket);
+
+  boost::asio::any_io_executor executor() { return socket_.get_executor(); }
+
+  // Who is connected, as ClientOf() says; "" once the peer has gone.
+  std::string Client() const;
+
+  // What waits then ends with an error, and so does all that begins later, until a new deadline.
+  void ExpireAfter(std::chrono::steady_clock::duration duration);
+  void ExpireNever();
+  bool expired() const { return expired_; }
+
+  // What has been read and not been consumed. Valid until the next Read() or ReleaseMemory().
+  std::string_view input() const;
+  void Consume(size_t bytes) { buffer_.consume(bytes); }
+  // Of the input, beyond what it holds.
+  void ReleaseMemory() { buffer_.shrink_to_fit(); }
+  // Reads more, up to `most` bytes. end_of_file where the client sends no more.
+  boost::asio::awaitable<boost::system::error_code> Read(size_t most);
+
+  // All of it; false where the client has gone or the time is over.
+  boost::asio::awaitable<bool> Send(std::string text);
+  // Sends a few bytes without waiting, if that can be and Send() is not at work. False where the
+  // client has gone.
+  bool Poke(std::string_view text);
+  // Waits for the client to reset the connection.
+  boost::asio::awaitable<void> AwaitReset();
+
+  // Says that no more is sent.
+  void Shutdown();
+  void Close();
+
+ private:
+  void StartTimer();
+  void OnTimer();
+
+  boost::asio::ip::tcp::socket socket_;
+  boost::beast::flat_buffer buffer_;
+  boost::asio::steady_timer timer_;
+  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
+  bool timer_runs_ = false;
+  bool expired_ = false;
+  bool sending_ = false;
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_HTTP_HTTP_SOCKET_H_
