@@ -43,7 +43,8 @@ absl::StatusOr<SamplingParameters> ToSamplingParameters(const SamplingFields& f)
 
 absl::Status CheckLogitChanges(const LogitChanges& changes, int64_t vocab_size) {
   const float r = changes.repetition_penalty;
-  HIPPODROME_RETURN_IF_ERROR(CheckField("repetition_penalty", r, r > 0 && r <= 100, "(0, 100]"));
+  HIPPODROME_RETURN_IF_ERROR(
+      CheckField("repetition_penalty", r, r >= 0.01f && r <= 100, "[0.01, 100]"));
   for (const auto& [field, penalty] : {std::pair("presence_penalty", changes.presence_penalty),
                                        std::pair("frequency_penalty", changes.frequency_penalty)}) {
     HIPPODROME_RETURN_IF_ERROR(

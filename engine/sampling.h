@@ -32,7 +32,7 @@ struct TokenBias {
 // the new ones, else l.
 struct LogitChanges {
   std::vector<TokenBias> bias;   // of different tokens of the vocabulary
-  float repetition_penalty = 1;  // (0, 100]
+  float repetition_penalty = 1;  // [0.01, 100]
   float presence_penalty = 0;    // [-2, 2]
   float frequency_penalty = 0;   // [-2, 2]
 

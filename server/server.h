@@ -14,11 +14,11 @@
 #include "server/grpc/grpc_server.h"
 #include "server/handlers/handlers.h"
 #include "server/handlers/served_model.h"
-#include "server/http/admin_routes.h"
-#include "server/http/http_routes.h"
 #include "server/http/http_server.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
+#include "server/routes/admin_routes.h"
+#include "server/routes/http_routes.h"
 
 namespace hippodrome {
 

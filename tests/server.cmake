@@ -32,19 +32,19 @@ hippodrome_test_files(server_tests
     server/handlers/tag_tokens_handler_test.cc
     server/handlers/tensor_contents_test.cc
     server/http/connection_table_test.cc
-    server/http/cors_test.cc
-    server/http/completion_work_test.cc
-    server/http/encoding_routes_test.cc
+    server/routes/cors_test.cc
+    server/routes/completion_work_test.cc
+    server/routes/encoding_routes_test.cc
     server/http/http_limits_test.cc
     server/http/http_router_test.cc
-    server/http/http_routes_test.cc
+    server/routes/http_routes_test.cc
     server/http/http_rules_test.cc
     server/http/http_server_test.cc
-    server/http/kserve_routes_test.cc
+    server/routes/kserve_routes_test.cc
     server/http/large_body_queue_test.cc
-    server/http/openapi_test.cc
-    server/http/tei_routes_test.cc
-    server/http/tgi_routes_test.cc
+    server/routes/openapi_test.cc
+    server/routes/tei_routes_test.cc
+    server/routes/tgi_routes_test.cc
     server/metrics/metrics_test.cc
 )
 

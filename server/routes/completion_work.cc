@@ -1,4 +1,4 @@
-#include "server/http/completion_work.h"
+#include "server/routes/completion_work.h"
 
 #include <fmt/format.h>
 

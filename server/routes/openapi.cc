@@ -1,4 +1,4 @@
-#include "server/http/openapi.h"
+#include "server/routes/openapi.h"
 
 #include <nlohmann/json.hpp>
 #include <string_view>

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "server/http/http_routes.h"
 #include "server/http/http_server.h"
+#include "server/routes/http_routes.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/http_client.h"
 #include "tests/testing/wait_until.h"

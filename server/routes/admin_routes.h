@@ -2,8 +2,8 @@
 #ifndef HIPPODROME_SERVER_HTTP_ADMIN_ROUTES_H_
 #define HIPPODROME_SERVER_HTTP_ADMIN_ROUTES_H_
 
-#include "server/http/http_routes.h"
 #include "server/http/http_types.h"
+#include "server/routes/http_routes.h"
 
 namespace hippodrome {
 

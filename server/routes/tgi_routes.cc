@@ -1,4 +1,4 @@
-#include "server/http/tgi_routes.h"
+#include "server/routes/tgi_routes.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,9 +8,9 @@
 
 #include "engine/base/status.h"
 #include "engine/tokenizer/bpe.h"
-#include "server/http/generation_work.h"
 #include "server/http/http_replies.h"
 #include "server/json/tgi_json.h"
+#include "server/routes/generation_work.h"
 
 namespace hippodrome {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/http/tei_routes.h"
+#include "server/routes/tei_routes.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "server/http/answer_work.h"
 #include "server/http/http_replies.h"
 #include "server/json/tei_json.h"
+#include "server/routes/answer_work.h"
 
 namespace hippodrome {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/http/kserve_routes.h"
+#include "server/routes/kserve_routes.h"
 
 #include <memory>
 #include <optional>
@@ -8,11 +8,11 @@
 #include "absl/strings/numbers.h"
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "server/http/answer_work.h"
-#include "server/http/generation_work.h"
 #include "server/http/http_replies.h"
 #include "server/json/json_responses.h"
 #include "server/json/kserve_json.h"
+#include "server/routes/answer_work.h"
+#include "server/routes/generation_work.h"
 
 namespace hippodrome {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/http/admin_routes.h"
+#include "server/routes/admin_routes.h"
 
 #include <algorithm>
 #include <iterator>

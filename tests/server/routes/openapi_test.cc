@@ -1,4 +1,4 @@
-#include "server/http/openapi.h"
+#include "server/routes/openapi.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "server/http/http_routes.h"
+#include "server/routes/http_routes.h"
 #include "tests/testing/fake_model.h"
 
 namespace hippodrome::openapi_test {

@@ -1,16 +1,16 @@
-#include "server/http/http_routes.h"
+#include "server/routes/http_routes.h"
 
 #include <memory>
 #include <utility>
 
 #include "engine/base/status.h"
 #include "server/guarded.h"
-#include "server/http/completion_work.h"
 #include "server/http/http_replies.h"
-#include "server/http/openapi.h"
 #include "server/json/json_fields.h"
 #include "server/json/json_requests.h"
 #include "server/json/json_responses.h"
+#include "server/routes/completion_work.h"
+#include "server/routes/openapi.h"
 #include "server/version.h"
 
 namespace hippodrome {

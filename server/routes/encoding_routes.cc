@@ -2,11 +2,11 @@
 #include <utility>
 
 #include "engine/base/field_error.h"
-#include "server/http/answer_work.h"
 #include "server/http/http_replies.h"
-#include "server/http/http_routes.h"
 #include "server/json/json_encoding_requests.h"
 #include "server/json/json_encoding_responses.h"
+#include "server/routes/answer_work.h"
+#include "server/routes/http_routes.h"
 
 namespace hippodrome {
 namespace {

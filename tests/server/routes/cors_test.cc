@@ -1,4 +1,4 @@
-#include "server/http/cors.h"
+#include "server/routes/cors.h"
 
 #include <gtest/gtest.h>
 

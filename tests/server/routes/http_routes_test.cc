@@ -1,4 +1,4 @@
-#include "server/http/http_routes.h"
+#include "server/routes/http_routes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

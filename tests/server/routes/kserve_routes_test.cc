@@ -1,4 +1,4 @@
-#include "server/http/kserve_routes.h"
+#include "server/routes/kserve_routes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/http/http_routes.h"
 #include "server/http/http_server.h"
+#include "server/routes/http_routes.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/http_client.h"
 

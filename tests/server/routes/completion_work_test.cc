@@ -1,4 +1,4 @@
-#include "server/http/completion_work.h"
+#include "server/routes/completion_work.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "server/http/http_routes.h"
 #include "server/http/http_server.h"
+#include "server/routes/http_routes.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/http_client.h"
 

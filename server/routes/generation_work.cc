@@ -1,4 +1,4 @@
-#include "server/http/generation_work.h"
+#include "server/routes/generation_work.h"
 
 #include <optional>
 #include <utility>
