@@ -25,8 +25,8 @@
 namespace hippodrome {
 namespace {
 
-// That wait for a response that is not streamed before it takes them, within what may be unread.
-constexpr int64_t kUnseenTokens = 64;
+// A response that is not streamed takes its tokens in lots of this size.
+constexpr int64_t kTokenLot = 64;
 
 std::string Event(const std::string& data) { return "data: " + data + "\n\n"; }
 
@@ -116,7 +116,7 @@ CompletionWork::~CompletionWork() {
 
 void CompletionWork::OnUpdate(std::function<void()> wake) {
   // Waking for each token that nobody sees yet would take a tenth of the time of small models.
-  const int64_t tokens = call_.stream ? 1 : kUnseenTokens;
+  const int64_t tokens = call_.stream ? 1 : kTokenLot;
   for (const Candidate& candidate : candidates_) candidate.generation->OnUpdate(wake, tokens);
 }
 
