@@ -30,7 +30,7 @@ expect '' nothing s
 # Options: of the command and of no other.
 expect '--help --version' --
 expect '--max-sequences --max-queue --max-wait --max-client-share --max-body-bytes-total --max-stall-ms --max-batch-tokens --max-batch-delay' serve --max
-expect '--temperature --top-k --top-p --threads' generate --t
+expect '--temperature --top-k --top-p --typical-p --threads' generate --t
 expect '--table7 --tokens --threads' bench generate --preset h3-125m --t
 expect '--data --device' eval rte --json out --d
 # Enumerations, in both forms of an option.
