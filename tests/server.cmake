@@ -32,7 +32,7 @@ hippodrome_test_files(server_tests
     server/handlers/tag_tokens_handler_test.cc
     server/handlers/tensor_contents_test.cc
     server/http/connection_table_test.cc
-    server/routes/cors_test.cc
+    server/http/cors_test.cc
     server/routes/completion_work_test.cc
     server/routes/encoding_routes_test.cc
     server/http/http_limits_test.cc

@@ -64,16 +64,23 @@ int64_t ConnectionTable::size() const {
 }
 
 bool ConnectionTable::FindVictim(const std::string* address, Entries::iterator& victim) {
-  const auto safe_since = Clock::now() - kReadingIsSafe;
+  const auto safe_since = Clock::now() - kSafe;
+  bool found = false;
   for (const size_t phase : {kWaitingIndex, kReadingIndex}) {
     Entries& entries = phases_[phase];
-    victim = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+    const auto oldest = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
       return address == nullptr || entry.address == *address;
     });
-    if (victim == entries.end()) continue;
-    if (phase == kWaitingIndex || victim->since <= safe_since) return true;
+    if (oldest == entries.end()) continue;
+    const bool safe = oldest->since > safe_since;
+    // Those that wait are safe only while others read for too long: they may be many, and silent.
+    if (!safe || phase == kWaitingIndex) {
+      victim = oldest;
+      found = true;
+    }
+    if (!safe) break;
   }
-  return false;
+  return found;
 }
 
 ConnectionTable::Close ConnectionTable::GiveUp(const std::string* address) {

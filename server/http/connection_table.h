@@ -27,8 +27,9 @@ class ConnectionTable {
     int64_t connections = 0;
     int64_t per_address = 0;  // 0: as many as there may be
   };
-  // A request that is still on its way is safe from newcomers for so long.
-  static constexpr std::chrono::milliseconds kReadingIsSafe{100};
+  // A request that is still on its way is safe from newcomers for so long, and so is a connection
+  // that waits for one while another has been reading one for longer.
+  static constexpr std::chrono::milliseconds kSafe{100};
 
   class Place;
   struct Admission {
@@ -40,9 +41,9 @@ class ConnectionTable {
   explicit ConnectionTable(const Limits& limits) : limits_(limits) {}
 
   // Takes a newcomer. Where there is no place, the connection that has waited longest for a request
-  // is given up, or else the one that has been reading one longest: of the same address, where that
-  // has all it may have. `close` gives this one up, in time; it is called once at most, on any
-  // thread, maybe before this returns, and must be cheap.
+  // is given up, or else, or if that is safe still, the one that has been reading one longest: of
+  // the same address, where that has all it may have. `close` gives this one up, in time; it is
+  // called once at most, on any thread, maybe before this returns, and must be cheap.
   Admission Admit(const std::string& address, std::function<void()> close);
   // Gives up a connection as for a newcomer, if there is one.
   bool Evict();

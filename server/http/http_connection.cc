@@ -139,7 +139,8 @@ net::awaitable<void> HttpConnection::Run(std::unique_ptr<ConnectionTable::Place>
   for (bool first = true; !closed_ && !shared_.stopping; first = false) {
     HttpReading reading = co_await reader.Read(first);
     if (socket_->expired()) shared_.metrics.TimedOut();
-    if (reading.refusal) co_await Refuse(*reading.refusal);
+    if (reading.refusal) co_await Refuse(*reading.refusal, reading.origin);
+    if (reading.cut && !closed_) shared_.metrics.Refused(499);
     if (!reading.incoming || !place_->Enter(ConnectionPhase::kAnswering)) break;
     const bool alive = co_await Serve(*reading.incoming);
     if (!alive || !place_->Enter(ConnectionPhase::kWaiting)) break;
@@ -149,11 +150,15 @@ net::awaitable<void> HttpConnection::Run(std::unique_ptr<ConnectionTable::Place>
   socket_->Shutdown();
 }
 
-net::awaitable<void> HttpConnection::Refuse(const HttpRefusal& refusal) {
+net::awaitable<void> HttpConnection::Refuse(const HttpRefusal& refusal, const std::string& origin) {
   shared_.metrics.Refused(refusal.status);
-  HttpResponse response = ErrorResponse(refusal.status, refusal.code, refusal.message);
-  if (refusal.status == 503) response.headers.emplace_back("Retry-After", "1");
-  const bool sent = co_await Write(HttpFraming(), std::move(response));
+  HttpReply reply;
+  reply.response = ErrorResponse(refusal.status, refusal.code, refusal.message);
+  if (refusal.status == 503) reply.response.headers.emplace_back("Retry-After", "1");
+  HttpRequest request;
+  request.headers["origin"] = origin;
+  reply = shared_.cors.Allow(request, std::move(reply));
+  const bool sent = co_await Write(HttpFraming(), std::move(reply.response));
   if (sent) co_await ReadOut();
 }
 

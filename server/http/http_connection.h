@@ -11,6 +11,7 @@
 
 #include "server/http/body_budget.h"
 #include "server/http/connection_table.h"
+#include "server/http/cors.h"
 #include "server/http/http_request_reader.h"
 #include "server/http/http_socket.h"
 #include "server/http/http_types.h"
@@ -25,12 +26,14 @@ struct HttpShared {
   HttpShared(const HttpOptions& o, HttpHandler h, Metrics& m)
       : options(o),
         handler(std::move(h)),
+        cors(o.cors_origins),
         metrics(m, o.listener),
         bodies(o.max_body_bytes_total, metrics),
         table({o.max_connections, o.max_connections_per_address}) {}
 
   const HttpOptions options;
   const HttpHandler handler;
+  const Cors cors;  // for refusals; what a handler answers has its headers
   HttpMetrics metrics;
   BodyBudget bodies;
   ConnectionTable table;
@@ -57,7 +60,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  private:
   class Notification;  // wakes a waiting coroutine from any thread
 
-  boost::asio::awaitable<void> Refuse(const HttpRefusal& refusal);
+  boost::asio::awaitable<void> Refuse(const HttpRefusal& refusal, const std::string& origin);
   boost::asio::awaitable<void> ReadOut();
   // These return false when the connection must end.
   boost::asio::awaitable<bool> Serve(HttpIncoming& incoming);

@@ -28,6 +28,8 @@ net::awaitable<HttpReading> HttpRequestReader::Read(bool first) {
   if (!co_await AwaitFirstByte(first)) co_return reading;
   RequestHead head;
   reading.refusal = co_await ReadHead(head);
+  if (const std::string* origin = head.Find("origin")) reading.origin = *origin;
+  reading.cut = gone_;
   if (reading.refusal || gone_) co_return reading;
   const bool head_only = head.method == "HEAD";
   HttpRequest request;
@@ -38,6 +40,7 @@ net::awaitable<HttpReading> HttpRequestReader::Read(bool first) {
   auto incoming = std::make_unique<HttpIncoming>(std::move(request), BodyReservation(budget_));
   incoming->framing = {head.keep_alive, head.http11, head_only};
   reading.refusal = co_await ReadBody(head, *incoming);
+  reading.cut = gone_;
   if (!reading.refusal && !gone_) reading.incoming = std::move(incoming);
   co_return reading;
 }
@@ -70,8 +73,11 @@ net::awaitable<HttpRequestReader::Outcome> HttpRequestReader::ReadHead(RequestHe
   std::optional<size_t> end;
   while (!(end = FindHeadEnd(socket_.input().substr(0, limit), searched))) {
     searched = std::min(socket_.input().size(), limit);
-    if (searched == limit)
-      co_return HeadTooLarge(socket_.input().substr(0, limit), options_.max_header_bytes);
+    if (searched == limit) {
+      const std::string_view input = socket_.input().substr(0, limit);
+      ParseHead(input, head);  // for the fields that have come
+      co_return HeadTooLarge(input, options_.max_header_bytes);
+    }
     Outcome outcome = co_await ReadMore();
     if (outcome || gone_) co_return outcome;
   }

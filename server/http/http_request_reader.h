@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -37,6 +38,8 @@ struct HttpIncoming {
 struct HttpReading {
   std::unique_ptr<HttpIncoming> incoming;
   std::optional<HttpRefusal> refusal;
+  std::string origin;  // of a request that is refused, as far as it came
+  bool cut = false;    // the client left within a request
 };
 
 // Of one connection. All functions run on the strand of the socket.

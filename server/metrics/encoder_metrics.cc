@@ -33,7 +33,9 @@ struct EncoderMetrics::Series {
 };
 
 EncoderMetrics::EncoderMetrics(prometheus::Registry& registry, const std::string& model)
-    : series_(std::make_unique<Series>(registry, model)) {}
+    : series_(std::make_unique<Series>(registry, model)) {
+  AnnounceRejections(series_->rejected, model);
+}
 
 EncoderMetrics::~EncoderMetrics() = default;
 

@@ -67,6 +67,12 @@ Counters& AdmissionRejectedTotal(prometheus::Registry& registry) {
                  "Requests refused on arrival, or in the queue");
 }
 
+void AnnounceRejections(Counters& rejected, const std::string& model) {
+  for (const char* reason : {"queue_full", "never_fits", "max_wait", "deadline", "stopping"}) {
+    rejected.Add({{"model", model}, {"reason", reason}});
+  }
+}
+
 Gauges& RequestsQueued(prometheus::Registry& registry) {
   return Gauge(registry, "hippodrome_requests_queued", "Requests that wait for the engine");
 }

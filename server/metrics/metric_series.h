@@ -48,6 +48,8 @@ Histograms& EngineStepSeconds(prometheus::Registry& registry);
 Histograms& BatchSequences(prometheus::Registry& registry);
 Counters& CancelledTotal(prometheus::Registry& registry);
 Counters& AdmissionRejectedTotal(prometheus::Registry& registry);
+// Shows all reasons as 0 until there are some.
+void AnnounceRejections(Counters& rejected, const std::string& model);
 Gauges& RequestsQueued(prometheus::Registry& registry);
 Gauges& RequestsRunning(prometheus::Registry& registry);
 

@@ -64,7 +64,9 @@ struct ModelMetrics::Series {
 };
 
 ModelMetrics::ModelMetrics(prometheus::Registry& registry, const std::string& model)
-    : series_(std::make_unique<Series>(registry, model)) {}
+    : series_(std::make_unique<Series>(registry, model)) {
+  AnnounceRejections(series_->rejected, model);
+}
 
 ModelMetrics::~ModelMetrics() = default;
 

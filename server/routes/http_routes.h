@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "server/handlers/handlers.h"
+#include "server/http/cors.h"
 #include "server/http/http_router.h"
 #include "server/http/http_types.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
-#include "server/routes/cors.h"
 #include "server/routes/kserve_routes.h"
 #include "server/routes/tei_routes.h"
 #include "server/routes/tgi_routes.h"

@@ -55,9 +55,21 @@ TEST_F(ConnectionTableTest, ARequestThatTakesLongToComeMakesRoomToo) {
   const auto a = Admit("a", "1");
   EXPECT_TRUE(a->Enter(ConnectionPhase::kReading));
   EXPECT_FALSE(table_.Evict());
-  std::this_thread::sleep_for(ConnectionTable::kReadingIsSafe);
+  std::this_thread::sleep_for(ConnectionTable::kSafe);
   EXPECT_TRUE(table_.Evict());
   EXPECT_EQ(closed_, std::vector<std::string>{"a"});
+}
+
+// Else those who dribble would drive out whoever comes, before it could say anything.
+TEST_F(ConnectionTableTest, ANewcomerStaysWhereARequestTakesLongToCome) {
+  const auto slow = Admit("slow", "1");
+  EXPECT_TRUE(slow->Enter(ConnectionPhase::kReading));
+  std::this_thread::sleep_for(ConnectionTable::kSafe);
+  const auto newcomer = Admit("newcomer", "2");
+  EXPECT_TRUE(table_.Evict());
+  EXPECT_EQ(closed_, std::vector<std::string>{"slow"});
+  EXPECT_TRUE(table_.Evict());
+  EXPECT_EQ(closed_, (std::vector<std::string>{"slow", "newcomer"}));
 }
 
 TEST_F(ConnectionTableTest, AnAddressMakesRoomAmongItsOwn) {

@@ -255,7 +255,7 @@ TEST_F(HttpLimitsTest, ALargeBodyWhoseClientLeftIsNotHandled) {
     }
     EXPECT_TRUE(WaitUntil([&] { return BodyBytes() == base; }));
   }
-  EXPECT_EQ(Value("hippodrome_requests_total", Refusals(499)), 2);
+  EXPECT_TRUE(WaitUntil([&] { return Value("hippodrome_requests_total", Refusals(499)) == 2; }));
   hold_ = false;
   EXPECT_EQ(running->Read().status, 200);
   EXPECT_EQ(slow_, 1);
@@ -341,6 +341,70 @@ TEST_F(HttpLimitsTest, Http10HasNoHalfConnections) {
 }
 
 // ---- What is counted ----------------------------------------------------------------------------
+
+TEST_F(HttpLimitsTest, WhoLeavesWithinARequestIsCounted) {
+  Start();
+  Connect()->Send("GET /a HT");
+  for (const bool reset : {false, true}) {
+    const auto client = Connect();
+    client->Send("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nx");
+    EXPECT_TRUE(WaitUntil([&] { return BodyBytes() > 0; }));
+    if (reset) {
+      client->Reset();
+    } else {
+      client->Close();
+    }
+    EXPECT_TRUE(WaitUntil([&] { return BodyBytes() == 0; }));
+  }
+  // Not those who leave between requests.
+  EXPECT_EQ(Connect()->Get("/a").status, 200);
+  Connect()->Close();
+  EXPECT_TRUE(WaitUntil([&] { return Value("hippodrome_http_connections") == 0; }));
+  EXPECT_EQ(Value("hippodrome_requests_total", Refusals(499)), 3);
+}
+
+// Pages may read why they were refused, whatever refused them.
+TEST_F(HttpLimitsTest, RefusalsSayWhichPagesMayReadThem) {
+  options_.cors_origins = {"http://a"};
+  options_.max_body_bytes = 1000;
+  Start();
+  struct Row {
+    std::string fields;
+    int status;
+  };
+  const Row rows[] = {
+      {"Content-Length: 1x\r\n\r\n", 400},
+      {"Content-Length: 1001\r\n\r\n", 413},
+      {"Content-Encoding: gzip\r\n\r\n", 415},
+      {"X: " + std::string(20000, 'x'), 431},
+  };
+  for (const Row& row : rows) {
+    for (const bool allowed : {true, false}) {
+      const std::string origin = allowed ? "http://a" : "http://b";
+      HttpClient client(server_->address());
+      client.Send("POST /a HTTP/1.1\r\nHost: h\r\nOrigin: " + origin + "\r\n" + row.fields);
+      const HttpAnswer answer = client.Read();
+      EXPECT_EQ(answer.status, row.status);
+      EXPECT_EQ(answer.headers.at("vary"), "Origin") << row.status;
+      EXPECT_EQ(answer.headers.count("access-control-allow-origin"), allowed ? 1u : 0u)
+          << row.status;
+    }
+  }
+}
+
+TEST_F(HttpLimitsTest, ARefusalForWantOfMemorySaysWhenToTryAgain) {
+  options_.cors_origins = {"*"};
+  options_.max_body_bytes_total = 0;
+  Start();
+  HttpClient client(server_->address());
+  client.Send("POST /a HTTP/1.1\r\nHost: h\r\nOrigin: http://a\r\nContent-Length: 70000\r\n\r\n");
+  const HttpAnswer answer = client.Read();
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.headers.at("retry-after"), "1");
+  EXPECT_EQ(answer.headers.at("access-control-allow-origin"), "*");
+  EXPECT_NE(answer.headers.at("access-control-expose-headers").find("Retry-After"),
+            std::string::npos);
+}
 
 TEST_F(HttpLimitsTest, CountersBeginAtZero) {
   Start();

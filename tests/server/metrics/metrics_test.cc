@@ -25,6 +25,25 @@ TEST(MetricsTest, RequestsAndFailures) {
   EXPECT_THAT(text, HasSubstr("hippodrome_build_info{version=\""));
 }
 
+// A rate needs a first value.
+TEST(MetricsTest, RefusalsBeginAtZero) {
+  Metrics metrics;
+  ModelMetrics model(metrics.registry(), "m");
+  EncoderMetrics encoder(metrics.registry(), "e");
+  const std::string text = metrics.Text();
+  for (const std::string name : {"m", "e"}) {
+    for (const std::string reason :
+         {"queue_full", "never_fits", "max_wait", "deadline", "stopping"}) {
+      EXPECT_THAT(text, HasSubstr("hippodrome_admission_rejected_total{model=\"" + name +
+                                  "\",reason=\"" + reason + "\"} 0"));
+    }
+  }
+  for (const std::string where : {"queue", "prefill", "decode"}) {
+    EXPECT_THAT(text,
+                HasSubstr("hippodrome_cancelled_total{model=\"m\",where=\"" + where + "\"} 0"));
+  }
+}
+
 TEST(MetricsTest, StateIsSplitByKind) {
   Metrics metrics;
   ModelMetrics model(metrics.registry(), "m");

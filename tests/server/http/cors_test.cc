@@ -1,4 +1,4 @@
-#include "server/routes/cors.h"
+#include "server/http/cors.h"
 
 #include <gtest/gtest.h>
 
