@@ -288,11 +288,12 @@ TEST_F(EncodingBatcherTest, ASmallCallWaitsForFewBatches) {
       auto small =
           batcher_->Submit({{Input(tokens, 2)}, Caller(Api::kHttp, same_client ? "a" : "b")});
       ASSERT_TRUE(small.ok());
-      int64_t runs = 0;
+      std::atomic<int64_t> runs = 0;
       (*small)->OnReady([&] { runs = engine_->runs; });
       engine_->hold = false;
-      ExpectAnswers(**small, {Input(tokens, 2)});
+      ASSERT_TRUE(WaitUntil([&] { return runs > 0; }));
       EXPECT_LE(runs, 4);
+      ExpectAnswers(**small, {Input(tokens, 2)});
       ExpectAnswers(**large, many);
       EXPECT_GE(engine_->runs, 257);
       (*small)->OnReady(nullptr);
