@@ -92,9 +92,11 @@ net::awaitable<void> HttpServer::Impl::Accept() {
       Admit(std::move(socket));
       continue;
     }
-    // Out of file descriptors, most likely: trying again at once would spin.
-    if (shared_.table.Evict()) shared_.metrics.Evicted();
-    pause_.expires_after(std::chrono::milliseconds(50));
+    // Out of file descriptors, most likely. One that was given up is free in a moment; where there
+    // was none, trying again at once would spin.
+    const bool evicted = shared_.table.Evict();
+    if (evicted) shared_.metrics.Evicted();
+    pause_.expires_after(std::chrono::milliseconds(evicted ? 1 : 50));
     co_await pause_.async_wait(kResult);
   }
 }
