@@ -11,6 +11,8 @@ import time
 import raw_http2
 
 LIST = "/hippodrome.v1.Models/List"
+# What a server may hold more once a flood is over, and behind HAProxy at any time.
+ALLOWED = 64 << 20
 
 
 def free_addresses(count):
@@ -78,12 +80,15 @@ class Hippodrome(Process):
 
 
 class HAProxy(Process):
-    """The configuration in deploy/ before `server`."""
+    """The configuration in deploy/ before `servers`: as it is before one, and with a line more for each
+    other one in both backends, as it says."""
 
-    def __init__(self, program, config, server, log):
+    def __init__(self, program, config, servers, log):
         self.http, self.grpc = free_addresses(2)
         environment = dict(os.environ, HAPROXY_HTTP=self.http, HAPROXY_GRPC=self.grpc,
-                           HIPPODROME_HTTP=server.http, HIPPODROME_GRPC=server.grpc)
+                           HIPPODROME_HTTP=servers[0].http, HIPPODROME_GRPC=servers[0].grpc)
+        if len(servers) > 1:
+            config = self.with_more(config, servers, log + ".cfg")
         super().__init__([program, "-db", "-f", config], log, environment)
         for _ in range(100):
             if answers(self.grpc):
@@ -93,6 +98,21 @@ class HAProxy(Process):
             time.sleep(0.1)
         self.process.kill()
         raise RuntimeError("HAProxy does not serve: " + self.said())
+
+    @staticmethod
+    def with_more(config, servers, path):
+        with open(config) as file:
+            lines = file.readlines()
+        with open(path, "w") as file:
+            for line in lines:
+                file.write(line)
+                found = re.match(r'    server hippodrome "\$\{HIPPODROME_(HTTP|GRPC)-.*?" (.*)', line)
+                for i, server in enumerate(servers[1:] if found else []):
+                    name = f"hippodrome{i + 2}"
+                    address = getattr(server, found[1].lower())
+                    options = found[2].replace("http/hippodrome", "http/" + name)
+                    file.write(f"    server {name} {address} {options}\n")
+        return path
 
 
 def answers(address, timeout=10):
