@@ -76,6 +76,7 @@ hippodrome_test_files(engine_tests
     engine/model_directory_test.cc
     engine/models/mixer_gradients_test.cc
     engine/passes/decode_step_test.cc
+    engine/passes/forward_test.cc
     engine/passes/prefill_chunk_test.cc
     engine/diagonal_kernel_test.cc
     engine/state/decode_state_test.cc

@@ -40,8 +40,10 @@ add_test(NAME tools_tidy_test
 hippodrome_test_files(evaluate_tests
   LIBRARIES hippodrome_evaluate hippodrome_testing
   SOURCES
+    tools/evaluate/choices_file_test.cc
     tools/evaluate/data_file_test.cc
     tools/evaluate/encoder_session_test.cc
+    tools/evaluate/eval_choices_test.cc
     tools/evaluate/eval_glue_test.cc
     tools/evaluate/eval_perplexity_test.cc
     tools/evaluate/eval_syntax_test.cc

@@ -1,7 +1,9 @@
 #include "engine/passes/forward.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/check_range.h"
@@ -40,15 +42,12 @@ absl::Status ValidateIds(const H3Config& config, std::span<const int32_t> ids,
   return ValidateLength(config, static_cast<int64_t>(ids.size()));
 }
 
-void Emit(Backend& b, Tensor logits, int64_t position, const LogitsSink& sink) {
-  std::vector<float> values(logits.rows * logits.cols);
-  b.Download(logits, values);
-  sink(position, values);
-}
+// As LogitsSink, with logits where the backend has them.
+using RowsSink = std::function<void(int64_t first_position, Tensor logits)>;
 
 void ForwardPrefill(Backend& b, const HybridH3& model, std::span<const int32_t> ids,
                     int64_t chunk_tokens, const SequenceState& sequence, DecodeState& state,
-                    const LogitsSink& sink) {
+                    const RowsSink& sink) {
   PrefillChunk chunk(b, model);
   const auto length = static_cast<int64_t>(ids.size());
   const int64_t most =
@@ -60,13 +59,13 @@ void ForwardPrefill(Backend& b, const HybridH3& model, std::span<const int32_t> 
     while (!chunk.done()) chunk.RunLayer(state);
     const Tensor rows = logits.view.Rows(0, chunk.tokens());
     chunk.AllLogits(rows);
-    Emit(b, rows, start, sink);
+    sink(start, rows);
   }
 }
 
 // The whole sequence in one chunk, and logits of as many positions at a time as the backend likes.
 void ForwardWhole(Backend& b, const HybridH3& model, std::span<const int32_t> ids,
-                  const SequenceState& sequence, DecodeState& state, const LogitsSink& sink) {
+                  const SequenceState& sequence, DecodeState& state, const RowsSink& sink) {
   const auto length = static_cast<int64_t>(ids.size());
   PrefillChunk chunk(b, model, {.grid = length, .rows = length});
   const PrefillPart part{.prompt = ids, .sequence = &sequence};
@@ -77,23 +76,21 @@ void ForwardWhole(Backend& b, const HybridH3& model, std::span<const int32_t> id
   for (int64_t first = 0; first < length; first += most) {
     const Tensor rows = logits.view.Rows(0, std::min(most, length - first));
     chunk.RowLogits(first, rows);
-    Emit(b, rows, first, sink);
+    sink(first, rows);
   }
 }
 
 void ForwardStep(Backend& b, const HybridH3& model, std::span<const int32_t> ids,
-                 const SequenceState& sequence, DecodeState& state, const LogitsSink& sink) {
+                 const SequenceState& sequence, DecodeState& state, const RowsSink& sink) {
   DecodeStep step(b, model, state, 1);
   for (int64_t t = 0; t < static_cast<int64_t>(ids.size()); ++t) {
     const StepToken token{.token = ids[t], .position = t, .sequence = &sequence};
-    Emit(b, step.Logits({&token, 1}), t, sink);
+    sink(t, step.Logits({&token, 1}));
   }
 }
 
-}  // namespace
-
-absl::Status Forward(Backend& backend, const HybridH3& model, std::span<const int32_t> ids,
-                     const ForwardMode& mode, const LogitsSink& sink) {
+absl::Status ForwardRows(Backend& backend, const HybridH3& model, std::span<const int32_t> ids,
+                         const ForwardMode& mode, const RowsSink& sink) {
   HIPPODROME_RETURN_IF_ERROR(ValidateIds(model.config(), ids, mode));
   const bool has_attention = !model.config().attention_layers.empty();
   const int64_t pages = has_attention ? PagesFor(std::ssize(ids)) : 0;
@@ -107,6 +104,40 @@ absl::Status Forward(Backend& backend, const HybridH3& model, std::span<const in
     ForwardPrefill(backend, model, ids, mode.chunk, sequence, *state, sink);
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Forward(Backend& backend, const HybridH3& model, std::span<const int32_t> ids,
+                     const ForwardMode& mode, const LogitsSink& sink) {
+  return ForwardRows(backend, model, ids, mode, [&](int64_t first, Tensor logits) {
+    std::vector<float> values(logits.rows * logits.cols);
+    backend.Download(logits, values);
+    sink(first, values);
+  });
+}
+
+absl::StatusOr<std::vector<TokenScores>> ForwardScores(Backend& backend, const HybridH3& model,
+                                                       std::span<const int32_t> ids,
+                                                       int64_t likeliest) {
+  const int64_t vocab = model.config().vocab_size;
+  HIPPODROME_RETURN_IF_ERROR(CheckRange("token", ids, vocab));
+  const auto length = static_cast<int64_t>(ids.size());
+  TokenScorer scorer(backend, vocab, std::max<int64_t>(1, length));
+  const int64_t columns = std::min(likeliest, scorer.MostLikeliest());
+  const OwnedTensor next = backend.NewIndices(1, std::max<int64_t>(1, length));
+  std::vector<TokenScores> scores(1);  // of the first token
+  // The last row has no token to score.
+  const auto sink = [&](int64_t first, Tensor logits) {
+    const int64_t rows = std::min(logits.rows, length - 1 - first);
+    if (rows < 1) return;
+    const Tensor targets = next.view.Cols(0, rows);
+    backend.UploadIndices(ids.subspan(first + 1, rows), targets);
+    scorer.Score(logits.Rows(0, rows), targets, columns);
+    for (TokenScores& score : scorer.Download(rows, columns)) scores.push_back(std::move(score));
+  };
+  HIPPODROME_RETURN_IF_ERROR(ForwardRows(backend, model, ids, ForwardMode{}, sink));
+  return scores;
 }
 
 }  // namespace hippodrome

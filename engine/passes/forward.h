@@ -1,13 +1,17 @@
-// Logits of every position of given sequences: what verification and evaluation need.
+// Logits and likelihoods of every position of given sequences: what verification and evaluation
+// need.
 #ifndef HIPPODROME_ENGINE_PASSES_FORWARD_H_
 #define HIPPODROME_ENGINE_PASSES_FORWARD_H_
 
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "engine/models/h3/hybrid_h3.h"
+#include "engine/passes/token_scores.h"
 
 namespace hippodrome {
 
@@ -28,6 +32,14 @@ using LogitsSink = std::function<void(int64_t first_position, std::span<const fl
 // the position table or the longest sequence of such a model.
 absl::Status Forward(Backend& backend, const HybridH3& model, std::span<const int32_t> ids,
                      const ForwardMode& mode, const LogitsSink& sink);
+
+// The log probability of each of `ids` after those before it, with those of the `likeliest` tokens
+// there, by the operation that serving takes: the bits are those of GenerationRequest::score_prompt
+// for any batch. The first token has none. Errors: as above, with ids in [0, V). REQUIRES:
+// likeliest in [0, kMaxLikeliest].
+absl::StatusOr<std::vector<TokenScores>> ForwardScores(Backend& backend, const HybridH3& model,
+                                                       std::span<const int32_t> ids,
+                                                       int64_t likeliest);
 
 }  // namespace hippodrome
 

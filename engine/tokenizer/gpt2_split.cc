@@ -98,4 +98,14 @@ size_t FirstWordLength(std::string_view text) {
   return kind == Kind::kSpace ? SpacesLength(text) : RunEnd(text, start, kind);
 }
 
+size_t TrailingSpaceLength(std::string_view text) {
+  size_t end = 0;  // of what is no space
+  for (size_t i = 0; i < text.size();) {
+    const Symbol symbol = FirstSymbol(text.substr(i));
+    i += symbol.length;
+    if (symbol.kind != Kind::kSpace) end = i;
+  }
+  return text.size() - end;
+}
+
 }  // namespace hippodrome

@@ -14,6 +14,9 @@ namespace hippodrome {
 // the words cover any text.
 size_t FirstWordLength(std::string_view text);
 
+// Bytes of the run of White_Space in which `text` ends; 0: none.
+size_t TrailingSpaceLength(std::string_view text);
+
 }  // namespace hippodrome
 
 #endif  // HIPPODROME_ENGINE_TOKENIZER_GPT2_SPLIT_H_

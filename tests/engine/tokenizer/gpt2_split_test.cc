@@ -64,5 +64,14 @@ TEST(Gpt2Split, TakesInvalidBytesForSymbols) {
   EXPECT_THAT(Split("\xed\xa0\x80!"), ElementsAre("\xed\xa0\x80!"));
 }
 
+TEST(Gpt2Split, CountsTheSpacesAtTheEnd) {
+  EXPECT_EQ(TrailingSpaceLength(""), 0);
+  EXPECT_EQ(TrailingSpaceLength(" a b"), 0);
+  EXPECT_EQ(TrailingSpaceLength(" a \n\t"), 3);
+  EXPECT_EQ(TrailingSpaceLength(" \n"), 2);
+  EXPECT_EQ(TrailingSpaceLength("a\u3000 "), 4);
+  EXPECT_EQ(TrailingSpaceLength("a\xe3\x80"), 0);  // half of that space
+}
+
 }  // namespace
 }  // namespace hippodrome::gpt2_split_test

@@ -1,0 +1,33 @@
+// Questions whose answers are continuations of a context.
+#ifndef HIPPODROME_TOOLS_EVALUATE_CHOICES_FILE_H_
+#define HIPPODROME_TOOLS_EVALUATE_CHOICES_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace hippodrome {
+
+// A text, or token ids.
+using Passage = std::variant<std::string, std::vector<int32_t>>;
+
+struct ChoiceQuestion {
+  int64_t line = 0;
+  Passage context;
+  std::vector<Passage> choices;  // 1 or more, of the context's kind
+  int64_t gold = 0;              // the right one
+};
+
+// A JSON object in each line, {"context": "A king", "choices": [" rules", " flies"], "gold": 0}; in
+// place of all texts of a line there may be arrays of token ids. Other members are left alone,
+// empty lines skipped. Errors: kInvalidArgument naming the line and the member at fault, or when
+// there are no questions.
+absl::StatusOr<std::vector<ChoiceQuestion>> ReadChoices(std::string_view text);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_EVALUATE_CHOICES_FILE_H_
