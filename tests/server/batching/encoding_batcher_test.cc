@@ -289,7 +289,7 @@ TEST_F(EncodingBatcherTest, ASmallCallWaitsForFewBatches) {
           batcher_->Submit({{Input(tokens, 2)}, Caller(Api::kHttp, same_client ? "a" : "b")});
       ASSERT_TRUE(small.ok());
       std::atomic<int64_t> runs = 0;
-      (*small)->OnReady([&] { runs = engine_->runs; });
+      (*small)->OnReady([&] { runs = engine_->runs.load(); });
       engine_->hold = false;
       ASSERT_TRUE(WaitUntil([&] { return runs > 0; }));
       EXPECT_LE(runs, 4);
