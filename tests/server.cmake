@@ -80,6 +80,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/grpc/reflection_service_test.cc
       server/load_model_test.cc
       server/mixed_streams_test.cc
+      server/score_pairs_test.cc
       server/server_test.cc
   )
 endif()

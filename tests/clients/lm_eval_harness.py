@@ -12,13 +12,10 @@ import importlib.metadata
 import json
 import os
 import pathlib
-import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
                   TRANSFORMERS_VERBOSITY="error", LMEVAL_LOG_LEVEL="ERROR")
@@ -27,11 +24,11 @@ from lm_eval import utils
 from lm_eval.models.openai_completions import LocalCompletionsAPI
 from lm_eval.tasks import TaskManager
 
-HERE = pathlib.Path(__file__).resolve().parent
-MODEL = HERE.parent.parent / "deploy/models/h3-demo"
-QUESTIONS = HERE / "northanger_abbey.jsonl"
+import local_server
+from local_server import MODEL, Server, check, eval_choices, read_lines, write_lines
+
+QUESTIONS = pathlib.Path(__file__).resolve().parent / "northanger_abbey.jsonl"
 HIPPODROME = sys.argv[1]
-failures = 0
 
 CHOICES = """
 task: %(task)s
@@ -74,48 +71,6 @@ metric_list: [{metric: exact_match}]
 }
 
 
-def check(what, good, shown=""):
-    global failures
-    failures += not good
-    print("PASS  " if good else "FAILED", what, shown, flush=True)
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def write_lines(path, objects):
-    path.write_text("".join(json.dumps(o) + "\n" for o in objects))
-    return path
-
-
-class Server:
-    def __init__(self, folder):
-        log = folder / "serve.log"
-        self.process = subprocess.Popen(
-            [HIPPODROME, "serve", "--model", MODEL, "--device", "cpu", "--http", "127.0.0.1:0", "--grpc",
-             "127.0.0.1:0"], stdout=log.open("w"), stderr=subprocess.STDOUT)
-        for _ in range(600):
-            found = re.search(r"^http listening on (.*)$", log.read_text(), re.MULTILINE)
-            if found or self.process.poll() is not None:
-                break
-            time.sleep(0.1)
-        self.url = f"http://{found[1]}/v1/completions"
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
-
-
-def in_process(folder, questions):
-    """What `hippodrome eval choices` says of the questions: the report, and the scores of each."""
-    scores = folder / "scores.jsonl"
-    report = subprocess.run([HIPPODROME, "eval", "choices", "--model", MODEL, "--data", questions,
-                             "--scores", scores, "--device", "cpu"],
-                            check=True, capture_output=True).stdout
-    return json.loads(report), lines(scores)
-
-
 def generated(prompt):
     answer = subprocess.run([HIPPODROME, "generate", "--model", MODEL, "--prompt", prompt, "--max-tokens",
                              "24", "--temperature", "0", "--json", "--device", "cpu"],
@@ -141,7 +96,7 @@ def evaluate(server, manager, tasks, **arguments):
     batch = arguments.pop("batch_size", 1)
     out = lm_eval.simple_evaluate(
         model="local-completions", tasks=tasks, task_manager=manager, batch_size=batch, bootstrap_iters=0,
-        model_args={"model": "h3-demo", "base_url": server.url, **arguments}, log_samples=True)
+        model_args={"model": "h3-demo", "base_url": server.completions, **arguments}, log_samples=True)
     samples = {t: sorted(out["samples"][t], key=lambda s: s["doc_id"]) for t in tasks}
     return out["results"], {t: [s["filtered_resps"] for s in samples[t]] for t in tasks}
 
@@ -150,16 +105,16 @@ class Truth:
     """What the same files give in process."""
 
     def __init__(self, folder, texts):
-        self.report, scores = in_process(folder, QUESTIONS)
+        self.report, scores = eval_choices(HIPPODROME, folder, QUESTIONS)
         self.choices = [list(zip(s["log_probabilities"], s["greedy"])) for s in scores]
-        counts = [[len(c) for c in q["choices"]] for q in lines(QUESTIONS)]
+        counts = [[len(c) for c in q["choices"]] for q in read_lines(QUESTIONS)]
         best = [max(range(len(c)), key=lambda i: s["log_probabilities"][i] / c[i])
                 for s, c in zip(scores, counts)]
-        gold = [q["gold"] for q in lines(QUESTIONS)]
-        self.with_context = [c for c, q in zip(self.choices, lines(QUESTIONS)) if q["context"]]
+        gold = [q["gold"] for q in read_lines(QUESTIONS)]
+        self.with_context = [c for c, q in zip(self.choices, read_lines(QUESTIONS)) if q["context"]]
         self.normalised = sum(b == g for b, g in zip(best, gold)) / len(gold)
         documents = [{"context": "", "choices": [t], "gold": 0} for t in texts]
-        _, scores = in_process(folder, write_lines(folder / "whole.jsonl", documents))
+        _, scores = eval_choices(HIPPODROME, folder, write_lines(folder / "whole.jsonl", documents))
         self.rolling = [s["log_probabilities"][0] for s in scores]
         self.generated = [generated(t) for t in texts]
 
@@ -194,13 +149,13 @@ def compare(name, truth, metrics, resps):
 
 def rolling_windows(folder, server, texts):
     """Texts longer than the harness lets a request be, which it cuts into windows of token ids."""
-    model = LocalCompletionsAPI(model="h3-demo", base_url=server.url, max_length=40, batch_size=8)
+    model = LocalCompletionsAPI(model="h3-demo", base_url=server.completions, max_length=40, batch_size=8)
     found = model.loglikelihood_rolling([lm_eval.api.instance.Instance(
         "loglikelihood_rolling", {}, (t,), i) for i, t in enumerate(texts)], disable_tqdm=True)
     windows = [list(map(utils.make_disjoint_window, utils.get_rolling_token_windows(
         model.tok_encode(t), model.prefix_token_id, model.max_length - 1, 1))) for t in texts]
     questions = [{"context": c, "choices": [w], "gold": 0} for text in windows for c, w in text]
-    _, scores = in_process(folder, write_lines(folder / "windows.jsonl", questions))
+    _, scores = eval_choices(HIPPODROME, folder, write_lines(folder / "windows.jsonl", questions))
     rest = iter(s["log_probabilities"][0] for s in scores)
     expected = [sum(next(rest) for _ in text) for text in windows]
     check("remote tokenizer, requests of 39 tokens: loglikelihood_rolling", found == expected,
@@ -211,7 +166,7 @@ def command_line(server, folder, truth):
     """As its users call it."""
     out = folder / "out"
     subprocess.run([sys.executable, "-m", "lm_eval", "run", "--model", "local-completions", "--model_args",
-                    f"model=h3-demo,base_url={server.url}", "--tasks", "choices", "--include_path", folder,
+                    f"model=h3-demo,base_url={server.completions}", "--tasks", "choices", "--include_path", folder,
                     "--batch_size", "4", "--output_path", out], check=True, capture_output=True)
     report = json.loads(next(out.rglob("results_*.json")).read_text())
     accuracy = report["results"]["choices"]["acc,none"]
@@ -219,10 +174,10 @@ def command_line(server, folder, truth):
 
 
 def run(folder):
-    texts = [q["context"].rstrip() + "".join(q["choices"][q["gold"]]) for q in lines(QUESTIONS)[:12]]
+    texts = [q["context"].rstrip() + "".join(q["choices"][q["gold"]]) for q in read_lines(QUESTIONS)[:12]]
     documents = write_lines(folder / "documents.jsonl", [{"text": t} for t in texts])
     with_context = write_lines(folder / "with_context.jsonl",
-                               [q for q in lines(QUESTIONS) if q["context"]])
+                               [q for q in read_lines(QUESTIONS) if q["context"]])
     for name, text in TASKS.items():
         (folder / f"{name}.yaml").write_text(text % {
             "questions": QUESTIONS, "with_context": with_context, "documents": documents})
@@ -231,10 +186,9 @@ def run(folder):
           f"{truth.report['accuracy']} of {truth.report['examples']} questions with 4 choices")
     tokenizer = str(hugging_face_tokenizer(folder / "tokenizer"))
     manager = TaskManager(include_path=str(folder), include_defaults=False)
-    server = Server(folder)
     everything = ["choices", "rolling", "generation"]
     local = {"tokenizer_backend": "huggingface", "tokenizer": tokenizer}
-    try:
+    with Server(HIPPODROME, folder) as server:
         for name, tasks, arguments in [
                 ("remote tokenizer, one at a time", everything, {}),
                 ("remote tokenizer, batches of 32", everything, {"batch_size": 32}),
@@ -248,13 +202,11 @@ def run(folder):
             compare(name, truth, *evaluate(server, manager, tasks, **arguments))
         rolling_windows(folder, server, texts)
         command_line(server, folder, truth)
-    finally:
-        server.stop()
 
 
 for package in ["lm_eval", "transformers", "datasets"]:
     print(package, importlib.metadata.version(package))
 with tempfile.TemporaryDirectory() as scratch:
     run(pathlib.Path(scratch))
-print("failures:", failures)
-sys.exit(failures > 0)
+print("failures:", local_server.failures)
+sys.exit(local_server.failures > 0)
