@@ -1,5 +1,9 @@
 #include "server/http/http_socket.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -18,6 +22,10 @@ namespace {
 
 constexpr auto kOutcome = net::as_tuple(net::use_awaitable);
 
+// What the system holds for a client that does not read, beside what is on its way. Without a bound
+// it takes 4 MiB, which nobody counts.
+constexpr int kMaxUnsentBytes = 256 << 10;
+
 }  // namespace
 
 HttpSocket::HttpSocket(net::ip::tcp::socket socket)
@@ -25,6 +33,8 @@ HttpSocket::HttpSocket(net::ip::tcp::socket socket)
   error_code ignored;
   socket_.set_option(net::ip::tcp::no_delay(true), ignored);
   socket_.non_blocking(true, ignored);
+  setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMaxUnsentBytes,
+             sizeof(kMaxUnsentBytes));
 }
 
 std::string HttpSocket::Client() const {

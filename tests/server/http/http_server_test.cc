@@ -214,6 +214,17 @@ TEST_F(HttpServerTest, AReaderThatStopsReadingIsCutOff) {
   EXPECT_TRUE(WaitUntil([&] { return control_->WasDestroyed(); }));
 }
 
+// Not only once the system's buffers are full, which take megabytes.
+TEST_F(HttpServerTest, AReaderThatStopsReadingHoldsLittle) {
+  options_.write_timeout = std::chrono::seconds(1);
+  Start();
+  HttpClient client(server_->address());
+  client.SendRequest("POST", "/stream", "");
+  ASSERT_TRUE(WaitUntil([&] { return control_->Started(); }));
+  control_->Add(std::string(1 << 20, 'x'), false);
+  EXPECT_TRUE(WaitUntil([&] { return control_->WasDestroyed(); }));
+}
+
 TEST_F(HttpServerTest, ManyConnectionsAtOnce) {
   Start();
   std::atomic<int> good = 0;
