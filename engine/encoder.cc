@@ -11,7 +11,8 @@ namespace hippodrome {
 namespace {
 
 absl::Status CheckTask(const BigsConfig& config, const EncoderRequest& request) {
-  const bool for_tokens = request.task == EncoderTask::kHead && AnswersForTokens(config.head);
+  const bool for_tokens = request.task == EncoderTask::kTokenEmbeddings ||
+                          (request.task == EncoderTask::kHead && AnswersForTokens(config.head));
   if (request.task == EncoderTask::kHead && config.head == EncoderHead::kNone) {
     return FailedPrecondition("the model has no head: it gives embeddings only");
   }
@@ -110,6 +111,35 @@ void Encoder::Answer(std::span<const EncoderRequest* const> requests, int64_t le
   }
 }
 
+void Encoder::Embed(std::span<const EncoderRequest* const> requests,
+                    std::vector<EncoderOutput>& outputs) {
+  const int64_t d = config().hidden_size;
+  std::vector<float> means(requests.size() * d);
+  pass_.Means(means);
+  for (size_t b = 0; b < requests.size(); ++b) {
+    if (requests[b]->task != EncoderTask::kEmbedding) continue;
+    const auto first = means.begin() + static_cast<int64_t>(b) * d;
+    outputs[b] = {.rows = 1, .cols = d, .values = {first, first + d}};
+  }
+}
+
+void Encoder::EmbedTokens(std::span<const EncoderRequest* const> requests, int64_t length,
+                          std::vector<EncoderOutput>& outputs) {
+  const int64_t d = config().hidden_size;
+  std::vector<float> states(requests.size() * length * d);
+  pass_.States(states);
+  for (size_t b = 0; b < requests.size(); ++b) {
+    if (requests[b]->task != EncoderTask::kTokenEmbeddings) continue;
+    const std::vector<int32_t>& rows = requests[b]->rows;
+    outputs[b] = {.rows = std::ssize(rows), .cols = d, .values = {}};
+    outputs[b].values.reserve(rows.size() * d);
+    for (const int32_t row : rows) {
+      const auto first = states.begin() + (static_cast<int64_t>(b) * length + row) * d;
+      outputs[b].values.insert(outputs[b].values.end(), first, first + d);
+    }
+  }
+}
+
 std::vector<EncoderOutput> Encoder::Run(std::span<const EncoderRequest* const> requests) {
   assert(std::all_of(requests.begin(), requests.end(),
                      [&](const EncoderRequest* request) { return Validate(*request).ok(); }));
@@ -121,16 +151,8 @@ std::vector<EncoderOutput> Encoder::Run(std::span<const EncoderRequest* const> r
                        [&](const EncoderRequest* request) { return request->task == task; });
   };
   if (asks(EncoderTask::kHead)) Answer(requests, length, outputs);
-  if (asks(EncoderTask::kEmbedding)) {
-    const int64_t d = config().hidden_size;
-    std::vector<float> means(requests.size() * d);
-    pass_.Means(means);
-    for (size_t b = 0; b < requests.size(); ++b) {
-      if (requests[b]->task != EncoderTask::kEmbedding) continue;
-      const auto first = means.begin() + static_cast<int64_t>(b) * d;
-      outputs[b] = {.rows = 1, .cols = d, .values = {first, first + d}};
-    }
-  }
+  if (asks(EncoderTask::kEmbedding)) Embed(requests, outputs);
+  if (asks(EncoderTask::kTokenEmbeddings)) EmbedTokens(requests, length, outputs);
   return outputs;
 }
 

@@ -23,8 +23,9 @@ struct EncoderOptions {
 };
 
 enum class EncoderTask : uint8_t {
-  kHead,       // what the model's head answers
-  kEmbedding,  // the mean of the last layer's output over the input's tokens
+  kHead,             // what the model's head answers
+  kEmbedding,        // the mean of the last layer's output over the input's tokens
+  kTokenEmbeddings,  // the last layer's output for single tokens
 };
 
 // One input, laid out ([CLS] .. [SEP]) and not padded.
@@ -32,12 +33,12 @@ struct EncoderRequest {
   std::vector<int32_t> ids;    // each in [0, vocab_size)
   std::vector<int32_t> types;  // each in [0, type_vocab_size); empty: all 0
   EncoderTask task = EncoderTask::kHead;
-  // The tokens that are asked for, as indices into `ids`, of heads that answer for single tokens
-  // (masked LM, token classification, question answering); empty for the others.
+  // The tokens that are asked for, as indices into `ids`, of kTokenEmbeddings and of heads that
+  // answer for single tokens (masked LM, token classification, question answering); else empty.
   std::vector<int32_t> rows;
 };
 
-// Raw logits [rows, cols], or an embedding [1, d].
+// Raw logits [rows, cols], an embedding [1, d], or those of tokens [request.rows, d].
 //   masked LM:                [request.rows, V]
 //   token classification:     [request.rows, labels]
 //   question answering:       [request.rows, 2], start and end
@@ -80,6 +81,9 @@ class Encoder {
   void RunLayers(std::span<const EncoderRequest* const> requests, int64_t length);
   void Answer(std::span<const EncoderRequest* const> requests, int64_t length,
               std::vector<EncoderOutput>& outputs);
+  void Embed(std::span<const EncoderRequest* const> requests, std::vector<EncoderOutput>& outputs);
+  void EmbedTokens(std::span<const EncoderRequest* const> requests, int64_t length,
+                   std::vector<EncoderOutput>& outputs);
 
   const Bigs& model_;
   const int64_t max_batch_tokens_;

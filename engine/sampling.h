@@ -1,4 +1,4 @@
-// Sampling parameters as clients give them, and the only place of their ranges.
+// Sampling parameters as clients give them. engine/parameter_ranges.h has their ranges.
 #ifndef HIPPODROME_ENGINE_SAMPLING_H_
 #define HIPPODROME_ENGINE_SAMPLING_H_
 
@@ -13,17 +13,17 @@ namespace hippodrome {
 
 // What SamplingParameters says of each; not narrowed and not checked.
 struct SamplingFields {
-  float temperature = 1;  // [0, 100]
-  int64_t top_k = 0;      // [0, 2^30]
-  float top_p = 1;        // (0, 1]
-  float min_p = 0;        // [0, 1]
-  float typical_p = 1;    // (0, 1]
+  float temperature = 1;
+  int64_t top_k = 0;
+  float top_p = 1;
+  float min_p = 0;
+  float typical_p = 1;
   uint64_t seed = 0;
 };
 
 struct TokenBias {
   int32_t token = 0;
-  float bias = 0;  // [-100, 100], added to the token's logit
+  float bias = 0;  // added to the token's logit
 };
 
 // What else changes logits before a token is chosen. c_j is how often token j is among the new
@@ -31,10 +31,10 @@ struct TokenBias {
 // r(l) = l > 0 ? l / repetition_penalty : l * repetition_penalty for the tokens of the prompt and
 // the new ones, else l.
 struct LogitChanges {
-  std::vector<TokenBias> bias;   // of different tokens of the vocabulary
-  float repetition_penalty = 1;  // [0.01, 100]
-  float presence_penalty = 0;    // [-2, 2]
-  float frequency_penalty = 0;   // [-2, 2]
+  std::vector<TokenBias> bias;  // of different tokens of the vocabulary
+  float repetition_penalty = 1;
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
 
   bool penalises() const {
     return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;

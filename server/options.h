@@ -9,11 +9,10 @@
 
 namespace hippodrome {
 
-// Bounds on what one request may ask for.
+// Bounds on what one request may ask for, beside those of its numbers (parameter_ranges.h).
 struct RequestLimits {
-  int64_t max_tokens = int64_t{1} << 20;  // new tokens per request, >= 1
-  int64_t max_choices = 128;              // sequences per call: prompts times best_of, or
-                                          // continuations; >= 1
+  int64_t max_choices = 128;  // sequences per call: prompts times best_of, or
+                              // continuations; >= 1
   int64_t max_stops = 16;
   int64_t max_stop_bytes = 256;
   int64_t max_logit_bias = 1024;  // entries
@@ -21,11 +20,12 @@ struct RequestLimits {
   // each takes some 40 bytes.
   int64_t max_scores = int64_t{1} << 20;
   // Of encoders, per call. A mask's logits take 4 bytes for each token of the vocabulary, and each
-  // candidate repeats its input as text.
-  int64_t max_inputs = 1024;      // inputs, or questions
-  int64_t max_masks = 512;        // [MASK] in all inputs together
-  int64_t max_candidates = 4096;  // masks times top_k
-  int64_t max_answers = 100;      // top_k of a question
+  // candidate repeats its input as text. An embedding of a token takes some ten bytes a value.
+  int64_t max_inputs = 1024;                    // inputs, or questions
+  int64_t max_masks = 512;                      // [MASK] in all inputs together
+  int64_t max_candidates = 4096;                // masks times top_k
+  int64_t max_answers = 100;                    // top_k of a question
+  int64_t max_token_values = int64_t{1} << 22;  // in the embeddings of all tokens
 };
 
 struct BatcherOptions {

@@ -97,6 +97,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       engine/config/config_test.cc
       engine/initialization/hippo_test.cc
       engine/initialization/position_table_test.cc
+      engine/parameter_ranges_test.cc
       engine/sampling_test.cc
       engine/tasks/answer_spans_test.cc
       engine/tasks/fill_mask_test.cc

@@ -60,6 +60,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/batching/running_sequence_test.cc
       server/batching/scheduling_test.cc
       server/batching/stop_matcher_test.cc
+      server/handlers/generation_numbers_test.cc
       server/http/chunked_body_test.cc
       server/http/http_head_test.cc
       server/json/json_encoding_requests_test.cc
@@ -85,8 +86,10 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
   )
 endif()
 
-# tests/benchmarks/README.md says what it showed.
+# tests/benchmarks/README.md says what they showed.
 if(NOT HIPPODROME_SANITIZE)
+  add_executable(stop_matcher_speed ${CMAKE_CURRENT_LIST_DIR}/benchmarks/stop_matcher_speed.cc)
+  target_link_libraries(stop_matcher_speed PRIVATE hippodrome_serving fmt::fmt)
   add_executable(admission_simulator ${CMAKE_CURRENT_LIST_DIR}/benchmarks/admission_simulator.cc)
   target_link_libraries(admission_simulator PRIVATE
     hippodrome_server_testing hippodrome_command_line fmt::fmt)

@@ -127,4 +127,6 @@ void EncoderPass::Means(std::span<float> means) {
   backend_.Download(mean, means);
 }
 
+void EncoderPass::States(std::span<float> states) { backend_.Download(x(), states); }
+
 }  // namespace hippodrome

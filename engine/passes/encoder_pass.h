@@ -55,6 +55,8 @@ class EncoderPass {
   Tensor SequenceFeatures();
   // The mean of the residual stream over each sequence's mask, [B, d].
   void Means(std::span<float> means);
+  // The residual stream itself, [B T, d].
+  void States(std::span<float> states);
 
  private:
   static void RunOnce(Tensor, const std::function<void()>& layer) { layer(); }

@@ -20,7 +20,7 @@ std::string Numbers(int64_t inputs, int64_t tokens) {
 
 int64_t OutputBytes(const BigsConfig& config, const EncoderRequest& request) {
   const int64_t rows = std::max<int64_t>(std::ssize(request.rows), 1);
-  const bool embeds = request.task == EncoderTask::kEmbedding;
+  const bool embeds = request.task != EncoderTask::kHead;
   const int64_t columns = embeds ? config.hidden_size : LogitsPerAnswer(config);
   return rows * columns * static_cast<int64_t>(sizeof(float));
 }

@@ -1,5 +1,7 @@
 #include "server/handlers/encoding_handlers.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <iterator>
 #include <span>
@@ -61,14 +63,34 @@ void Normalize(std::vector<float>& values) {
   for (float& value : values) value = static_cast<float>(value * scale);
 }
 
+// One for each row of the outputs.
 v1::EmbedResponse Embeddings(const std::vector<EncoderOutput>& outputs, bool normalize) {
   v1::EmbedResponse response;
   for (const EncoderOutput& output : outputs) {
-    std::vector<float> values = output.values;
-    if (normalize) Normalize(values);
-    response.add_embeddings()->mutable_values()->Add(values.begin(), values.end());
+    for (int64_t row = 0; row < output.rows; ++row) {
+      std::vector<float> values(Row(output, row).begin(), Row(output, row).end());
+      if (normalize) Normalize(values);
+      response.add_embeddings()->mutable_values()->Add(values.begin(), values.end());
+    }
   }
   return response;
+}
+
+// What is asked for all tokens of `texts`, of `size` values each.
+absl::StatusOr<std::vector<EncoderRequest>> TokenRequests(std::vector<EncodedText> texts,
+                                                          int64_t size,
+                                                          const RequestLimits& limits) {
+  std::vector<EncoderRequest> requests;
+  int64_t values = 0;
+  for (EncodedText& text : texts) {
+    std::vector<int32_t> rows = AllRows(text);
+    values += std::ssize(rows) * size;
+    requests.push_back(NewRequest(std::move(text), EncoderTask::kTokenEmbeddings, std::move(rows)));
+  }
+  if (values <= limits.max_token_values) return requests;
+  return absl::OutOfRangeError(
+      fmt::format("the embeddings of all tokens have {} values, expected at most {}", values,
+                  limits.max_token_values));
 }
 
 }  // namespace
@@ -97,6 +119,18 @@ Answer<v1::EmbedResponse> EncodingHandlers::Embed(const v1::EmbedRequest& reques
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<EncodedText> texts,
                               LayOutInputs(request.inputs(), request.truncate(), *model, limits_));
   const bool normalize = !request.has_normalize() || request.normalize();
+  if (request.per_token()) {
+    HIPPODROME_ASSIGN_OR_RETURN(
+        std::vector<EncoderRequest> requests,
+        TokenRequests(std::move(texts), model->info().embedding_size(), limits_));
+    return SubmitEncoding<v1::EmbedResponse>(
+        *model, std::move(requests), caller,
+        [normalize](const std::vector<EncoderOutput>& outputs) {
+          v1::EmbedResponse response = Embeddings(outputs, normalize);
+          for (const EncoderOutput& output : outputs) response.add_tokens(output.rows);
+          return response;
+        });
+  }
   return SubmitEncoding<v1::EmbedResponse>(
       *model, NewRequests(std::move(texts), EncoderTask::kEmbedding), caller,
       [normalize](const std::vector<EncoderOutput>& outputs) {

@@ -7,12 +7,10 @@
 
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "engine/sampling.h"
+#include "engine/parameter_ranges.h"
 
 namespace hippodrome {
 namespace {
-
-constexpr int64_t kDefaultMaxTokens = 16;
 
 uint64_t RandomSeed() {
   thread_local std::mt19937_64 random{std::random_device{}()};
@@ -46,12 +44,6 @@ absl::Status CheckPrompt(const v1::GenerateRequest& request) {
   }
 }
 
-absl::Status CheckMaxTokens(const v1::GenerateRequest& request, const RequestLimits& limits) {
-  const int64_t tokens = request.max_tokens();
-  if (tokens >= 0 && tokens <= limits.max_tokens) return absl::OkStatus();
-  return FieldError("max_tokens", fmt::format("{} is not in [0, {}]", tokens, limits.max_tokens));
-}
-
 absl::StatusOr<SamplingParameters> ReadSampling(const v1::GenerateRequest& request) {
   SamplingFields fields;
   if (request.has_temperature()) fields.temperature = request.temperature();
@@ -64,11 +56,8 @@ absl::StatusOr<SamplingParameters> ReadSampling(const v1::GenerateRequest& reque
 }
 
 absl::Status CheckScoring(const v1::GenerateRequest& request) {
-  const int64_t count = request.log_probabilities();
-  if (count < 0 || count > kMaxLikeliest) {
-    return FieldError("log_probabilities",
-                      fmt::format("{} is not in [0, {}]", count, kMaxLikeliest));
-  }
+  HIPPODROME_RETURN_IF_ERROR(
+      CheckParameter(kLogProbabilitiesRange, int64_t{request.log_probabilities()}));
   if (!request.score_prompt() || request.has_log_probabilities()) return absl::OkStatus();
   return FieldError("score_prompt", "it needs log_probabilities");
 }
@@ -104,7 +93,7 @@ absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
                                       const Caller& caller) {
   GenerationCall call;
   HIPPODROME_RETURN_IF_ERROR(CheckPrompt(request));
-  HIPPODROME_RETURN_IF_ERROR(CheckMaxTokens(request, limits));
+  HIPPODROME_RETURN_IF_ERROR(CheckParameter(kMaxTokensRange, request.max_tokens()));
   HIPPODROME_ASSIGN_OR_RETURN(call.request.sampling, ReadSampling(request));
   HIPPODROME_RETURN_IF_ERROR(CheckStops(request, limits));
   HIPPODROME_RETURN_IF_ERROR(CheckScoring(request));
@@ -121,7 +110,8 @@ absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
   }
   if (request.stop_size() > 0) HIPPODROME_RETURN_IF_ERROR(model.Tokenizer().status());
   call.prompt_only = request.has_max_tokens() && request.max_tokens() == 0;
-  call.request.max_tokens = request.has_max_tokens() ? request.max_tokens() : kDefaultMaxTokens;
+  call.request.max_tokens = request.has_max_tokens() ? request.max_tokens()
+                                                     : static_cast<int64_t>(*kMaxTokensRange.usual);
   // The engine takes in a prompt to make a token after it.
   if (call.prompt_only) call.request.max_tokens = 1;
   call.request.ignore_eos = request.ignore_eos();

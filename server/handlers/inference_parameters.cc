@@ -1,19 +1,24 @@
 #include "server/handlers/inference_parameters.h"
 
 #include <algorithm>
-#include <initializer_list>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
+#include "server/handlers/generation_numbers.h"
 
 namespace hippodrome {
 namespace {
 
 using inference::InferParameter;
+
+// Doubles are exact up to here.
+constexpr double kLargestExact = 9007199254740992;
 
 // The parameters of a request, by name and type.
 class Parameters {
@@ -31,8 +36,14 @@ class Parameters {
   absl::StatusOr<std::optional<int64_t>> Integer(const char* name) const {
     const InferParameter* value = Find(name);
     if (value == nullptr) return std::nullopt;
-    if (!value->has_int64_param()) return FieldError(name, "expected an integer");
-    return value->int64_param();
+    if (value->has_int64_param()) return value->int64_param();
+    // Some clients have no other numbers.
+    const double number = value->double_param();
+    if (!value->has_double_param() || std::abs(number) > kLargestExact ||
+        number != std::trunc(number)) {
+      return FieldError(name, "expected an integer");
+    }
+    return static_cast<int64_t>(number);
   }
 
   absl::StatusOr<std::optional<double>> Number(const char* name) const {
@@ -55,8 +66,8 @@ class Parameters {
     const InferParameter* value = Find(name);
     if (value == nullptr) return std::nullopt;
     if (value->has_uint64_param()) return value->uint64_param();
-    if (value->has_int64_param()) return static_cast<uint64_t>(value->int64_param());
-    return FieldError(name, "expected an integer");
+    HIPPODROME_ASSIGN_OR_RETURN(const auto integer, Integer(name));
+    return static_cast<uint64_t>(*integer);
   }
 
  private:
@@ -82,10 +93,16 @@ absl::Status ReadTruncate(const Parameters& parameters, v1::Truncate& truncate) 
   return absl::OkStatus();
 }
 
+std::vector<const char*> GenerateParameterNames() {
+  std::vector<const char*> names = {"seed", "stop", "ignore_eos"};
+  for (const GenerationNumber& number : kGenerationNumbers) names.push_back(number.range->name);
+  return names;
+}
+
 }  // namespace
 
 absl::Status RefuseOtherParameters(const inference::ModelInferRequest& request,
-                                   std::initializer_list<const char*> known) {
+                                   std::span<const char* const> known) {
   for (const auto& [name, value] : request.parameters()) {
     const auto same = [&name = name](const char* other) { return name == other; };
     if (std::any_of(known.begin(), known.end(), same)) continue;
@@ -110,20 +127,9 @@ absl::StatusOr<EncoderParameters> ReadEncoderParameters(
 absl::StatusOr<v1::GenerateRequest> ReadGenerateParameters(
     const inference::ModelInferRequest& request) {
   const Parameters parameters(request);
-  HIPPODROME_RETURN_IF_ERROR(RefuseOtherParameters(
-      request,
-      {"max_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "stop", "ignore_eos"}));
+  HIPPODROME_RETURN_IF_ERROR(RefuseOtherParameters(request, GenerateParameterNames()));
   v1::GenerateRequest result;
-  HIPPODROME_ASSIGN_OR_RETURN(const auto max_tokens, parameters.Integer("max_tokens"));
-  if (max_tokens) result.set_max_tokens(*max_tokens);
-  HIPPODROME_ASSIGN_OR_RETURN(const auto temperature, parameters.Number("temperature"));
-  if (temperature) result.set_temperature(static_cast<float>(*temperature));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto top_p, parameters.Number("top_p"));
-  if (top_p) result.set_top_p(static_cast<float>(*top_p));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto top_k, parameters.Integer("top_k"));
-  if (top_k) result.set_top_k(*top_k);
-  HIPPODROME_ASSIGN_OR_RETURN(const auto min_p, parameters.Number("min_p"));
-  if (min_p) result.set_min_p(static_cast<float>(*min_p));
+  HIPPODROME_RETURN_IF_ERROR(ReadGenerationNumbers(parameters, result));
   HIPPODROME_ASSIGN_OR_RETURN(const auto seed, parameters.Seed("seed"));
   if (seed) result.set_seed(*seed);
   HIPPODROME_ASSIGN_OR_RETURN(auto stop, parameters.Text("stop"));

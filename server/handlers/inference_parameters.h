@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "hippodrome/v1/encoding.pb.h"
@@ -24,7 +25,11 @@ struct EncoderParameters {
 // These check types; ranges are for the handlers. Errors: kInvalidArgument naming the parameter.
 // That of one that is not `known`.
 absl::Status RefuseOtherParameters(const inference::ModelInferRequest& request,
-                                   std::initializer_list<const char*> known);
+                                   std::span<const char* const> known);
+inline absl::Status RefuseOtherParameters(const inference::ModelInferRequest& request,
+                                          std::initializer_list<const char*> known) {
+  return RefuseOtherParameters(request, std::span(known.begin(), known.size()));
+}
 // Those of all tasks together.
 absl::StatusOr<EncoderParameters> ReadEncoderParameters(
     const inference::ModelInferRequest& request);

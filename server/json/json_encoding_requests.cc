@@ -1,18 +1,96 @@
 #include "server/json/json_encoding_requests.h"
 
-#include <initializer_list>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "server/json/json_fields.h"
 
 namespace hippodrome {
 namespace {
 
 using EncodingInputs = google::protobuf::RepeatedPtrField<v1::EncodingInput>;
+
+// ---- Fields
+// ---------------------------------------------------------------------------------------
+
+constexpr RequestField kInputsParameters = {"parameters", R"({"type": "object"})",
+                                            "the fields below may stand here too"};
+constexpr RequestField kTruncate = {"truncate", kFlagSchema, "cut inputs that are too long"};
+constexpr RequestField kDirection = {"truncation_direction", kSideSchema, "the end that is cut"};
+constexpr RequestField kDimensions = {"dimensions", R"({"type": "integer"})",
+                                      "must be the model's"};
+constexpr RequestField kModel = {"model", kTextSchema, "the first encoder that can by default"};
+
+constexpr RequestField kEmbeddings[] = {
+    {"input", kTextsOrIdsSchema, "", true},
+    kModel,
+    kDimensions,
+    {"encoding_format", R"({"type": "string", "enum": ["float", "base64"], "default": "float"})"},
+};
+
+constexpr RequestField kPredict[] = {
+    {"inputs", R"({"oneOf": [{"type": "string"}, {"type": "array"}]})",
+     "a text, a pair [\"a\", \"b\"], or a batch [[\"a\"], [\"a\", \"b\"]]", true},
+    kModel,
+    kInputsParameters,
+    kTruncate,
+    kDirection,
+    {"raw_scores", kFlagSchema, "logits instead of probabilities"},
+    {"top_k", R"({"type": "integer", "minimum": 1})", "all labels by default"},
+    {"function_to_apply", R"({"type": "string", "enum": ["none", "softmax", "sigmoid"]})"},
+};
+
+constexpr RequestField kEmbed[] = {
+    {"inputs", kTextsOrIdsSchema, "", true},
+    kModel,
+    kInputsParameters,
+    kTruncate,
+    kDirection,
+    {"normalize", kTrueSchema, "to length 1"},
+    kDimensions,
+    {"encoding_format", R"({"type": "string", "enum": ["float"]})"},
+};
+
+constexpr RequestField kEmbedAll[] = {
+    {"inputs", kTextsOrIdsSchema, "", true}, kModel, kInputsParameters, kTruncate, kDirection,
+};
+
+constexpr RequestField kFillMask[] = {
+    {"inputs", kTextOrTextsSchema, "each with one [MASK] or more", true},
+    kModel,
+    kInputsParameters,
+    kTruncate,
+    kDirection,
+    {"top_k", R"({"type": "integer", "minimum": 1, "default": 5})"},
+    {"targets", R"({"type": "array", "items": {"type": "string"}})", "only these are scored"},
+};
+
+constexpr RequestField kTokenClassification[] = {
+    {"inputs", kTextOrTextsSchema, "", true},
+    kModel,
+    kInputsParameters,
+    kTruncate,
+    kDirection,
+    {"aggregation_strategy", R"({"type": "string", "default": "simple",
+        "enum": ["none", "simple", "first", "average", "max"]})"},
+    {"ignore_labels", R"({"type": "array", "const": ["O"]})"},
+};
+
+constexpr RequestField kQuestion[] = {{"question"}, {"context"}};
+
+constexpr RequestField kQuestionAnswering[] = {
+    {"inputs", R"({"type": "object", "required": ["question", "context"],
+        "properties": {"question": {"type": "string"}, "context": {"type": "string"}}})",
+     "or a list of these", true},
+    kModel,
+    kInputsParameters,
+    {"top_k", R"({"type": "integer", "minimum": 1, "maximum": 100, "default": 1})"},
+    {"doc_stride", R"({"type": "integer", "minimum": 0, "default": 128})"},
+    {"max_answer_len", R"({"type": "integer", "minimum": 1, "default": 30})"},
+    {"handle_impossible_answer", kFlagSchema},
+    {"align_to_words", R"({"type": "boolean", "const": false})"},
+};
 
 // ---- What the bodies of all tasks have in common
 // -------------------------------------------------
@@ -51,10 +129,9 @@ absl::Status ReadTextOrIds(const Json& value, const char* field, EncodingInputs&
   return absl::OkStatus();
 }
 
-// ParseObject() of a body with no other fields than `known`, with the members of "parameters" moved
-// beside the others, where huggingface_hub sends them for some tasks.
-absl::StatusOr<Json> ParseTask(const std::string& body,
-                               std::initializer_list<std::string_view> known) {
+// ParseObject() of a body with no other fields than `fields`, with the members of "parameters"
+// moved beside the others, where huggingface_hub sends them for some tasks.
+absl::StatusOr<Json> ParseTask(const std::string& body, RequestFields fields) {
   HIPPODROME_ASSIGN_OR_RETURN(Json json, ParseObject(body));
   if (const Json* found = Find(json, "parameters"); found != nullptr) {
     if (!found->is_object()) return WrongType("parameters", "an object", *found);
@@ -64,7 +141,7 @@ absl::StatusOr<Json> ParseTask(const std::string& body,
       json[name] = value;
     }
   }
-  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, known));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, fields));
   return json;
 }
 
@@ -171,7 +248,7 @@ absl::Status ReadQuestion(const Json& value, v1::AnswerQuestionRequest& request)
   if (!value.is_object()) {
     return WrongType("inputs", "an object with \"question\" and \"context\"", value);
   }
-  HIPPODROME_RETURN_IF_ERROR(CheckFields(value, {"question", "context"}));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(value, kQuestion));
   v1::AnswerQuestionRequest::Question& question = *request.add_questions();
   HIPPODROME_ASSIGN_OR_RETURN(auto text, TextField(value, "question"));
   if (!text) return FieldError("question", "it is missing");
@@ -198,6 +275,14 @@ absl::Status ReadAnswerParameters(const Json& json, v1::AnswerQuestionRequest& r
 
 }  // namespace
 
+const RequestFields kPredictFields = kPredict;
+const RequestFields kEmbedFields = kEmbed;
+const RequestFields kEmbedAllFields = kEmbedAll;
+const RequestFields kEmbeddingsFields = kEmbeddings;
+const RequestFields kFillMaskFields = kFillMask;
+const RequestFields kTokenClassificationFields = kTokenClassification;
+const RequestFields kQuestionAnsweringFields = kQuestionAnswering;
+
 absl::Status ReadTruncation(const Json& body, v1::Truncate& truncate) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto enabled, BoolField(body, "truncate"));
   truncate.set_enabled(enabled.value_or(false));
@@ -215,10 +300,7 @@ absl::Status ReadTruncation(const Json& body, v1::Truncate& truncate) {
 }
 
 absl::StatusOr<PredictCall> ParsePredict(const std::string& body) {
-  HIPPODROME_ASSIGN_OR_RETURN(
-      const Json json,
-      ParseTask(body, {"model", "inputs", "parameters", "truncate", "truncation_direction",
-                       "raw_scores", "function_to_apply", "top_k"}));
+  HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body, kPredict));
   PredictCall call;
   HIPPODROME_ASSIGN_OR_RETURN(*call.request.mutable_model(), ModelField(json));
   HIPPODROME_RETURN_IF_ERROR(ReadTruncation(json, *call.request.mutable_truncate()));
@@ -234,10 +316,7 @@ absl::StatusOr<PredictCall> ParsePredict(const std::string& body) {
 }
 
 absl::StatusOr<EmbedCall> ParseEmbed(const std::string& body) {
-  HIPPODROME_ASSIGN_OR_RETURN(
-      const Json json,
-      ParseTask(body, {"model", "inputs", "parameters", "truncate", "truncation_direction",
-                       "normalize", "dimensions", "encoding_format"}));
+  HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body, kEmbed));
   EmbedCall call;
   HIPPODROME_RETURN_IF_ERROR(ReadEmbedding(json, "inputs", call));
   if (call.base64) return FieldError("encoding_format", "expected \"float\" on this path");
@@ -247,19 +326,26 @@ absl::StatusOr<EmbedCall> ParseEmbed(const std::string& body) {
   return call;
 }
 
+absl::StatusOr<EmbedCall> ParseEmbedAll(const std::string& body) {
+  HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body, kEmbedAll));
+  EmbedCall call;
+  HIPPODROME_RETURN_IF_ERROR(ReadEmbedding(json, "inputs", call));
+  HIPPODROME_RETURN_IF_ERROR(ReadTruncation(json, *call.request.mutable_truncate()));
+  call.request.set_per_token(true);
+  call.request.set_normalize(false);
+  return call;
+}
+
 absl::StatusOr<EmbedCall> ParseEmbeddings(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-  HIPPODROME_RETURN_IF_ERROR(
-      CheckFields(json, {"model", "input", "dimensions", "encoding_format"}));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kEmbeddings));
   EmbedCall call;
   HIPPODROME_RETURN_IF_ERROR(ReadEmbedding(json, "input", call));
   return call;
 }
 
 absl::StatusOr<FillMaskCall> ParseFillMask(const std::string& body) {
-  HIPPODROME_ASSIGN_OR_RETURN(const Json json,
-                              ParseTask(body, {"model", "inputs", "parameters", "truncate",
-                                               "truncation_direction", "top_k", "targets"}));
+  HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body, kFillMask));
   FillMaskCall call;
   HIPPODROME_ASSIGN_OR_RETURN(*call.request.mutable_model(), ModelField(json));
   HIPPODROME_RETURN_IF_ERROR(ReadTruncation(json, *call.request.mutable_truncate()));
@@ -272,10 +358,7 @@ absl::StatusOr<FillMaskCall> ParseFillMask(const std::string& body) {
 }
 
 absl::StatusOr<TokenClassificationCall> ParseTokenClassification(const std::string& body) {
-  HIPPODROME_ASSIGN_OR_RETURN(
-      const Json json,
-      ParseTask(body, {"model", "inputs", "parameters", "truncate", "truncation_direction",
-                       "aggregation_strategy", "ignore_labels"}));
+  HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body, kTokenClassification));
   const Json* ignored = Find(json, "ignore_labels");
   if (ignored != nullptr && *ignored != Json::array({"O"})) return Unsupported("ignore_labels");
   TokenClassificationCall call;
@@ -287,10 +370,7 @@ absl::StatusOr<TokenClassificationCall> ParseTokenClassification(const std::stri
 }
 
 absl::StatusOr<QuestionAnsweringCall> ParseQuestionAnswering(const std::string& body) {
-  HIPPODROME_ASSIGN_OR_RETURN(
-      const Json json,
-      ParseTask(body, {"model", "inputs", "parameters", "top_k", "doc_stride", "max_answer_len",
-                       "handle_impossible_answer", "align_to_words"}));
+  HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseTask(body, kQuestionAnswering));
   QuestionAnsweringCall call;
   HIPPODROME_ASSIGN_OR_RETURN(*call.request.mutable_model(), ModelField(json));
   HIPPODROME_RETURN_IF_ERROR(ReadAnswerParameters(json, call.request));

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "hippodrome/v1/encoding.pb.h"
-#include "server/json/json_fields.h"
+#include "server/json/request_fields.h"
 
 namespace hippodrome {
 
@@ -43,16 +43,26 @@ struct QuestionAnsweringCall {
   bool batch = false;
 };
 
+extern const RequestFields kPredictFields;
+extern const RequestFields kEmbedFields;
+extern const RequestFields kEmbedAllFields;
+extern const RequestFields kEmbeddingsFields;
+extern const RequestFields kFillMaskFields;
+extern const RequestFields kTokenClassificationFields;
+extern const RequestFields kQuestionAnsweringFields;
+
 // These check syntax and types; ranges are for the handlers. Parameters may stand in "parameters"
 // or beside "inputs", and "model" names the model. Fields that are not there are errors unless they
-// ask for nothing (CheckFields() in json_fields.h). Errors: kInvalidArgument naming the field, or
-// the place of a syntax error.
+// ask for nothing (CheckFields() in request_fields.h). Errors: kInvalidArgument naming the field,
+// or the place of a syntax error.
 
 // TEI's /predict. With "parameters", as huggingface_hub sends it for text classification, the
 // answer is nested, which that client expects.
 absl::StatusOr<PredictCall> ParsePredict(const std::string& body);
 // TEI's /embed.
 absl::StatusOr<EmbedCall> ParseEmbed(const std::string& body);
+// TEI's /embed_all: of each token, as the model gives it.
+absl::StatusOr<EmbedCall> ParseEmbedAll(const std::string& body);
 // OpenAI's /v1/embeddings.
 absl::StatusOr<EmbedCall> ParseEmbeddings(const std::string& body);
 // The tasks of Hugging Face. For fill-mask and question answering a list of one input is no batch.

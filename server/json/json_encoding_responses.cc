@@ -123,6 +123,21 @@ std::string EmbedBody(const v1::EmbedResponse& response) {
   }));
 }
 
+// Embedding by embedding, for a tree of them would take some times the memory.
+std::string EmbedAllBody(const v1::EmbedResponse& response) {
+  std::string body = "[";
+  int next = 0;
+  for (const int64_t tokens : response.tokens()) {
+    body += body.size() > 1 ? ",[" : "[";
+    for (int64_t t = 0; t < tokens; ++t) {
+      if (t > 0) body += ",";
+      body += DumpAnswer(FloatJson(response.embeddings(next++).values()));
+    }
+    body += "]";
+  }
+  return body + "]";
+}
+
 std::string EmbeddingsBody(const EmbedCall& call, const v1::EmbedResponse& response) {
   FloatJson data = FloatJson::array();
   for (const v1::EmbedResponse::Embedding& embedding : response.embeddings()) {

@@ -18,6 +18,8 @@ namespace hippodrome {
 std::string PredictBody(const PredictCall& call, const v1::ClassifyResponse& response);
 // [[x, ...], ...]
 std::string EmbedBody(const v1::EmbedResponse& response);
+// [[[x, ...], ...], ...]: of each token of each input. REQUIRES: an answer to per_token.
+std::string EmbedAllBody(const v1::EmbedResponse& response);
 // {"object": "list", "data": [{"object", "index", "embedding"}], "model", "usage"}; base64: of the
 // floats, little-endian.
 std::string EmbeddingsBody(const EmbedCall& call, const v1::EmbedResponse& response);

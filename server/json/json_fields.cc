@@ -1,8 +1,6 @@
 #include "server/json/json_fields.h"
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -12,19 +10,6 @@
 
 namespace hippodrome {
 namespace {
-
-// Of a name that an error repeats.
-constexpr size_t kShownNameBytes = 64;
-
-// As CheckFields() says.
-constexpr std::string_view kIgnored[] = {"user",         "metadata",          "store",
-                                         "service_tier", "safety_identifier", "prompt_cache_key",
-                                         "options"};
-
-template <typename Names>
-bool Contains(const Names& names, std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
 
 // Doubles are exact up to here.
 constexpr double kLargestExact = 9007199254740992;
@@ -58,14 +43,6 @@ absl::StatusOr<std::optional<Integer>> WholeField(const Json& object, const char
 }
 
 }  // namespace
-
-absl::Status CheckFields(const Json& object, std::span<const std::string_view> known) {
-  for (const auto& [name, value] : object.items()) {
-    if (value.is_null() || Contains(known, name) || Contains(kIgnored, name)) continue;
-    return FieldError(name.substr(0, kShownNameBytes), "there is no such field here");
-  }
-  return absl::OkStatus();
-}
 
 const Json* Find(const Json& object, const char* name) {
   const auto it = object.find(name);

@@ -3,11 +3,8 @@
 #define HIPPODROME_SERVER_JSON_JSON_FIELDS_H_
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,15 +12,6 @@
 #include "server/json/json_parse.h"
 
 namespace hippodrome {
-
-// Refuses members that are neither `known`, nor null, nor among those that every path ignores,
-// because they are about bookkeeping and change no answer: user, metadata, store, service_tier,
-// safety_identifier, prompt_cache_key (OpenAI), options (Hugging Face). Errors: the FieldError of
-// the first one.
-absl::Status CheckFields(const Json& object, std::span<const std::string_view> known);
-inline absl::Status CheckFields(const Json& object, std::initializer_list<std::string_view> known) {
-  return CheckFields(object, std::span(known.begin(), known.size()));
-}
 
 // The member `name`, or null when it is absent or JSON null.
 const Json* Find(const Json& object, const char* name);
@@ -36,6 +24,18 @@ absl::StatusOr<std::optional<std::string>> TextField(const Json& object, const c
 absl::StatusOr<std::optional<int64_t>> IntegerField(const Json& object, const char* name);
 absl::StatusOr<std::optional<uint64_t>> SeedField(const Json& object, const char* name);
 absl::StatusOr<std::optional<double>> NumberField(const Json& object, const char* name);
+
+// The members of an object as ReadGenerationNumbers() wants them.
+struct JsonNumbers {
+  absl::StatusOr<std::optional<int64_t>> Integer(const char* name) const {
+    return IntegerField(object, name);
+  }
+  absl::StatusOr<std::optional<double>> Number(const char* name) const {
+    return NumberField(object, name);
+  }
+
+  const Json& object;
+};
 
 // An array of token ids. Errors name `field`.
 absl::StatusOr<std::vector<int32_t>> TokenIdArray(const Json& array, const char* field);

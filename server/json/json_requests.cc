@@ -6,11 +6,78 @@
 
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "engine/sampling.h"
-#include "server/json/json_fields.h"
+#include "server/handlers/generation_numbers.h"
 
 namespace hippodrome {
 namespace {
+
+constexpr int64_t kMaxChoices = RequestLimits().max_choices;
+
+constexpr ParameterRange kScoresRange = {
+    .name = "logprobs",
+    .least = kLogProbabilitiesRange.least,
+    .most = kLogProbabilitiesRange.most,
+    .usual = std::nullopt,
+    .about = "asks for log probabilities of tokens, and of so many of the likeliest ones",
+    .whole = true};
+constexpr ParameterRange kChoicesRange = {.name = "n",
+                                          .least = 1,
+                                          .most = kMaxChoices,
+                                          .usual = 1,
+                                          .about = "answers to each prompt",
+                                          .whole = true};
+constexpr ParameterRange kBestOfRange = {
+    .name = "best_of",
+    .least = 1,
+    .most = kMaxChoices,
+    .usual = std::nullopt,
+    .about =
+        "answers made, of which the likeliest n are given; as many by default; not less, and "
+        "not more in a stream",
+    .whole = true};
+
+constexpr RequestField kCompletion[] = {
+    {"prompt", kTextsOrIdsSchema, "a text, token ids, or a list of either", true},
+    {"model", kTextSchema, "a decoder of /v1/models; the first one by default"},
+    Ranged(kMaxTokensRange),
+    Ranged(kTemperatureRange),
+    Ranged(kTopPRange),
+    Ranged(kTopKRange),
+    Ranged(kMinPRange),
+    Ranged(kTypicalPRange),
+    {"seed", kSeedSchema, "drawn at random by default; negative ones wrap"},
+    Ranged(kPresencePenaltyRange),
+    Ranged(kFrequencyPenaltyRange),
+    Ranged(kRepetitionPenaltyRange),
+    {"logit_bias", R"({"type": "object", "maxProperties": 1024,
+        "additionalProperties": {"type": "number", "minimum": -100, "maximum": 100}})",
+     "added to the logits of these token ids"},
+    {"stop", R"({"oneOf": [{"type": "string", "minLength": 1}, {"type": "array", "maxItems": 16,
+        "items": {"type": "string", "minLength": 1}}]})",
+     "the text ends before the first of these; each of at most 256 bytes"},
+    {"stream", kFlagSchema, "answer with events"},
+    {"stream_options", R"({"type": "object", "properties": {
+        "include_usage": {"type": "boolean", "default": false},
+        "include_obfuscation": {"type": "boolean", "description": "ignored"}}})"},
+    Ranged(kChoicesRange),
+    Ranged(kBestOfRange),
+    Ranged(kScoresRange),
+    {"echo", kFlagSchema, "the prompt stands before its answers"},
+    {"suffix", R"({"type": "string", "maxLength": 0})", "not supported"},
+    {"ignore_eos", kFlagSchema, "go on after the end-of-text token"},
+};
+
+// vLLM's shape.
+constexpr RequestField kTokenize[] = {
+    {"prompt", kTextSchema, "", true},
+    {"model", kTextSchema, "the first model by default"},
+    {"add_special_tokens", kTrueSchema, "[CLS] and [SEP] of encoders"},
+};
+
+constexpr RequestField kDetokenize[] = {
+    {"tokens", R"({"type": "array", "items": {"type": "integer", "minimum": 0}})", "", true},
+    {"model", kTextSchema, "the first model by default"},
+};
 
 // Refused before it is copied for each prompt.
 absl::Status CheckCount(const char* field, const Json& entries, int64_t most) {
@@ -36,28 +103,8 @@ absl::Status ReadStops(const Json& json, const RequestLimits& limits,
   return absl::OkStatus();
 }
 
-// Numbers too large for a float become infinite, which no range allows.
-absl::Status ReadFloat(const Json& json, const char* field, v1::GenerateRequest& request,
-                       void (v1::GenerateRequest::*set)(float)) {
-  HIPPODROME_ASSIGN_OR_RETURN(const auto value, NumberField(json, field));
-  if (value) (request.*set)(static_cast<float>(*value));
-  return absl::OkStatus();
-}
-
 absl::Status ReadSampling(const Json& json, v1::GenerateRequest& request) {
-  using Request = v1::GenerateRequest;
-  HIPPODROME_RETURN_IF_ERROR(ReadFloat(json, "temperature", request, &Request::set_temperature));
-  HIPPODROME_RETURN_IF_ERROR(ReadFloat(json, "top_p", request, &Request::set_top_p));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto top_k, IntegerField(json, "top_k"));
-  if (top_k) request.set_top_k(*top_k);
-  HIPPODROME_RETURN_IF_ERROR(ReadFloat(json, "min_p", request, &Request::set_min_p));
-  HIPPODROME_RETURN_IF_ERROR(ReadFloat(json, "typical_p", request, &Request::set_typical_p));
-  HIPPODROME_RETURN_IF_ERROR(
-      ReadFloat(json, "repetition_penalty", request, &Request::set_repetition_penalty));
-  HIPPODROME_RETURN_IF_ERROR(
-      ReadFloat(json, "presence_penalty", request, &Request::set_presence_penalty));
-  HIPPODROME_RETURN_IF_ERROR(
-      ReadFloat(json, "frequency_penalty", request, &Request::set_frequency_penalty));
+  HIPPODROME_RETURN_IF_ERROR(ReadGenerationNumbers(JsonNumbers{json}, request));
   HIPPODROME_ASSIGN_OR_RETURN(const auto seed, SeedField(json, "seed"));
   if (seed) request.set_seed(*seed);
   return absl::OkStatus();
@@ -84,8 +131,6 @@ absl::Status ReadLogitBias(const Json& json, const RequestLimits& limits,
 
 // How long the answer is, and what comes with it.
 absl::Status ReadAnswer(const Json& json, CompletionCall& call, v1::GenerateRequest& request) {
-  HIPPODROME_ASSIGN_OR_RETURN(const auto max_tokens, IntegerField(json, "max_tokens"));
-  if (max_tokens) request.set_max_tokens(*max_tokens);
   HIPPODROME_ASSIGN_OR_RETURN(const auto ignore_eos, BoolField(json, "ignore_eos"));
   request.set_ignore_eos(ignore_eos.value_or(false));
   const Json* scores = Find(json, "logprobs");
@@ -96,10 +141,7 @@ absl::Status ReadAnswer(const Json& json, CompletionCall& call, v1::GenerateRequ
   }
   HIPPODROME_ASSIGN_OR_RETURN(const auto count, IntegerField(json, "logprobs"));
   if (!count) return absl::OkStatus();
-  if (*count < 0 || *count > kMaxLikeliest) {
-    return FieldError("logprobs", std::to_string(*count) + " is not in [0, " +
-                                      std::to_string(kMaxLikeliest) + "]");
-  }
+  HIPPODROME_RETURN_IF_ERROR(CheckParameter(kScoresRange, *count));
   call.scored = true;
   request.set_log_probabilities(static_cast<int32_t>(*count));
   return absl::OkStatus();
@@ -165,7 +207,8 @@ absl::Status ReadStreamOptions(const Json& json, CompletionCall& call) {
   if (options == nullptr) return absl::OkStatus();
   if (!options->is_object()) return WrongType("stream_options", "an object", *options);
   // Obfuscation is padding against those who measure packets; without encryption it is nothing.
-  HIPPODROME_RETURN_IF_ERROR(CheckFields(*options, {"include_usage", "include_obfuscation"}));
+  constexpr RequestField kOptions[] = {{"include_usage"}, {"include_obfuscation"}};
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(*options, kOptions));
   HIPPODROME_ASSIGN_OR_RETURN(const auto usage, BoolField(*options, "include_usage"));
   call.include_usage = usage.value_or(false);
   return absl::OkStatus();
@@ -189,31 +232,14 @@ absl::Status CheckCompletionFields(const Json& json) {
   if (suffix && !suffix->empty()) {
     return FieldError("suffix", "these models go forward: they cannot fill a gap before a text");
   }
-  return CheckFields(json, {"model",
-                            "prompt",
-                            "max_tokens",
-                            "temperature",
-                            "top_p",
-                            "top_k",
-                            "min_p",
-                            "typical_p",
-                            "seed",
-                            "presence_penalty",
-                            "frequency_penalty",
-                            "repetition_penalty",
-                            "logit_bias",
-                            "stop",
-                            "stream",
-                            "stream_options",
-                            "n",
-                            "best_of",
-                            "logprobs",
-                            "echo",
-                            "suffix",
-                            "ignore_eos"});
+  return CheckFields(json, kCompletion);
 }
 
 }  // namespace
+
+const RequestFields kCompletionFields = kCompletion;
+const RequestFields kTokenizeFields = kTokenize;
+const RequestFields kDetokenizeFields = kDetokenize;
 
 absl::StatusOr<CompletionCall> ParseCompletion(const std::string& body,
                                                const RequestLimits& limits) {
@@ -235,7 +261,7 @@ absl::StatusOr<CompletionCall> ParseCompletion(const std::string& body,
 
 absl::StatusOr<v1::TokenizeRequest> ParseTokenize(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, {"model", "prompt", "add_special_tokens"}));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kTokenize));
   v1::TokenizeRequest request;
   HIPPODROME_ASSIGN_OR_RETURN(*request.mutable_model(), ModelField(json));
   HIPPODROME_ASSIGN_OR_RETURN(const auto special, BoolField(json, "add_special_tokens"));
@@ -248,7 +274,7 @@ absl::StatusOr<v1::TokenizeRequest> ParseTokenize(const std::string& body) {
 
 absl::StatusOr<v1::DetokenizeRequest> ParseDetokenize(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, {"model", "tokens"}));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kDetokenize));
   v1::DetokenizeRequest request;
   HIPPODROME_ASSIGN_OR_RETURN(*request.mutable_model(), ModelField(json));
   const Json* tokens = Find(json, "tokens");

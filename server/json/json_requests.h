@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "hippodrome/v1/generation.pb.h"
+#include "server/json/request_fields.h"
 #include "server/options.h"
 
 namespace hippodrome {
@@ -22,9 +23,13 @@ struct CompletionCall {
   bool include_usage = false;  // a last event with the usage
 };
 
+extern const RequestFields kCompletionFields;
+extern const RequestFields kTokenizeFields;
+extern const RequestFields kDetokenizeFields;
+
 // These check syntax, types and what HTTP alone has; ranges are for Handlers. Fields that are not
-// there are errors (CheckFields() in json_fields.h). Errors: kInvalidArgument naming the field, or
-// the place of a syntax error.
+// there are errors (CheckFields() in request_fields.h). Errors: kInvalidArgument naming the field,
+// or the place of a syntax error.
 absl::StatusOr<CompletionCall> ParseCompletion(const std::string& body,
                                                const RequestLimits& limits);
 absl::StatusOr<v1::TokenizeRequest> ParseTokenize(const std::string& body);

@@ -40,13 +40,17 @@ constexpr RequestField kGenerate[] = {
     {"text_input", R"({"type": "string", "minLength": 1})", "the prompt", true},
     {"parameters", kParameters, "those below may stand here too"},
     {"id", R"({"type": "string"})", ""},
-    {"max_tokens", R"({"type": "integer", "minimum": 1, "default": 16})", ""},
-    {"temperature", R"({"type": "number", "minimum": 0, "maximum": 100, "default": 1})", ""},
-    {"top_p", R"({"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 1})", ""},
-    {"top_k", R"({"type": "integer", "minimum": 0, "maximum": 1073741824, "default": 0})", ""},
-    {"min_p", R"({"type": "number", "minimum": 0, "maximum": 1, "default": 0})", ""},
-    {"seed", R"({"type": "integer"})", ""},
-    {"stop", R"({"type": "string"})", "the text ends before it"},
+    Ranged(kMaxTokensRange),
+    Ranged(kTemperatureRange),
+    Ranged(kTopPRange),
+    Ranged(kTopKRange),
+    Ranged(kMinPRange),
+    Ranged(kTypicalPRange),
+    Ranged(kRepetitionPenaltyRange),
+    Ranged(kPresencePenaltyRange),
+    Ranged(kFrequencyPenaltyRange),
+    {"seed", kSeedSchema, "drawn at random by default; negative ones wrap"},
+    {"stop", R"({"type": "string", "minLength": 1})", "the text ends before it"},
     {"ignore_eos", R"({"type": "boolean", "default": false})", ""},
     {"stream", R"({"type": "boolean"})", "must be what the path says"},
 };
@@ -143,13 +147,9 @@ absl::Status ReadShape(const Json& json, google::protobuf::RepeatedField<int64_t
 
 absl::Status ReadInput(const Json& json, std::string_view& rest,
                        inference::ModelInferRequest::InferInputTensor& input) {
-  constexpr RequestField kKnown[] = {{"name", "", ""},
-                                     {"shape", "", ""},
-                                     {"datatype", "", ""},
-                                     {"parameters", "", ""},
-                                     {"data", "", ""}};
+  constexpr RequestField kKnown[] = {{"name"}, {"shape"}, {"datatype"}, {"parameters"}, {"data"}};
   if (!json.is_object()) return WrongType("inputs", "objects", json);
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnknown(json, kKnown));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kKnown));
   HIPPODROME_ASSIGN_OR_RETURN(auto name, TextField(json, "name"));
   if (!name) return FieldError("name", "it is missing");
   input.set_name(*std::move(name));
@@ -167,9 +167,9 @@ absl::Status ReadInput(const Json& json, std::string_view& rest,
 }
 
 absl::Status ReadOutput(const Json& json, InferCall& call) {
-  constexpr RequestField kKnown[] = {{"name", "", ""}, {"parameters", "", ""}};
+  constexpr RequestField kKnown[] = {{"name"}, {"parameters"}};
   if (!json.is_object()) return WrongType("outputs", "objects", json);
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnknown(json, kKnown));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kKnown));
   HIPPODROME_ASSIGN_OR_RETURN(const auto name, TextField(json, "name"));
   if (!name) return FieldError("name", "it is missing");
   auto& output = *call.request.add_outputs();
@@ -228,7 +228,7 @@ absl::StatusOr<InferCall> ParseInfer(const std::string& body, std::optional<size
   }
   const size_t size = json_bytes.value_or(body.size());
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body.substr(0, size)));
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnknown(json, kInferFields));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kInferFields));
   InferCall call;
   HIPPODROME_ASSIGN_OR_RETURN(auto id, TextField(json, "id"));
   if (id) call.request.set_id(*std::move(id));
@@ -253,7 +253,7 @@ absl::StatusOr<InferCall> ParseInfer(const std::string& body, std::optional<size
 
 absl::StatusOr<inference::ModelInferRequest> ParseKServeGenerate(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnknown(json, kKServeGenerateFields));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kKServeGenerateFields));
   inference::ModelInferRequest request;
   HIPPODROME_ASSIGN_OR_RETURN(auto id, TextField(json, "id"));
   if (id) request.set_id(*std::move(id));

@@ -3,20 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 #include <utility>
+
+#include "server/json/written_log_probability.h"
 
 namespace hippodrome {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-constexpr float kLeast = -9999;
-
-double Written(float log_probability) {
-  return std::isfinite(log_probability) ? std::max(log_probability, kLeast) : kLeast;
-}
 
 // Bytes that go on with a character begin none.
 int64_t CountCharacters(std::string_view text) {
@@ -32,9 +27,9 @@ bool IsUtf8(const std::string& bytes) {
 OrderedJson Alternatives(const BpeTokenizer* tokenizer, int32_t token, const TokenScores& scores) {
   OrderedJson alternatives = OrderedJson::object();
   for (const LikelyToken& other : scores.likeliest) {
-    alternatives[TokenName(tokenizer, other.token)] = Written(other.log_probability);
+    alternatives[TokenName(tokenizer, other.token)] = WrittenLogProbability(other.log_probability);
   }
-  alternatives[TokenName(tokenizer, token)] = Written(scores.log_probability);
+  alternatives[TokenName(tokenizer, token)] = WrittenLogProbability(scores.log_probability);
   return alternatives;
 }
 
@@ -57,7 +52,7 @@ void LogProbabilitiesJson::Add(int32_t token, const TokenScores* scores, bool vi
     token_log_probabilities_.push_back(nullptr);
     top_log_probabilities_.push_back(nullptr);
   } else {
-    token_log_probabilities_.push_back(Written(scores->log_probability));
+    token_log_probabilities_.push_back(WrittenLogProbability(scores->log_probability));
     top_log_probabilities_.push_back(Alternatives(tokenizer_, token, *scores));
   }
   const std::string_view bytes =

@@ -14,21 +14,15 @@ namespace {
 using TeiJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool, int64_t,
                                      uint64_t, float>;
 
-constexpr char kBool[] = R"({"type": "boolean", "default": false})";
-constexpr char kTrue[] = R"({"type": "boolean", "default": true})";
-constexpr char kText[] = R"({"type": "string"})";
 constexpr char kTexts[] = R"({"type": "array", "items": {"type": "string"}, "minItems": 1})";
-constexpr char kDirection[] =
-    R"({"type": "string", "enum": ["Left", "Right", "left", "right"], "default": "Right"})";
-
 constexpr RequestField kRerank[] = {
-    {"query", kText, "", true},
+    {"query", kTextSchema, "", true},
     {"texts", kTexts, "", true},
-    {"raw_scores", kBool, "logits instead of probabilities"},
-    {"return_text", kBool, ""},
-    {"truncate", kBool, "cut inputs that are too long"},
-    {"truncation_direction", kDirection, "the end that is cut"},
-    {"model", kText, "a classifier with one label; the first one by default"},
+    {"raw_scores", kFlagSchema, "logits instead of probabilities"},
+    {"return_text", kFlagSchema, ""},
+    {"truncate", kFlagSchema, "cut inputs that are too long"},
+    {"truncation_direction", kSideSchema, "the end that is cut"},
+    {"model", kTextSchema, "a classifier with one label; the first one by default"},
 };
 
 constexpr RequestField kSimilarity[] = {
@@ -39,22 +33,21 @@ constexpr RequestField kSimilarity[] = {
     {"parameters", R"({"type": "object", "properties": {"truncate": {"type": "boolean"},
         "truncation_direction": {"type": "string", "enum": ["Left", "Right", "left", "right"]}}})",
      ""},
-    {"model", kText, "an encoder; the first one by default"},
+    {"model", kTextSchema, "an encoder; the first one by default"},
 };
 
 constexpr RequestField kTokenize[] = {
-    {"inputs", R"({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})",
-     "", true},
-    {"add_special_tokens", kTrue, "[CLS] and [SEP] of encoders"},
-    {"model", kText, "the first model by default"},
+    {"inputs", kTextOrTextsSchema, "", true},
+    {"add_special_tokens", kTrueSchema, "[CLS] and [SEP] of encoders"},
+    {"model", kTextSchema, "the first model by default"},
 };
 
 constexpr RequestField kDecode[] = {
     {"ids", R"({"type": "array", "items": {"oneOf": [{"type": "integer", "minimum": 0},
         {"type": "array", "items": {"type": "integer", "minimum": 0}}]}})",
      "one list of token ids, or several", true},
-    {"skip_special_tokens", kTrue, ""},
-    {"model", kText, "the first model by default"},
+    {"skip_special_tokens", kTrueSchema, ""},
+    {"model", kTextSchema, "the first model by default"},
 };
 
 absl::StatusOr<std::string> RequiredText(const Json& object, const char* field) {
@@ -96,7 +89,7 @@ const RequestFields kTeiDecodeFields = kDecode;
 
 absl::StatusOr<RerankCall> ParseRerank(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnknown(json, kRerankFields));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kRerankFields));
   RerankCall call;
   HIPPODROME_ASSIGN_OR_RETURN(*call.request.mutable_model(), ModelField(json));
   HIPPODROME_RETURN_IF_ERROR(ReadTruncation(json, *call.request.mutable_truncate()));
@@ -116,13 +109,13 @@ absl::StatusOr<RerankCall> ParseRerank(const std::string& body) {
 
 absl::StatusOr<SimilarityCall> ParseSimilarity(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnknown(json, kSimilarityFields));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kSimilarityFields));
   SimilarityCall call;
   HIPPODROME_ASSIGN_OR_RETURN(*call.request.mutable_model(), ModelField(json));
   if (const Json* parameters = Find(json, "parameters")) {
     if (!parameters->is_object()) return WrongType("parameters", "an object", *parameters);
-    constexpr RequestField kKnown[] = {{"truncate", "", ""}, {"truncation_direction", "", ""}};
-    HIPPODROME_RETURN_IF_ERROR(RefuseUnknown(*parameters, kKnown));
+    constexpr RequestField kKnown[] = {{"truncate"}, {"truncation_direction"}};
+    HIPPODROME_RETURN_IF_ERROR(CheckFields(*parameters, kKnown));
     HIPPODROME_RETURN_IF_ERROR(ReadTruncation(*parameters, *call.request.mutable_truncate()));
   }
   const Json* inputs = Find(json, "inputs");
@@ -139,7 +132,7 @@ absl::StatusOr<SimilarityCall> ParseSimilarity(const std::string& body) {
 
 absl::StatusOr<TeiTokenizeCall> ParseTeiTokenize(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnknown(json, kTeiTokenizeFields));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kTeiTokenizeFields));
   TeiTokenizeCall call;
   HIPPODROME_ASSIGN_OR_RETURN(call.model, ModelField(json));
   HIPPODROME_ASSIGN_OR_RETURN(const auto special, BoolField(json, "add_special_tokens"));
@@ -155,7 +148,7 @@ absl::StatusOr<TeiTokenizeCall> ParseTeiTokenize(const std::string& body) {
 
 absl::StatusOr<TeiDecodeCall> ParseTeiDecode(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnknown(json, kTeiDecodeFields));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kTeiDecodeFields));
   TeiDecodeCall call;
   HIPPODROME_ASSIGN_OR_RETURN(call.model, ModelField(json));
   HIPPODROME_ASSIGN_OR_RETURN(const auto skip, BoolField(json, "skip_special_tokens"));

@@ -5,14 +5,14 @@
 
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
-#include "server/json/json_fields.h"
+#include "server/handlers/generation_numbers.h"
+#include "server/json/written_log_probability.h"
+#include "server/options.h"
 
 namespace hippodrome {
 namespace {
 
 using TgiJson = nlohmann::ordered_json;
-
-constexpr int64_t kDefaultNewTokens = 1024;
 
 constexpr RequestField kFields[] = {
     {"inputs", R"({"type": "string", "minLength": 1})", "the prompt", true},
@@ -21,64 +21,90 @@ constexpr RequestField kFields[] = {
     {"model", R"({"type": "string"})", "a decoder of /v1/models; the first one by default"},
 };
 
+constexpr ParameterRange kNewTokensRange = {.name = "max_new_tokens",
+                                            .least = 1,
+                                            .most = kMaxTokensRange.most,
+                                            .usual = 1024,
+                                            .about = "new tokens",
+                                            .whole = true};
+constexpr ParameterRange kTruncateRange = {.name = "truncate",
+                                           .least = 1,
+                                           .most = kMaxTokensRange.most,
+                                           .usual = std::nullopt,
+                                           .about = "tokens kept of the prompt's end",
+                                           .whole = true};
+constexpr ParameterRange kCandidatesRange = {
+    .name = "best_of",
+    .least = 1,
+    .most = RequestLimits().max_choices,
+    .usual = 1,
+    .about =
+        "answers drawn, of which the likeliest is given; more than one need sampling, and no "
+        "stream",
+    .whole = true};
+constexpr ParameterRange kTopTokensRange = {
+    .name = "top_n_tokens",
+    .least = 0,
+    .most = kLogProbabilitiesRange.most,
+    .usual = 0,
+    .about = "so many of the likeliest tokens in the place of each one, in the details",
+    .whole = true};
+
 constexpr RequestField kParameters[] = {
-    {"max_new_tokens", R"({"type": "integer", "minimum": 1, "default": 1024})", ""},
-    {"do_sample", R"({"type": "boolean", "default": false})",
-     "false without temperature, top_k and top_p: the likeliest token is taken"},
-    {"temperature", R"({"type": "number", "minimum": 0, "maximum": 100, "default": 1})", ""},
-    {"top_k", R"({"type": "integer", "minimum": 0, "maximum": 1073741824})", ""},
-    {"top_p", R"({"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 1})", ""},
-    {"seed", R"({"type": "integer"})", "drawn at random by default"},
-    {"stop", R"({"type": "array", "items": {"type": "string"}})",
-     "the text ends before the first of these"},
-    {"truncate", R"({"type": "integer", "minimum": 1})", "tokens kept of the prompt's end"},
-    {"return_full_text", R"({"type": "boolean", "default": false})", ""},
-    {"details", R"({"type": "boolean", "default": false})", ""},
-    {"typical_p", R"({"type": "number", "const": 1})", "1 alone, which is off"},
-    {"repetition_penalty", R"({"type": "number", "const": 1})", "1 alone, which is off"},
-    {"frequency_penalty", R"({"type": "number", "const": 0})", "0 alone, which is off"},
+    Ranged(kNewTokensRange),
+    {"do_sample", kFlagSchema,
+     "false without temperature, top_k, top_p and typical_p: the likeliest token is taken"},
+    Ranged(kTemperatureRange),
+    Ranged(kTopKRange),
+    Ranged(kTopPRange),
+    Ranged(kTypicalPRange),
+    Ranged(kRepetitionPenaltyRange),
+    Ranged(kFrequencyPenaltyRange),
+    {"seed", kSeedSchema, "drawn at random by default; negative ones wrap"},
+    {"stop", R"({"type": "array", "maxItems": 16, "items": {"type": "string", "minLength": 1}})",
+     "the text ends before the first of these; each of at most 256 bytes"},
+    Ranged(kTruncateRange),
+    Ranged(kCandidatesRange),
+    {"return_full_text", kFlagSchema, "the prompt in front of the text"},
+    {"details", kFlagSchema, "the tokens, and why they end"},
+    {"decoder_input_details", kFlagSchema, "the prompt's tokens too; needs details, and no stream"},
+    Ranged(kTopTokensRange),
     {"watermark", R"({"type": "boolean", "const": false})", "not supported"},
-    {"decoder_input_details", R"({"type": "boolean", "const": false})", "not supported"},
-    {"top_n_tokens", R"({"type": "null"})", "not supported"},
     {"grammar", R"({"type": "null"})", "not supported"},
     {"adapter_id", R"({"type": "null"})", "not supported"},
-    {"best_of", R"({"type": "integer", "minimum": 1, "maximum": 1})", ""},
 };
 
 // Fields that change the answer and are not there, but for the values that ask for nothing.
 absl::Status RefuseOthers(const Json& parameters) {
-  for (const char* field : {"typical_p", "repetition_penalty"}) {
-    HIPPODROME_ASSIGN_OR_RETURN(const auto value, NumberField(parameters, field));
-    if (value.value_or(1) != 1) return Unsupported(field);
-  }
-  HIPPODROME_ASSIGN_OR_RETURN(const auto penalty, NumberField(parameters, "frequency_penalty"));
-  if (penalty.value_or(0) != 0) return Unsupported("frequency_penalty");
-  for (const char* field : {"watermark", "decoder_input_details"}) {
-    HIPPODROME_ASSIGN_OR_RETURN(const auto wanted, BoolField(parameters, field));
-    if (wanted.value_or(false)) return Unsupported(field);
-  }
-  HIPPODROME_ASSIGN_OR_RETURN(const auto best_of, IntegerField(parameters, "best_of"));
-  if (best_of.value_or(1) != 1) return FieldError("best_of", "this server supports 1 alone");
-  for (const char* field : {"grammar", "adapter_id", "top_n_tokens"}) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto watermark, BoolField(parameters, "watermark"));
+  if (watermark.value_or(false)) return Unsupported("watermark");
+  for (const char* field : {"grammar", "adapter_id"}) {
     if (Find(parameters, field) != nullptr) return Unsupported(field);
   }
   return absl::OkStatus();
 }
 
+// The value of a whole number in its range.
+absl::StatusOr<std::optional<int64_t>> RangedField(const Json& parameters,
+                                                   const ParameterRange& range) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto value, IntegerField(parameters, range.name));
+  if (value) HIPPODROME_RETURN_IF_ERROR(CheckParameter(range, *value));
+  return value;
+}
+
 absl::Status ReadTgiSampling(const Json& parameters, TgiCall& call) {
   v1::GenerateRequest& request = call.request;
+  HIPPODROME_RETURN_IF_ERROR(ReadGenerationNumbers(JsonNumbers{parameters}, request));
   HIPPODROME_ASSIGN_OR_RETURN(const auto do_sample, BoolField(parameters, "do_sample"));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto temperature, NumberField(parameters, "temperature"));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto top_k, IntegerField(parameters, "top_k"));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto top_p, NumberField(parameters, "top_p"));
   HIPPODROME_ASSIGN_OR_RETURN(const auto seed, SeedField(parameters, "seed"));
-  if (temperature) request.set_temperature(static_cast<float>(*temperature));
-  if (top_k) request.set_top_k(*top_k);
-  if (top_p) request.set_top_p(static_cast<float>(*top_p));
   if (seed) request.set_seed(*seed);
-  call.sampled = do_sample.value_or(false) || temperature || top_k || top_p;
+  call.sampled = do_sample.value_or(false) || request.has_temperature() || request.has_top_k() ||
+                 request.has_top_p() || request.has_typical_p();
   if (!call.sampled) request.set_temperature(0);
-  return absl::OkStatus();
+  HIPPODROME_ASSIGN_OR_RETURN(const auto candidates, RangedField(parameters, kCandidatesRange));
+  call.candidates = candidates.value_or(1);
+  if (call.candidates == 1 || call.sampled) return absl::OkStatus();
+  return FieldError("best_of", "answers differ with sampling alone: set \"do_sample\"");
 }
 
 absl::Status ReadTgiStop(const Json& parameters, v1::GenerateRequest& request) {
@@ -92,21 +118,34 @@ absl::Status ReadTgiStop(const Json& parameters, v1::GenerateRequest& request) {
   return absl::OkStatus();
 }
 
+absl::Status ReadDetails(const Json& parameters, TgiCall& call) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto details, BoolField(parameters, "details"));
+  call.details = details.value_or(false);
+  HIPPODROME_ASSIGN_OR_RETURN(const auto prefill, BoolField(parameters, "decoder_input_details"));
+  call.prefill = prefill.value_or(false);
+  if (call.prefill && !call.details) {
+    return FieldError("decoder_input_details", "it needs \"details\"");
+  }
+  call.request.set_score_prompt(call.prefill);
+  HIPPODROME_ASSIGN_OR_RETURN(const auto top, RangedField(parameters, kTopTokensRange));
+  // The best candidate is the likeliest.
+  if (call.details || call.candidates > 1 || top) {
+    call.request.set_log_probabilities(static_cast<int32_t>(top.value_or(0)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadParameters(const Json& parameters, TgiCall& call) {
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnknown(parameters, kTgiParameters));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(parameters, kParameters));
   HIPPODROME_RETURN_IF_ERROR(RefuseOthers(parameters));
   HIPPODROME_RETURN_IF_ERROR(ReadTgiSampling(parameters, call));
   HIPPODROME_RETURN_IF_ERROR(ReadTgiStop(parameters, call.request));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto tokens, IntegerField(parameters, "max_new_tokens"));
-  call.request.set_max_tokens(tokens.value_or(kDefaultNewTokens));
-  if (tokens && *tokens < 1) return FieldError("max_new_tokens", "expected at least 1");
-  HIPPODROME_ASSIGN_OR_RETURN(call.truncate, IntegerField(parameters, "truncate"));
-  if (call.truncate && *call.truncate < 1) return FieldError("truncate", "expected at least 1");
+  HIPPODROME_ASSIGN_OR_RETURN(const auto tokens, RangedField(parameters, kNewTokensRange));
+  call.request.set_max_tokens(tokens.value_or(static_cast<int64_t>(*kNewTokensRange.usual)));
+  HIPPODROME_ASSIGN_OR_RETURN(call.truncate, RangedField(parameters, kTruncateRange));
   HIPPODROME_ASSIGN_OR_RETURN(const auto full, BoolField(parameters, "return_full_text"));
   call.full_text = full.value_or(false);
-  HIPPODROME_ASSIGN_OR_RETURN(const auto details, BoolField(parameters, "details"));
-  call.details = details.value_or(false);
-  return absl::OkStatus();
+  return ReadDetails(parameters, call);
 }
 
 const char* FinishName(TgiFinish finish) {
@@ -122,18 +161,52 @@ const char* FinishName(TgiFinish finish) {
 }
 
 TgiJson TokenJson(const TgiToken& token) {
-  return {{"id", token.id}, {"text", token.text}, {"special", token.special}};
+  TgiJson json = {{"id", token.id}, {"text", token.text}};
+  json["logprob"] =
+      token.log_probability ? TgiJson(WrittenLogProbability(*token.log_probability)) : nullptr;
+  json["special"] = token.special;
+  return json;
 }
+
+TgiJson PrefillJson(const TgiToken& token) {
+  TgiJson json = TokenJson(token);
+  json.erase("special");
+  return json;
+}
+
+template <typename Values, typename Convert>
+TgiJson ListOf(const Values& values, Convert convert) {
+  TgiJson list = TgiJson::array();
+  for (const auto& value : values) list.push_back(convert(value));
+  return list;
+}
+
+TgiJson TokensJson(const std::vector<TgiToken>& tokens) { return ListOf(tokens, TokenJson); }
 
 // What streams say in the end, and whole answers begin with.
 TgiJson Details(const TgiCall& call, const TgiResult& result) {
   return {{"finish_reason", FinishName(result.finish)},
           {"generated_tokens", result.tokens.size()},
-          {"seed", call.sampled ? TgiJson(call.request.seed()) : TgiJson(nullptr)}};
+          {"seed", call.sampled ? TgiJson(result.seed) : TgiJson(nullptr)}};
+}
+
+TgiJson WholeDetails(const TgiCall& call, const TgiResult& result) {
+  TgiJson details = Details(call, result);
+  details["prefill"] = ListOf(result.prefill, PrefillJson);
+  details["tokens"] = TokensJson(result.tokens);
+  if (!result.top_tokens.empty()) details["top_tokens"] = ListOf(result.top_tokens, TokensJson);
+  return details;
 }
 
 std::string GeneratedText(const TgiCall& call, const TgiResult& result) {
   return call.full_text ? call.inputs + result.text : result.text;
+}
+
+// One of those that were not the best.
+TgiJson SequenceJson(const TgiCall& call, const TgiResult& result) {
+  TgiJson json = {{"generated_text", GeneratedText(call, result)}};
+  json.update(WholeDetails(call, result));
+  return json;
 }
 
 std::string DumpTgi(const TgiJson& json) {
@@ -147,7 +220,7 @@ const RequestFields kTgiParameters = kParameters;
 
 absl::StatusOr<TgiCall> ParseTgi(const std::string& body) {
   HIPPODROME_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-  HIPPODROME_RETURN_IF_ERROR(RefuseUnknown(json, kTgiFields));
+  HIPPODROME_RETURN_IF_ERROR(CheckFields(json, kFields));
   TgiCall call;
   HIPPODROME_ASSIGN_OR_RETURN(*call.request.mutable_model(), ModelField(json));
   HIPPODROME_ASSIGN_OR_RETURN(auto inputs, TextField(json, "inputs"));
@@ -165,24 +238,33 @@ absl::StatusOr<TgiCall> ParseTgi(const std::string& body) {
   return call;
 }
 
-std::string TgiBody(const TgiCall& call, const TgiResult& result, bool listed) {
-  TgiJson answer = {{"generated_text", GeneratedText(call, result)}};
+absl::Status MakeStreamed(TgiCall& call) {
+  call.stream = true;
+  if (call.candidates > 1) {
+    return FieldError("best_of", "the best is known at the end alone: not in a stream");
+  }
+  if (call.prefill) return FieldError("decoder_input_details", "streams do not have them");
+  if (!call.request.has_log_probabilities()) call.request.set_log_probabilities(0);
+  return absl::OkStatus();
+}
+
+std::string TgiBody(const TgiCall& call, std::span<const TgiResult> results, bool listed) {
+  TgiJson answer = {{"generated_text", GeneratedText(call, results.front())}};
   if (call.details) {
-    TgiJson details = Details(call, result);
-    details["prefill"] = TgiJson::array();
-    details["tokens"] = TgiJson::array();
-    for (const TgiToken& token : result.tokens) details["tokens"].push_back(TokenJson(token));
-    answer["details"] = std::move(details);
+    answer["details"] = WholeDetails(call, results.front());
+    if (results.size() > 1) {
+      answer["details"]["best_of_sequences"] = ListOf(
+          results.subspan(1), [&](const TgiResult& result) { return SequenceJson(call, result); });
+    }
   }
   return DumpTgi(listed ? TgiJson::array({std::move(answer)}) : answer);
 }
 
-std::string TgiEvent(const TgiCall& call, int64_t index, const TgiToken& token,
-                     const TgiResult* result) {
-  TgiJson event = {{"index", index}, {"token", TokenJson(token)}};
-  event["generated_text"] =
-      result == nullptr ? TgiJson(nullptr) : TgiJson(GeneratedText(call, *result));
-  event["details"] = result == nullptr || !call.details ? TgiJson(nullptr) : Details(call, *result);
+std::string TgiEvent(const TgiCall& call, const TgiResult& result, size_t index, bool last) {
+  TgiJson event = {{"index", index + 1}, {"token", TokenJson(result.tokens[index])}};
+  if (!result.top_tokens.empty()) event["top_tokens"] = TokensJson(result.top_tokens[index]);
+  event["generated_text"] = last ? TgiJson(GeneratedText(call, result)) : TgiJson(nullptr);
+  event["details"] = last && call.details ? Details(call, result) : TgiJson(nullptr);
   return DumpTgi(event);
 }
 

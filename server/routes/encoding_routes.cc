@@ -54,6 +54,14 @@ HttpReply EncodingRoutes::Embed(const HttpRequest& request) {
              &EncodingHandlers::Embed, body, metrics_);
 }
 
+HttpReply EncodingRoutes::EmbedAll(const HttpRequest& request) {
+  const auto body = [](const EmbedCall&, const v1::EmbedResponse& response) {
+    return EmbedAllBody(response);
+  };
+  return Run(request, ParseEmbedAll(request.body), handlers_.encoding(), &EncodingHandlers::Embed,
+             body, metrics_);
+}
+
 HttpReply EncodingRoutes::Embeddings(const HttpRequest& request) {
   EncodingHandlers& encoding = handlers_.encoding();
   return Run(request, CheckSize(ParseEmbeddings(request.body), encoding), encoding,

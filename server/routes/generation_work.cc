@@ -16,11 +16,12 @@ constexpr int64_t kTokensPerWake = 64;
 
 class GenerationWork : public HttpWork {
  public:
-  GenerationWork(const HttpRoute& route, std::unique_ptr<Generation> generation,
+  GenerationWork(const HttpRoute& route, std::vector<std::unique_ptr<Generation>> generations,
                  std::unique_ptr<GenerationFormat> format, bool streamed, std::string model,
                  Metrics& metrics)
       : route_(route),
-        generation_(std::move(generation)),
+        generations_(std::move(generations)),
+        unfinished_(generations_.size()),
         format_(std::move(format)),
         streamed_(streamed),
         model_(std::move(model)),
@@ -31,7 +32,9 @@ class GenerationWork : public HttpWork {
   }
 
   void OnUpdate(std::function<void()> wake) override {
-    generation_->OnUpdate(std::move(wake), streamed_ ? 1 : kTokensPerWake);
+    for (const auto& generation : generations_) {
+      if (generation != nullptr) generation->OnUpdate(wake, streamed_ ? 1 : kTokensPerWake);
+    }
   }
 
   bool Advance(HttpResponse& response) override {
@@ -45,16 +48,25 @@ class GenerationWork : public HttpWork {
  private:
   // Whether the response is complete, or the error that it becomes.
   absl::StatusOr<bool> Progress(HttpResponse& response) {
-    while (const std::optional<StreamUpdate> update = generation_->Take()) {
-      if (!update->status.ok()) return update->status;
-      format_->Add(*update, response);
-      if (update->last()) return true;
+    for (size_t i = 0; i < generations_.size(); ++i) {
+      while (generations_[i] != nullptr) {
+        const std::optional<StreamUpdate> update = generations_[i]->Take();
+        if (!update) break;
+        if (!update->status.ok()) return update->status;
+        format_->Add(i, *update, response);
+        if (!update->last()) continue;
+        generations_[i].reset();
+        --unfinished_;
+      }
     }
-    return false;
+    if (unfinished_ > 0) return false;
+    if (!streamed_) format_->Complete(response);
+    return true;
   }
 
   // A stream that has begun can only end with an error event.
   void Fail(const absl::Status& status, HttpResponse& response) {
+    generations_.clear();
     if (streamed_) {
       response.body += ServerSentEvent(ErrorBody(status, route_.errors));
     } else {
@@ -69,7 +81,8 @@ class GenerationWork : public HttpWork {
   }
 
   const HttpRoute& route_;
-  const std::unique_ptr<Generation> generation_;
+  std::vector<std::unique_ptr<Generation>> generations_;  // null once finished
+  size_t unfinished_;
   const std::unique_ptr<GenerationFormat> format_;
   const bool streamed_;
   const std::string model_;
@@ -81,7 +94,8 @@ class GenerationWork : public HttpWork {
 
 std::string ServerSentEvent(const std::string& data) { return "data: " + data + "\n\n"; }
 
-HttpReply GenerationReply(const HttpRequest& request, std::unique_ptr<Generation> generation,
+HttpReply GenerationReply(const HttpRequest& request,
+                          std::vector<std::unique_ptr<Generation>> generations,
                           std::unique_ptr<GenerationFormat> format, bool streamed,
                           std::string model, Metrics& metrics) {
   HttpReply reply;
@@ -92,7 +106,7 @@ HttpReply GenerationReply(const HttpRequest& request, std::unique_ptr<Generation
     reply.filler = ": waiting\n\n";
   }
   reply.work =
-      std::make_unique<GenerationWork>(*request.route, std::move(generation), std::move(format),
+      std::make_unique<GenerationWork>(*request.route, std::move(generations), std::move(format),
                                        streamed, std::move(model), metrics);
   return reply;
 }

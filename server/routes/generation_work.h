@@ -1,9 +1,12 @@
-// The work behind a call that generates from one prompt, for protocols other than OpenAI's.
+// The work behind a call that generates from one prompt, for protocols other than OpenAI's: one
+// answer, or several of which the format chooses.
 #ifndef HIPPODROME_SERVER_HTTP_GENERATION_WORK_H_
 #define HIPPODROME_SERVER_HTTP_GENERATION_WORK_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "server/batching/generation_batcher.h"
 #include "server/http/http_types.h"
@@ -16,17 +19,20 @@ class GenerationFormat {
  public:
   virtual ~GenerationFormat() = default;
 
-  // Each update once, in order. Of a streamed answer, appends its events to `response.body`; of
-  // another one, completes `response` with the last update.
-  virtual void Add(const StreamUpdate& update, HttpResponse& response) = 0;
+  // Each update of each generation once, in order. Of a streamed answer, appends its events to
+  // `response.body`.
+  virtual void Add(size_t generation, const StreamUpdate& update, HttpResponse& response) = 0;
+  // After the last update of the last generation: completes a response that is not streamed.
+  virtual void Complete(HttpResponse& response) = 0;
 };
 
 // "data: DATA" and an empty line.
 std::string ServerSentEvent(const std::string& data);
 
-// The reply to `request` that `format` makes of `generation`. `model` is for `metrics`, which must
-// outlive the reply's work.
-HttpReply GenerationReply(const HttpRequest& request, std::unique_ptr<Generation> generation,
+// The reply to `request` that `format` makes of `generations`, at least one. `model` is for
+// `metrics`, which must outlive the reply's work.
+HttpReply GenerationReply(const HttpRequest& request,
+                          std::vector<std::unique_ptr<Generation>> generations,
                           std::unique_ptr<GenerationFormat> format, bool streamed,
                           std::string model, Metrics& metrics);
 

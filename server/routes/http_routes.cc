@@ -49,6 +49,7 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& 
           {"/", "POST", Bind(&tgi_, &TgiRoutes::Root), ErrorShape::kTgi},
           {"/predict", "POST", Bind(&encoding_, &EncodingRoutes::Predict)},
           {"/embed", "POST", Bind(&encoding_, &EncodingRoutes::Embed)},
+          {"/embed_all", "POST", Bind(&encoding_, &EncodingRoutes::EmbedAll)},
           {"/rerank", "POST", Bind(&tei_, &TeiRoutes::Rerank)},
           {"/similarity", "POST", Bind(&tei_, &TeiRoutes::Similarity)},
           {"/decode", "POST", Bind(&tei_, &TeiRoutes::Decode)},

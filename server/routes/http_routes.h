@@ -16,8 +16,9 @@
 
 namespace hippodrome {
 
-// TEI's /predict, /embed and /info, OpenAI's /v1/embeddings, and /fill_mask, /token_classification
-// and /question_answering in the shapes of Hugging Face's inference interface. Thread-safe.
+// TEI's /predict, /embed, /embed_all and /info, OpenAI's /v1/embeddings, and /fill_mask,
+// /token_classification and /question_answering in the shapes of Hugging Face's inference
+// interface. Thread-safe.
 class EncodingRoutes {
  public:
   // `handlers` and `metrics` must outlive the routes and all work that they return; `options` are
@@ -27,6 +28,7 @@ class EncodingRoutes {
 
   HttpReply Predict(const HttpRequest& request);
   HttpReply Embed(const HttpRequest& request);
+  HttpReply EmbedAll(const HttpRequest& request);
   HttpReply Embeddings(const HttpRequest& request);
   HttpReply FillMask(const HttpRequest& request);
   HttpReply TokenClassification(const HttpRequest& request);

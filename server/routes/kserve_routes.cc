@@ -69,18 +69,19 @@ class KServeTextFormat : public GenerationFormat {
   KServeTextFormat(inference::ModelInferRequest request, bool streamed)
       : request_(std::move(request)), streamed_(streamed) {}
 
-  void Add(const StreamUpdate& update, HttpResponse& response) override {
+  void Add(size_t, const StreamUpdate& update, HttpResponse& response) override {
     text_ += update.text;
-    if (streamed_ ? text_.empty() && !update.last() : !update.last()) return;
-    std::string body = KServeTextBody(request_, kModelVersion, std::exchange(text_, ""));
-    if (streamed_) {
-      response.body += ServerSentEvent(body);
-    } else {
-      response.body = std::move(body);
-    }
+    if (!streamed_ || (text_.empty() && !update.last())) return;
+    response.body += ServerSentEvent(TakeBody());
   }
 
+  void Complete(HttpResponse& response) override { response.body = TakeBody(); }
+
  private:
+  std::string TakeBody() {
+    return KServeTextBody(request_, kModelVersion, std::exchange(text_, ""));
+  }
+
   const inference::ModelInferRequest request_;
   const bool streamed_;
   std::string text_;  // that was not written yet
@@ -142,10 +143,10 @@ HttpReply KServeRoutes::AnswerText(const HttpRequest& request, bool streamed) {
   if (!call.ok()) return Failed(call.status(), metrics_, request.route->errors);
   const auto generate = inference_.ToGenerate(*call);
   if (!generate.ok()) return Failed(generate.status(), metrics_, request.route->errors);
-  auto generation = handlers_.Generate(*generate, Caller(Api::kHttp, request.client));
-  if (!generation.ok()) return Failed(generation.status(), metrics_, request.route->errors);
+  auto made = handlers_.Complete({&*generate, 1}, 1, Caller(Api::kHttp, request.client));
+  if (!made.ok()) return Failed(made.status(), metrics_, request.route->errors);
   call->clear_inputs();
-  return GenerationReply(request, *std::move(generation),
+  return GenerationReply(request, std::move(made->generations),
                          std::make_unique<KServeTextFormat>(*std::move(call), streamed), streamed,
                          generate->model(), metrics_);
 }

@@ -1,9 +1,12 @@
 #include "server/routes/openapi.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "absl/strings/ascii.h"
+#include "server/json/json_encoding_requests.h"
+#include "server/json/json_requests.h"
 #include "server/json/kserve_json.h"
 #include "server/json/tei_json.h"
 #include "server/json/tgi_json.h"
@@ -14,122 +17,35 @@ namespace {
 
 using ApiJson = nlohmann::ordered_json;
 
-// Of bodies whose parsers name their fields one by one.
-constexpr char kFlag[] = R"({"type": "boolean", "default": false})";
-constexpr char kName[] = R"({"type": "string"})";
-constexpr char kSide[] =
-    R"({"type": "string", "enum": ["Left", "Right", "left", "right"], "default": "Right"})";
-constexpr char kIds[] = R"({"type": "array", "items": {"type": "integer", "minimum": 0}})";
-constexpr char kPenalty[] = R"({"type": "number", "minimum": -2, "maximum": 2, "default": 0})";
-constexpr char kTextOrTexts[] =
-    R"({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})";
-constexpr char kTextsOrIds[] = R"({"oneOf": [{"type": "string"},
-    {"type": "array", "items": {"oneOf": [{"type": "string"}, {"type": "integer"},
-      {"type": "array", "items": {"type": "integer"}}]}}]})";
+// Whole numbers stand there as such.
+ApiJson NumberJson(double value) {
+  return value == std::floor(value) ? ApiJson(static_cast<int64_t>(value)) : ApiJson(value);
+}
 
-constexpr RequestField kCompletion[] = {
-    {"prompt", kTextsOrIds, "a text, token ids, or a list of either", true},
-    {"model", kName, "a decoder of /v1/models; the first one by default"},
-    {"max_tokens", R"({"type": "integer", "minimum": 0, "default": 16})", ""},
-    {"temperature", R"({"type": "number", "minimum": 0, "maximum": 100, "default": 1})", ""},
-    {"top_p", R"({"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 1})", ""},
-    {"top_k", R"({"type": "integer", "minimum": 0, "maximum": 1073741824, "default": 0})", ""},
-    {"min_p", R"({"type": "number", "minimum": 0, "maximum": 1, "default": 0})", ""},
-    {"seed", R"({"type": "integer"})", "drawn at random by default"},
-    {"stop", kTextOrTexts, "the text ends before the first of these"},
-    {"stream", kFlag, ""},
-    {"stream_options", R"({"type": "object",
-        "properties": {"include_usage": {"type": "boolean", "default": false}}})",
-     ""},
-    {"presence_penalty", kPenalty, ""},
-    {"frequency_penalty", kPenalty, ""},
-    {"n", R"({"type": "integer", "minimum": 1, "default": 1})", "answers to each prompt"},
-    {"echo", kFlag, "the prompt stands before its answers"},
-    {"ignore_eos", kFlag, ""},
-};
+ApiJson RangeSchema(const ParameterRange& range) {
+  ApiJson schema = {{"type", range.whole ? "integer" : "number"}};
+  schema[range.without_least ? "exclusiveMinimum" : "minimum"] = NumberJson(range.least);
+  schema["maximum"] = NumberJson(range.most);
+  if (range.usual) schema["default"] = NumberJson(*range.usual);
+  return schema;
+}
 
-constexpr RequestField kEmbeddings[] = {
-    {"input", kTextsOrIds, "", true},
-    {"model", kName, ""},
-    {"dimensions", R"({"type": "integer"})", "must be the model's"},
-    {"encoding_format", R"({"type": "string", "enum": ["float", "base64"], "default": "float"})",
-     ""},
-};
-
-constexpr RequestField kPredict[] = {
-    {"inputs", R"({"oneOf": [{"type": "string"}, {"type": "array"}]})",
-     "a text, a pair [\"a\", \"b\"], or a batch [[\"a\"], [\"a\", \"b\"]]", true},
-    {"model", kName, ""},
-    {"parameters", R"({"type": "object"})", "the fields below may stand here too"},
-    {"truncate", kFlag, ""},
-    {"truncation_direction", kSide, ""},
-    {"raw_scores", kFlag, ""},
-    {"top_k", R"({"type": "integer", "minimum": 1})", "all labels by default"},
-    {"function_to_apply", R"({"type": "string", "enum": ["none", "softmax", "sigmoid"]})", ""},
-};
-
-constexpr RequestField kEmbed[] = {
-    {"inputs", kTextsOrIds, "", true},
-    {"model", kName, ""},
-    {"parameters", R"({"type": "object"})", "the fields below may stand here too"},
-    {"truncate", kFlag, ""},
-    {"truncation_direction", kSide, ""},
-    {"normalize", R"({"type": "boolean", "default": true})", ""},
-    {"dimensions", R"({"type": "integer"})", "must be the model's"},
-    {"encoding_format", R"({"type": "string", "enum": ["float"]})", ""},
-};
-
-constexpr RequestField kFillMask[] = {
-    {"inputs", kTextOrTexts, "", true},
-    {"model", kName, ""},
-    {"parameters", R"({"type": "object"})", "the fields below may stand here too"},
-    {"truncate", kFlag, ""},
-    {"truncation_direction", kSide, ""},
-    {"top_k", R"({"type": "integer", "minimum": 1, "default": 5})", ""},
-    {"targets", R"({"type": "array", "items": {"type": "string"}})", ""},
-};
-
-constexpr RequestField kTokenClassification[] = {
-    {"inputs", kTextOrTexts, "", true},
-    {"model", kName, ""},
-    {"parameters", R"({"type": "object"})", "the fields below may stand here too"},
-    {"truncate", kFlag, ""},
-    {"truncation_direction", kSide, ""},
-    {"aggregation_strategy",
-     R"({"type": "string", "enum": ["none", "simple", "first", "average", "max"]})", ""},
-    {"ignore_labels", R"({"type": "array", "const": ["O"]})", ""},
-};
-
-constexpr char kQuestion[] = R"({"type": "object", "required": ["question", "context"],
-    "properties": {"question": {"type": "string"}, "context": {"type": "string"}}})";
-
-constexpr RequestField kQuestionAnswering[] = {
-    {"inputs", kQuestion, "or a list of these", true},
-    {"model", kName, ""},
-    {"parameters", R"({"type": "object"})", "the fields below may stand here too"},
-    {"top_k", R"({"type": "integer", "minimum": 1, "default": 1})", ""},
-    {"doc_stride", R"({"type": "integer", "minimum": 0, "default": 128})", ""},
-    {"max_answer_len", R"({"type": "integer", "minimum": 1, "default": 30})", ""},
-    {"handle_impossible_answer", kFlag, ""},
-    {"align_to_words", R"({"type": "boolean", "const": false})", ""},
-};
-
-constexpr RequestField kDetokenize[] = {{"tokens", kIds, "", true}, {"model", kName, ""}};
-
-// vLLM's shape; TEI's is kTeiTokenizeFields.
-constexpr RequestField kVllmTokenize[] = {
-    {"prompt", kName, "", true},
-    {"model", kName, ""},
-    {"add_special_tokens", R"({"type": "boolean", "default": true})", ""}};
+ApiJson FieldSchema(const RequestField& field) {
+  ApiJson schema =
+      field.range == nullptr ? ApiJson::parse(field.schema) : RangeSchema(*field.range);
+  if (*field.about != '\0') schema["description"] = field.about;
+  return schema;
+}
 
 ApiJson Schema(RequestFields fields) {
   ApiJson properties = ApiJson::object();
   ApiJson required = ApiJson::array();
   for (const RequestField& field : fields) {
-    ApiJson schema = ApiJson::parse(field.schema);
-    if (*field.about != '\0') schema["description"] = field.about;
-    properties[field.name] = std::move(schema);
+    properties[field.name] = FieldSchema(field);
     if (field.required) required.push_back(field.name);
+  }
+  for (const std::string_view name : IgnoredFields()) {
+    properties[std::string(name)] = {{"description", "ignored"}};
   }
   ApiJson schema = {
       {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
@@ -139,7 +55,7 @@ ApiJson Schema(RequestFields fields) {
 
 ApiJson BodySchema(const std::string& pattern) {
   if (pattern == "/tokenize") {
-    return {{"oneOf", ApiJson::array({Schema(kVllmTokenize), Schema(kTeiTokenizeFields)})}};
+    return {{"oneOf", ApiJson::array({Schema(kTokenizeFields), Schema(kTeiTokenizeFields)})}};
   }
   const std::optional<RequestFields> fields = BodyFields(pattern);
   return fields ? Schema(*fields) : ApiJson{{"type", "object"}};
@@ -201,17 +117,18 @@ ApiJson ErrorSchemas() {
 }  // namespace
 
 std::optional<RequestFields> BodyFields(const std::string& pattern) {
-  if (pattern == "/v1/completions") return kCompletion;
-  if (pattern == "/v1/embeddings") return kEmbeddings;
-  if (pattern == "/predict") return kPredict;
-  if (pattern == "/embed") return kEmbed;
-  if (pattern == "/fill_mask") return kFillMask;
-  if (pattern == "/token_classification") return kTokenClassification;
-  if (pattern == "/question_answering") return kQuestionAnswering;
+  if (pattern == "/v1/completions") return kCompletionFields;
+  if (pattern == "/v1/embeddings") return kEmbeddingsFields;
+  if (pattern == "/predict") return kPredictFields;
+  if (pattern == "/embed") return kEmbedFields;
+  if (pattern == "/embed_all") return kEmbedAllFields;
+  if (pattern == "/fill_mask") return kFillMaskFields;
+  if (pattern == "/token_classification") return kTokenClassificationFields;
+  if (pattern == "/question_answering") return kQuestionAnsweringFields;
   if (pattern == "/rerank") return kRerankFields;
   if (pattern == "/similarity") return kSimilarityFields;
   if (pattern == "/decode") return kTeiDecodeFields;
-  if (pattern == "/detokenize") return kDetokenize;
+  if (pattern == "/detokenize") return kDetokenizeFields;
   if (pattern == "/" || pattern == "/generate" || pattern == "/generate_stream") return kTgiFields;
   if (pattern.ends_with("/infer")) return kInferFields;
   if (pattern.ends_with("/generate") || pattern.ends_with("/generate_stream")) {

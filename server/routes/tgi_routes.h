@@ -2,8 +2,12 @@
 #ifndef HIPPODROME_SERVER_HTTP_TGI_ROUTES_H_
 #define HIPPODROME_SERVER_HTTP_TGI_ROUTES_H_
 
+#include <string>
+
+#include "absl/status/statusor.h"
 #include "server/handlers/handlers.h"
 #include "server/http/http_types.h"
+#include "server/json/tgi_json.h"
 #include "server/metrics/metrics.h"
 
 namespace hippodrome {
@@ -22,6 +26,8 @@ class TgiRoutes {
  private:
   enum class Form : uint8_t { kWhole, kStream, kAsAsked };
 
+  // The call of a body on a path of that form.
+  static absl::StatusOr<TgiCall> ReadCall(const std::string& body, Form form);
   HttpReply Answer(const HttpRequest& request, Form form);
 
   Handlers& handlers_;

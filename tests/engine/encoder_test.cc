@@ -35,8 +35,9 @@ TEST(EncoderTest, ABatchAnswersAsSingleRequestsDo) {
   const auto model = MakeTestBigs(*backend, TinyBigsConfig());
   const auto encoder = MakeEncoder(*backend, *model);
   std::vector<EncoderRequest> requests = {Request(3, 1, {1}), Request(17, 2, {16, 0}),
-                                          Request(9, 3), Request(1, 4, {0})};
+                                          Request(9, 3), Request(1, 4, {0}), Request(6, 5, {5, 2})};
   requests[2].task = EncoderTask::kEmbedding;
+  requests[4].task = EncoderTask::kTokenEmbeddings;
   const auto together = encoder->Run(Pointers(requests));
   ASSERT_EQ(together.size(), requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -51,6 +52,25 @@ TEST(EncoderTest, ABatchAnswersAsSingleRequestsDo) {
         EXPECT_NEAR(together[i].values[j], alone[0].values[j], 1e-4) << i << " " << j;
       }
     }
+  }
+}
+
+TEST(EncoderTest, TheEmbeddingIsTheMeanOfThoseOfTheTokens) {
+  HIPPODROME_TEST_BACKEND(backend);
+  const auto model = MakeTestBigs(*backend, TinyBigsConfig());
+  const auto encoder = MakeEncoder(*backend, *model);
+  EncoderRequest tokens = Request(5, 3, {0, 1, 2, 3, 4});
+  tokens.task = EncoderTask::kTokenEmbeddings;
+  EncoderRequest mean = Request(5, 3);
+  mean.task = EncoderTask::kEmbedding;
+  const auto outputs = encoder->Run(Pointers({Request(7, 1, {0}), tokens, mean}));
+  const int64_t d = encoder->config().hidden_size;
+  ASSERT_EQ(outputs[1].rows, 5);
+  ASSERT_EQ(outputs[1].cols, d);
+  for (int64_t j = 0; j < d; ++j) {
+    double sum = 0;
+    for (int64_t t = 0; t < 5; ++t) sum += outputs[1].values[t * d + j];
+    EXPECT_NEAR(sum / 5, outputs[2].values[j], 1e-5) << j;
   }
 }
 
@@ -107,7 +127,11 @@ TEST(EncoderTest, ChecksRequests) {
   EncoderRequest request = Request(4, 1, {0});
   request.task = EncoderTask::kEmbedding;
   EXPECT_TRUE(absl::IsInvalidArgument(encoder->Validate(request)));
+  request.task = EncoderTask::kTokenEmbeddings;
+  EXPECT_TRUE(encoder->Validate(request).ok());
   request.rows.clear();
+  EXPECT_TRUE(absl::IsInvalidArgument(encoder->Validate(request)));
+  request.task = EncoderTask::kEmbedding;
   EXPECT_TRUE(encoder->Validate(request).ok());
   request.ids[2] = 40;
   EXPECT_TRUE(absl::IsInvalidArgument(encoder->Validate(request)));

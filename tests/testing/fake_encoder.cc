@@ -70,7 +70,7 @@ absl::Status FakeEncoder::Validate(const EncoderRequest& request) const {
 }
 
 int64_t FakeEncoder::Columns(const EncoderRequest& request) const {
-  if (request.task == EncoderTask::kEmbedding) return options_.hidden_size;
+  if (request.task != EncoderTask::kHead) return options_.hidden_size;
   switch (options_.head) {
     case EncoderHead::kMaskedLm:
       return options_.vocab_size;
@@ -84,7 +84,7 @@ int64_t FakeEncoder::Columns(const EncoderRequest& request) const {
 }
 
 EncoderOutput FakeEncoder::Output(const EncoderRequest& request) const {
-  uint64_t hash = request.task == EncoderTask::kEmbedding ? 1 : 0;
+  uint64_t hash = request.task != EncoderTask::kHead ? 1 : 0;
   for (const int32_t id : request.ids) hash = Mix(hash, static_cast<uint64_t>(id));
   for (const int32_t type : request.types) hash = Mix(hash, static_cast<uint64_t>(type) + 1000);
   std::vector<int32_t> rows = request.rows;

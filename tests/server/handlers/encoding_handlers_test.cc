@@ -222,6 +222,43 @@ TEST_F(EncodingHandlersTest, EveryModelEmbeds) {
   }
 }
 
+TEST_F(EncodingHandlersTest, EmbeddingsOfTokensStandInputByInput) {
+  v1::EmbedRequest request;
+  for (const int32_t id : {5, 6}) request.add_inputs()->mutable_tokens()->add_ids(id);
+  request.mutable_inputs(1)->mutable_tokens()->add_ids(7);
+  request.set_per_token(true);
+  request.set_normalize(false);
+  const auto response = Embed(request);
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_THAT(response->tokens(), testing::ElementsAre(1, 2));
+  ASSERT_EQ(response->embeddings_size(), 3);
+  const std::vector<float> expected = Output(
+      "classes",
+      {.ids = {6, 7}, .types = {0, 0}, .task = EncoderTask::kTokenEmbeddings, .rows = {0, 1}});
+  std::vector<float> values;
+  for (int i = 1; i < 3; ++i) {
+    const auto& embedding = response->embeddings(i).values();
+    values.insert(values.end(), embedding.begin(), embedding.end());
+  }
+  EXPECT_EQ(values, expected);
+}
+
+TEST_F(EncodingHandlersTest, TooManyEmbeddingsOfTokensAreRefused) {
+  std::vector<std::unique_ptr<ServedModel>> models;
+  models.push_back(NewServedModel(NewFakeEncoderModel("m"), metrics_));
+  RequestLimits limits;
+  limits.max_token_values = 31;
+  Handlers handlers(std::move(models), limits);
+  v1::EmbedRequest request;
+  for (int i = 0; i < 2; ++i) request.add_inputs()->mutable_tokens()->add_ids(5);
+  request.set_per_token(true);
+  EXPECT_TRUE(handlers.encoding().Embed(request, Api::kHttp).ok());
+  for (int i = 0; i < 2; ++i) request.add_inputs()->mutable_tokens()->add_ids(5);
+  const absl::Status status = handlers.encoding().Embed(request, Api::kHttp).status();
+  EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("32 values"));
+}
+
 TEST_F(EncodingHandlersTest, EmbeddingsHaveLengthOne) {
   v1::EmbedRequest request;
   request.add_inputs()->set_text("paris");

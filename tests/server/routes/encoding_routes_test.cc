@@ -130,6 +130,19 @@ TEST_F(EncodingRoutesTest, Embed) {
   EXPECT_NE(Call("/embed", {{"inputs", "the capital"}, {"normalize", false}}), one);
 }
 
+TEST_F(EncodingRoutesTest, EmbedAllGivesEachTokenAsItIs) {
+  const json two = Call("/embed_all", {{"inputs", {"the capital", "paris"}}});
+  ASSERT_EQ(two.size(), 2u);
+  ASSERT_EQ(two[0].size(), 4u);  // [CLS] the capital [SEP]
+  ASSERT_EQ(two[1].size(), 3u);
+  for (const json& token : two[0]) EXPECT_EQ(token.size(), 8u);
+  EXPECT_NE(two[0][1], two[0][2]);
+  EXPECT_EQ(Call("/embed_all", {{"inputs", "paris"}}), json::array({two[1]}));
+  double most = 0;  // of values in [-4, 4]: they are not normalised
+  for (const json& x : two[0][1]) most = std::max(most, std::abs(x.get<double>()));
+  EXPECT_GT(most, 1);
+}
+
 TEST_F(EncodingRoutesTest, Embeddings) {
   const json body = Call("/v1/embeddings", {{"model", "filler"}, {"input", {"paris", "lyon"}}});
   EXPECT_EQ(body["object"], "list");

@@ -310,5 +310,22 @@ TEST_F(KServeRoutesTest, GenerateAndItsStream) {
   EXPECT_EQ(Post("/v2/models/classifier/generate", R"({"text_input": "a"})").status, 400);
 }
 
+TEST_F(KServeRoutesTest, GenerateTakesTheNumbersThatAllProtocolsHave) {
+  const char* numbers = R"("max_tokens": 2.0, "temperature": 0.5, "top_p": 0.9, "top_k": 3.0,
+      "min_p": 0.1, "typical_p": 0.9, "repetition_penalty": 1.2, "presence_penalty": -1,
+      "frequency_penalty": 2, "seed": -1.0)";
+  for (const std::string& body :
+       {R"({"text_input": "abc", )" + std::string(numbers) + "}",
+        R"({"text_input": "abc", "parameters": {)" + std::string(numbers) + "}}"}) {
+    const HttpAnswer answer = Post("/v2/models/h3/generate", body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(json::parse(answer.body)["text_output"], "ab");
+  }
+  const HttpAnswer answer =
+      Post("/v2/models/h3/generate", R"({"text_input": "abc", "max_tokens": 2.5})");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_THAT(answer.body, HasSubstr("max_tokens: expected an integer"));
+}
+
 }  // namespace
 }  // namespace hippodrome::kserve_routes_test

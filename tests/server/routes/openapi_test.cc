@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -99,6 +101,90 @@ TEST_F(OpenApiTest, RoutesTakeTheFieldsThatAreWrittenAndNoOthers) {
     }
   }
   EXPECT_GE(bodies, 15);
+}
+
+TEST_F(OpenApiTest, TheReadmeHasEveryPath) {
+  std::ifstream file("README.md");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_THAT(text, HasSubstr("`/v2/...`"));
+  for (const HttpRoute& route : routes_->routes()) {
+    const std::string path = route.pattern;
+    if (path.starts_with("/v2")) continue;
+    EXPECT_TRUE(text.find(path + "`") != std::string::npos) << path;
+  }
+}
+
+TEST_F(OpenApiTest, EveryBodyIsDescribed) {
+  const json document = Document();
+  for (const HttpRoute& route : routes_->routes()) {
+    if (std::string(route.method) != "POST") continue;
+    const json& schema = document["paths"][route.pattern]["post"]["requestBody"]["content"]
+                                 ["application/json"]["schema"];
+    const bool chats = std::string(route.pattern) == "/v1/chat/completions";  // always refused
+    EXPECT_TRUE(chats || schema.contains("properties") || schema.contains("oneOf"))
+        << route.pattern;
+  }
+}
+
+// What the document says of numbers is what routes do: the bounds are in the range, and what is
+// beyond them is refused by name.
+TEST_F(OpenApiTest, RangesAreThoseThatAreChecked) {
+  const json document = Document();
+  const auto properties = [&](const char* path) {
+    return document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+                   ["properties"];
+  };
+  struct Body {
+    const char* path;
+    json fields;
+    json body;        // that is taken
+    bool parameters;  // where the fields stand
+  };
+  const Body bodies[] = {
+      {"/v1/completions", properties("/v1/completions"), {{"prompt", "a"}}, false},
+      {"/generate",
+       document["components"]["schemas"]["TgiParameters"]["properties"],
+       {{"inputs", "a"}, {"parameters", {{"do_sample", true}}}},
+       true},
+      {"/v2/models/{model}/generate",
+       properties("/v2/models/{model}/generate"),
+       {{"text_input", "a"}},
+       false},
+  };
+  int checked = 0;
+  for (const Body& row : bodies) {
+    const HttpRoute* route = nullptr;
+    for (const HttpRoute& other : routes_->routes()) {
+      if (std::string(other.pattern) == row.path) route = &other;
+    }
+    ASSERT_NE(route, nullptr);
+    for (const auto& [name, schema] : row.fields.items()) {
+      if (!schema.contains("maximum") || name == "seed") continue;
+      ++checked;
+      const auto refusal = [&, &name = name](const json& value) {
+        json body = row.body;
+        (row.parameters ? body["parameters"] : body)[name] = value;
+        return Refusal(*route, body);
+      };
+      const bool open = schema.contains("exclusiveMinimum");
+      const double least = schema[open ? "exclusiveMinimum" : "minimum"];
+      const double most = schema["maximum"];
+      const json above =
+          schema["type"] == "integer" ? json(static_cast<int64_t>(most) + 1) : json(most * 1.001);
+      const json below = open                          ? json(least)
+                         : schema["type"] == "integer" ? json(static_cast<int64_t>(least) - 1)
+                                                       : json(least - 0.001);
+      EXPECT_THAT(refusal(above), HasSubstr(name + ":")) << row.path;
+      EXPECT_THAT(refusal(below), HasSubstr(name + ":")) << row.path;
+    }
+  }
+  EXPECT_EQ(checked, 12 + 10 + 9);
+}
+
+TEST_F(OpenApiTest, FieldsThatEveryBodyMayHaveAreListedAsIgnored) {
+  const json fields = Document()["paths"]["/predict"]["post"]["requestBody"]["content"]
+                                ["application/json"]["schema"]["properties"];
+  EXPECT_EQ(fields["user"]["description"], "ignored");
 }
 
 }  // namespace

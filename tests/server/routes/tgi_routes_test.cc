@@ -89,8 +89,9 @@ TEST_F(TgiRoutesTest, WithoutDetailsThereIsTheTextAlone) {
 }
 
 TEST_F(TgiRoutesTest, SamplingTellsItsSeed) {
-  for (const json& sampling : {json({{"do_sample", true}}), json({{"temperature", 0.5}}),
-                               json({{"top_k", 5}}), json({{"top_p", 0.5}})}) {
+  for (const json& sampling :
+       {json({{"do_sample", true}}), json({{"temperature", 0.5}}), json({{"top_k", 5}}),
+        json({{"top_p", 0.5}}), json({{"typical_p", 0.5}})}) {
     json parameters = sampling;
     parameters.update({{"max_new_tokens", 2}, {"details", true}});
     const json drawn = json::parse(Post("/generate", Body("abc", parameters)).body);
@@ -118,6 +119,74 @@ TEST_F(TgiRoutesTest, TruncateKeepsTheEndOfThePrompt) {
   EXPECT_EQ(answer.headers.at("x-prompt-tokens"), "2");
   const HttpAnswer longer = Post("/generate", Body("ab", {{"max_new_tokens", 1}, {"truncate", 9}}));
   EXPECT_EQ(longer.headers.at("x-prompt-tokens"), "2");
+}
+
+double Expected(char previous, char token) { return FakeLogProbability(previous, token); }
+
+TEST_F(TgiRoutesTest, DetailsHaveLogProbabilities) {
+  const json details = json::parse(Post("/generate", Body("abd", {{"max_new_tokens", 2},
+                                                                  {"details", true},
+                                                                  {"decoder_input_details", true},
+                                                                  {"top_n_tokens", 2}}))
+                                       .body)["details"];
+  EXPECT_EQ(details["tokens"][0]["logprob"], Expected('d', 'a'));
+  EXPECT_EQ(details["tokens"][1]["logprob"], Expected('a', 'b'));
+  EXPECT_EQ(details["prefill"],
+            json({{{"id", 'a'}, {"text", "a"}, {"logprob", nullptr}},
+                  {{"id", 'b'}, {"text", "b"}, {"logprob", Expected('a', 'b')}},
+                  {{"id", 'd'}, {"text", "d"}, {"logprob", Expected('b', 'd')}}}));
+  ASSERT_EQ(details["top_tokens"].size(), 2u);
+  const json& top = details["top_tokens"][0];
+  ASSERT_EQ(top.size(), 2u);
+  EXPECT_EQ(
+      top[0],
+      json({{"id", 'e'}, {"text", "e"}, {"logprob", Expected('d', 'e')}, {"special", false}}));
+}
+
+TEST_F(TgiRoutesTest, ThePrefillIsOfWhatWasKept) {
+  const json details =
+      json::parse(Post("/generate", Body("abcd", {{"max_new_tokens", 1},
+                                                  {"truncate", 2},
+                                                  {"details", true},
+                                                  {"decoder_input_details", true}}))
+                      .body)["details"];
+  ASSERT_EQ(details["prefill"].size(), 2u);
+  EXPECT_EQ(details["prefill"][1]["logprob"], Expected('c', 'd'));
+}
+
+TEST_F(TgiRoutesTest, TheBestOfSeveralHasTheOthersInItsDetails) {
+  const json body = json::parse(
+      Post("/generate",
+           Body("ab",
+                {{"max_new_tokens", 3}, {"do_sample", true}, {"best_of", 3}, {"details", true}}))
+          .body);
+  EXPECT_EQ(body["generated_text"], "aba");
+  const json& others = body["details"]["best_of_sequences"];
+  ASSERT_EQ(others.size(), 2u);
+  for (const json& other : others) {
+    EXPECT_EQ(other["generated_text"], "aba");
+    EXPECT_EQ(other["finish_reason"], "length");
+    EXPECT_EQ(other["tokens"], body["details"]["tokens"]);
+    EXPECT_NE(other["seed"], body["details"]["seed"]);
+  }
+  EXPECT_NE(others[0]["seed"], others[1]["seed"]);
+}
+
+TEST_F(TgiRoutesTest, StreamsHaveLogProbabilitiesAndAlternatives) {
+  const std::vector<json> events = Events(
+      Post("/generate_stream", Body("ab", {{"max_new_tokens", 2}, {"top_n_tokens", 1}})).body);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[1]["token"]["logprob"], Expected('a', 'b'));
+  ASSERT_EQ(events[1]["top_tokens"].size(), 1u);
+  EXPECT_EQ(events[1]["top_tokens"][0]["id"], 'b');
+  for (const auto& [name, parameters] :
+       {std::pair("best_of", json({{"best_of", 2}, {"do_sample", true}})),
+        std::pair("decoder_input_details",
+                  json({{"decoder_input_details", true}, {"details", true}}))}) {
+    const HttpAnswer answer = Post("/generate_stream", Body("ab", parameters));
+    EXPECT_EQ(answer.status, 400) << name;
+    EXPECT_THAT(answer.body, HasSubstr(name));
+  }
 }
 
 TEST_F(TgiRoutesTest, AStreamHasAnEventForEachToken) {
@@ -151,11 +220,15 @@ TEST_F(TgiRoutesTest, TheRootStreamsIfItIsAsked) {
 
 TEST_F(TgiRoutesTest, WhatIsNotSupportedIsRefusedByName) {
   const std::vector<std::pair<std::string, json>> refused = {
-      {"watermark", true}, {"grammar", {{"type", "json"}}},
-      {"adapter_id", "a"}, {"best_of", 2},
-      {"min_p", 0.5},      {"max_new_tokens", 0},
-      {"truncate", 0},     {"top_k", "x"},
-      {"top_p", 1.5},      {"temperature", -1}};
+      {"watermark", true},      {"grammar", {{"type", "json"}}},
+      {"adapter_id", "a"},      {"best_of", 2},
+      {"best_of", 1000},        {"decoder_input_details", true},
+      {"top_n_tokens", 21},     {"repetition_penalty", 0},
+      {"frequency_penalty", 3}, {"typical_p", 0},
+      {"max_tokens", 3},        {"presence_penalty", 1},
+      {"min_p", 0.5},           {"max_new_tokens", 0},
+      {"truncate", 0},          {"top_k", "x"},
+      {"top_p", 1.5},           {"temperature", -1}};
   for (const auto& [name, value] : refused) {
     const HttpAnswer answer = Post("/generate", Body("abc", {{name, value}}));
     EXPECT_EQ(answer.status, 400) << name;
