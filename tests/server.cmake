@@ -22,6 +22,7 @@ hippodrome_test_files(server_tests
     server/batching/generation_batcher_test.cc
     server/batching/token_stream_test.cc
     server/grpc/accept_loop_test.cc
+    server/grpc/flood_guard_test.cc
     server/grpc/memory_pressure_test.cc
     server/handlers/answer_question_handler_test.cc
     server/handlers/encoding_handlers_test.cc
@@ -76,7 +77,8 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
     SOURCES
       server/grpc/encoding_service_test.cc
       server/grpc/grpc_server_test.cc
-      server/grpc/kserve_service_test.cc
+      server/grpc/interoperability_test.cc
+    server/grpc/kserve_service_test.cc
       server/grpc/health_service_test.cc
       server/grpc/reflection_service_test.cc
       server/load_model_test.cc

@@ -23,7 +23,7 @@ namespace {
 
 // Between attempts while the system has no descriptor for another connection.
 constexpr std::chrono::milliseconds kPause{50};
-// Between looks at memory, while there are connections.
+// Between looks at memory and at what waits in sockets, while there are connections.
 constexpr std::chrono::milliseconds kLook{50};
 // Of a connection, while memory grows.
 constexpr int64_t kMuch = int64_t{1} << 20;
@@ -175,12 +175,12 @@ void AcceptLoop::Run() {
   while (true) {
     const int count = epoll_wait(queue_.get(), events.data(), events.size(), Wait());
     for (int i = 0; i < count; ++i) {
-      const int fd = events[static_cast<size_t>(i)].data.fd;
-      if (fd == stop_.get()) return;
-      Handle(fd);
+      const epoll_event& event = events[static_cast<size_t>(i)];
+      if (event.data.fd == stop_.get()) return;
+      Handle(event.data.fd, event.events);
     }
     if (paused_ && Clock::now() >= resume_at_) Resume();
-    if (!open_.empty() && Clock::now() >= look_at_) RelievePressure();
+    if (!open_.empty() && Clock::now() >= look_at_) Look();
   }
 }
 
@@ -189,27 +189,56 @@ int AcceptLoop::Wait() const {
   return open_.empty() ? -1 : static_cast<int>(kLook.count());
 }
 
+void AcceptLoop::Look() {
+  look_at_ = Clock::now() + kLook;
+  EndFloods();
+  RelievePressure();
+}
+
+void AcceptLoop::EndFloods() {
+  for (const int fd : std::exchange(heard_, {})) {
+    const auto connection = open_.find(fd);
+    if (connection == open_.end()) continue;
+    if (limits_.per_address < limits_.all && FloodWaits(fd) &&
+        guard_.Saw(connection->second.client, Clock::now())) {
+      End(fd);
+    }
+    Watch(fd, EPOLL_CTL_MOD);
+  }
+}
+
+// Its hang-up comes as any other's, and is counted there as its end.
+void AcceptLoop::End(int fd) {
+  shutdown(fd, SHUT_RDWR);
+  metrics_.Cut();
+}
+
 void AcceptLoop::RelievePressure() {
   using Level = MemoryPressure::Level;
-  look_at_ = Clock::now() + kLook;
   const Level before = std::exchange(level_, pressure_.Look(PrivateBytes(), Clock::now()));
   if (level_ == Level::kNone) return;
   for (auto& [fd, connection] : open_) {
     if (before == Level::kNone) connection.received = BytesReceived(fd);
     if (level_ != Level::kHigh || BytesReceived(fd) - connection.received < kMuch) continue;
-    // Its hang-up comes as any other's, and is counted there as its end.
-    shutdown(fd, SHUT_RDWR);
-    metrics_.Cut();
+    End(fd);
     connection.received = INT64_MAX;
   }
 }
 
-void AcceptLoop::Handle(int fd) {
+void AcceptLoop::Handle(int fd, uint32_t events) {
   if (IsListener(fd)) {
     AcceptSome(fd);
-  } else {
+  } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
     Forget(fd);
+  } else {
+    heard_.push_back(fd);
   }
+}
+
+bool AcceptLoop::Watch(int watch, int operation) {
+  // Hang-ups and errors are reported always.
+  epoll_event event{.events = EPOLLIN | EPOLLONESHOT, .data = {.fd = watch}};
+  return epoll_ctl(queue_.get(), operation, watch, &event) == 0;
 }
 
 bool AcceptLoop::IsListener(int fd) const {
@@ -238,14 +267,13 @@ void AcceptLoop::Admit(Descriptor socket, const std::string& client) {
   if (static_cast<int64_t>(open_.size()) >= limits_.all) {
     return metrics_.Refused(ConnectionRefusal::kFull);
   }
+  if (guard_.Bars(client, Clock::now())) return metrics_.Refused(ConnectionRefusal::kFlood);
   const auto same = clients_.find(client);
   if (same != clients_.end() && same->second >= limits_.per_address) {
     return metrics_.Refused(ConnectionRefusal::kAddressFull);
   }
   Descriptor watch(fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
-  // Hang-ups and errors are reported always, data that arrives is not.
-  epoll_event event{.events = 0, .data = {.fd = watch.get()}};
-  if (watch.get() < 0 || epoll_ctl(queue_.get(), EPOLL_CTL_ADD, watch.get(), &event) != 0) {
+  if (watch.get() < 0 || !Watch(watch.get(), EPOLL_CTL_ADD)) {
     metrics_.Refused(ConnectionRefusal::kNoDescriptor);
     return Pause();
   }

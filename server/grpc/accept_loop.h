@@ -15,14 +15,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/grpc/flood_guard.h"
 #include "server/grpc/memory_pressure.h"
 #include "server/metrics/connection_metrics.h"
 
 namespace hippodrome {
 
-// More connections are closed on arrival. When the process's memory grows by `memory_growth` in ten
-// seconds, connections end that brought more than 1 MiB since it grew by half of that: a peer that
-// makes a library take memory without a bound is told from others by what it sends.
+// More connections are closed on arrival. Where addresses tell clients apart (per_address < all),
+// those of a client that floods end, and it is barred for a while. When the process's memory grows
+// by `memory_growth` in ten seconds, connections end that brought more than 1 MiB since it grew by
+// half of that: a peer that makes a library take memory without a bound is told from others by what
+// it sends.
 struct ConnectionLimits {
   int64_t all = 0;                    // >= 1
   int64_t per_address = 0;            // >= 1; of one client, as ClientOf() tells them
@@ -49,7 +52,8 @@ class Descriptor {
 //
 // Who takes a connection does not say when it closes it, so the loop keeps a second descriptor of
 // each socket and waits for its hang-up: that the other side reset it, or that it was shut down
-// here. A library that closed a socket without shutdown() would leave it counted and open.
+// here. A library that closed a socket without shutdown() would leave it counted and open. Twenty
+// times a second it also looks at what waits in sockets that data came to.
 class AcceptLoop {
  public:
   // Takes ownership of a connected socket: non-blocking, close-on-exec, without Nagle's delay.
@@ -83,12 +87,18 @@ class AcceptLoop {
   absl::Status Bind(const std::string& address);
   absl::Status MakeQueue();
   void Run();
-  void Handle(int fd);
+  void Handle(int fd, uint32_t events);
   bool IsListener(int fd) const;
   void AcceptSome(int listener);
   void Admit(Descriptor socket, const std::string& client);
   // The connection that `watch` belongs to has ended.
   void Forget(int watch);
+  // Has `watch` wait for a hang-up and for data, once.
+  bool Watch(int watch, int operation);
+  // Looks at connections whose data came since, and at memory.
+  void Look();
+  void EndFloods();
+  void End(int fd);
   // Milliseconds until there is something to do that no descriptor tells; -1: never.
   int Wait() const;
   // Ends connections that bring much while memory grows.
@@ -113,6 +123,8 @@ class AcceptLoop {
   MemoryPressure pressure_;
   MemoryPressure::Level level_ = MemoryPressure::Level::kNone;
   Clock::time_point look_at_;
+  FloodGuard guard_;
+  std::vector<int> heard_;  // watches of connections that brought data since the last look
   bool paused_ = false;
   Clock::time_point resume_at_;
 };

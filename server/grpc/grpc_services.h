@@ -56,9 +56,10 @@ class CancelReason {
   explicit CancelReason(const grpc::CallbackServerContext& context) : context_(context) {}
 
   absl::Status operator()() const {
-    // The client's clock is often first. It sends its deadline in three digits, rounded up.
+    // The client's clock is often first: the call had to come here, and its deadline was sent in
+    // three digits, rounded up.
     const auto now = std::chrono::system_clock::now();
-    const auto rounding = (now - begin_) / 64 + std::chrono::milliseconds(20);
+    const auto rounding = (now - begin_) / 64 + std::chrono::milliseconds(100);
     return context_.deadline() <= now + rounding
                ? absl::DeadlineExceededError("the client's deadline has passed")
                : absl::CancelledError("the client cancelled the call");

@@ -11,7 +11,7 @@ struct ConnectionMetrics::Series {
   explicit Series(prometheus::Registry& r)
       : open(Gauge(r, "hippodrome_grpc_connections", "Open gRPC connections").Add({})),
         cut(Counter(r, "hippodrome_grpc_connections_cut_total",
-                    "gRPC connections that were ended because memory grew and they brought much")
+                    "gRPC connections that were ended because they flooded")
                 .Add({})),
         pauses(Counter(r, "hippodrome_grpc_accept_pauses_total",
                        "Times that no file descriptor was left for a gRPC connection")
@@ -20,12 +20,12 @@ struct ConnectionMetrics::Series {
                                "gRPC connections that were closed on arrival");
     // In the order of ConnectionRefusal.
     refused = {&family.Add({{"reason", "full"}}), &family.Add({{"reason", "address_full"}}),
-               &family.Add({{"reason", "no_descriptor"}})};
+               &family.Add({{"reason", "no_descriptor"}}), &family.Add({{"reason", "flood"}})};
   }
 
   prometheus::Gauge& open;
   prometheus::Counter &cut, &pauses;
-  std::array<prometheus::Counter*, 3> refused;
+  std::array<prometheus::Counter*, 4> refused;
 };
 
 ConnectionMetrics::ConnectionMetrics(prometheus::Registry& registry)

@@ -10,8 +10,8 @@
 namespace hippodrome {
 
 // Why a connection was closed on arrival: all are taken; its address has its share; the process has
-// no file descriptor left.
-enum class ConnectionRefusal : uint8_t { kFull, kAddressFull, kNoDescriptor };
+// no file descriptor left; its address flooded a moment ago.
+enum class ConnectionRefusal : uint8_t { kFull, kAddressFull, kNoDescriptor, kFlood };
 
 // Thread-safe.
 class ConnectionMetrics {
@@ -21,7 +21,7 @@ class ConnectionMetrics {
 
   void SetOpen(int64_t connections);
   void Refused(ConnectionRefusal reason);
-  // One was ended, because memory grew fast and it brought much.
+  // One was ended: with frames that carry no calls, or much while memory grew fast, it flooded.
   void Cut();
   // Accepting paused, because the process or the system had no file descriptor left.
   void Paused();

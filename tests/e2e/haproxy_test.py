@@ -98,10 +98,7 @@ class HAProxyTest(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.proxy.stop()
-        for server in cls.servers:
-            server.process.send_signal(signal.SIGTERM)
-        # The second signal ends their waiting.
-        codes = [server.stop() for server in cls.servers]
+        codes = [cls.leave(server) for server in cls.servers]
         cls.work.cleanup()
         assert codes == [0, 0], codes
 
@@ -109,6 +106,13 @@ class HAProxyTest(unittest.TestCase):
     def serve(cls, log, *addresses):
         return Hippodrome(PROGRAM, MODEL, os.path.join(cls.work.name, log), "--drain-delay", "600",
                           "--grpc-max-connections-per-address", "1024", *addresses)
+
+    @staticmethod
+    def leave(server):
+        server.process.send_signal(signal.SIGTERM)
+        assert wait_until(lambda: ask(server.http, "GET", "/ready")[0] == 503)
+        # The second signal ends its waiting.
+        return server.stop()
 
     def idle(self):
         return wait_until(lambda: not any(running(server) for server in self.servers))

@@ -7,6 +7,7 @@ The short form takes seconds. The long form floods over 10 connections, behind H
 and directly for 5, and writes what it measured.
 """
 
+import functools
 import json
 import os
 import platform
@@ -19,7 +20,7 @@ import unittest
 
 import hostile_peers
 import raw_http2
-from hostile_peers import ALLOWED, HAProxy, Hippodrome
+from hostile_peers import ALLOWED, LIST, HAProxy, Hippodrome
 
 PROGRAM, MODEL = sys.argv[1:3]
 TOKENIZE = "/hippodrome.v1.Generation/Tokenize"
@@ -85,16 +86,48 @@ class HostileGrpcTest(unittest.TestCase):
 
     def test_an_open_watch_does_not_keep_the_server(self):
         with raw_http2.Connection(self.server.grpc) as connection:
-            connection.send(raw_http2.frame(raw_http2.HEADERS, raw_http2.END_HEADERS, 1,
-                                            raw_http2.request_headers(WATCH)))
+            watch = connection.open(WATCH)
             statuses = (content for kind, _, stream, content
-                        in connection.sending(1, raw_http2.message(b""))
-                        if kind == raw_http2.DATA and stream == 1)
+                        in connection.sending(watch, raw_http2.message(b""))
+                        if kind == raw_http2.DATA and stream == watch)
             # Serving, then not serving: field 1 of the messages.
             self.assertEqual(next(statuses), raw_http2.message(b"\x08\x01"))
             self.assertEqual(self.server.stop(), 0)
             self.assertEqual(next(statuses), raw_http2.message(b"\x08\x02"))
         self.server = self.serve()
+
+    def test_streams_that_are_reset_anywhere_leave_the_others(self):
+        data = raw_http2.message(b"\x12\x04text")  # field 2
+        reset = functools.partial(raw_http2.frame, raw_http2.RST_STREAM, 0,
+                                  payload=raw_http2.CANCEL)
+        with raw_http2.Connection(self.server.grpc) as connection:
+            for sent in (b"", data[:7], data):
+                stream = connection.open(TOKENIZE)
+                connection.send(raw_http2.frame(raw_http2.DATA, 0, stream, sent) if sent else b"")
+                connection.send(reset(stream=stream))
+            stream = connection.open(TOKENIZE)
+            connection.send(raw_http2.frame(raw_http2.DATA, raw_http2.END_STREAM, stream, data)
+                            + reset(stream=stream))
+            self.assertEqual(connection.call(TOKENIZE, data[5:]), 0)
+            self.assertEqual(connection.call(LIST, b""), 0)
+
+    def test_a_goaway_of_the_client_does_not_end_its_call(self):
+        with raw_http2.Connection(self.server.grpc) as connection:
+            stream = connection.open(LIST)
+            connection.send(raw_http2.frame(raw_http2.GOAWAY, payload=bytes(8))
+                            + raw_http2.frame(raw_http2.DATA, raw_http2.END_STREAM, stream,
+                                              raw_http2.message(b"")))
+            ends = (content for kind, flags, where, content in connection.frames()
+                    if where == stream and kind == raw_http2.HEADERS
+                    and flags & raw_http2.END_STREAM)
+            self.assertIn(b"grpc-status\x010", next(ends))
+
+    def test_a_ping_is_answered(self):
+        with raw_http2.Connection(self.server.grpc) as connection:
+            connection.send(raw_http2.frame(raw_http2.PING, payload=b"are you?"))
+            answers = (content for kind, flags, _, content in connection.frames()
+                       if kind == raw_http2.PING and flags & raw_http2.ACK)
+            self.assertEqual(next(answers), b"are you?")
 
     def test_it_recovers_from_every_flood(self):
         for name in raw_http2.FLOODS:
@@ -103,6 +136,7 @@ class HostileGrpcTest(unittest.TestCase):
                                               seconds=1, allowed=ALLOWED)
                 self.assertGreater(found["frames"], 0)
                 self.assertTrue(found["answered"], found)
+                self.assertEqual(found["neighbour_failures"], 0, found)
                 self.assertLess(found["resident_after"] - found["resident_before"], ALLOWED, found)
 
 

@@ -46,7 +46,8 @@ class Connection:
         self.socket = socket.create_connection((host, int(port)), timeout, (source, 0))
         self.stream = 1
         self.buffer = b""
-        self.send(PREFACE + frame(SETTINGS))
+        # Without a table of headers, what arrives can be read without one.
+        self.send(PREFACE + frame(SETTINGS, 0, 0, struct.pack(">HI", 1, 0)))
 
     def __enter__(self):
         return self
@@ -71,16 +72,20 @@ class Connection:
             yield kind, flags, stream, payload
 
     def call(self, path, payload, compress=False, **headers):
-        """Calls a method and returns its grpc-status, or None if the connection ended first. The
-        first call of a connection alone: later ones name headers by their place in a table."""
-        stream, self.stream = self.stream, self.stream + 2
-        self.send(frame(HEADERS, END_HEADERS, stream, request_headers(path, **headers)))
+        """Calls a method and returns its grpc-status, or None if the connection ended first."""
+        stream = self.open(path, **headers)
         for kind, flags, where, content in self.sending(stream, message(payload, compress)):
             if where != stream or not flags & END_STREAM:
                 continue
             _, found, value = content.partition(b"grpc-status")
             return int(value[1:1 + value[0]]) if kind == HEADERS and found else None
         return None
+
+    def open(self, path, **headers):
+        """Begins a call. Its stream."""
+        stream, self.stream = self.stream, self.stream + 2
+        self.send(frame(HEADERS, END_HEADERS, stream, request_headers(path, **headers)))
+        return stream
 
     def sending(self, stream, data):
         """Sends `data`, and the end of the stream, as the window of the stream allows; the one of the

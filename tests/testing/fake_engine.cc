@@ -148,10 +148,8 @@ void FakeEngine::Step(std::vector<TokenEvent>& events) {
   CheckThread();
   ThrowIf(FakeFault::kStep);
   if (break_device) throw DeviceError("cuda: h3_step: broken by a test");
-  if (hold_decode) {
-    std::this_thread::sleep_for(kHeld);
-    return;
-  }
+  if (hold_decode || slow) std::this_thread::sleep_for(kHeld);
+  if (hold_decode) return;
   ++steps;
   const size_t before = events.size();
   for (auto& [id, sequence] : sequences_) {

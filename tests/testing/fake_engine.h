@@ -38,6 +38,8 @@ class FakeEngine : public SequenceEngine {
   // While set, prefill or decoding makes no progress.
   std::atomic<bool> hold_prefill = false;
   std::atomic<bool> hold_decode = false;
+  // Each step takes a millisecond.
+  std::atomic<bool> slow = false;
   // The next step throws DeviceError.
   std::atomic<bool> break_device = false;
   // The next call of this function throws std::bad_alloc.

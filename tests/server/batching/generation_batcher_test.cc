@@ -451,6 +451,23 @@ TEST_F(GenerationBatcherTest, AClientsDeadlineEndsItsRequestWhereverItIs) {
   EXPECT_TRUE(AllFree());
 }
 
+TEST_F(GenerationBatcherTest, AfterADeadlineOneStepIsMadeAtMost) {
+  Start({.pages = 1 << 20});
+  engine_->slow = true;
+  for (int i = 0; i < 20; ++i) {
+    GenerationCall call = Call("ab", 1 << 20);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(1 + i);
+    call.caller.deadline = deadline;
+    const auto generation = Submit(std::move(call));
+    std::this_thread::sleep_until(deadline);
+    // The one that was under way ends, or has ended.
+    const int64_t steps = engine_->steps;
+    ASSERT_TRUE(AllFree());
+    EXPECT_LE(engine_->steps - steps, 1);
+    EXPECT_EQ(Collect(*generation).status.code(), absl::StatusCode::kDeadlineExceeded);
+  }
+}
+
 TEST_F(GenerationBatcherTest, TheHeartbeatGoesOnWithoutWork) {
   Start();
   const auto before = batcher_->heartbeat();

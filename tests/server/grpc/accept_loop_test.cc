@@ -201,6 +201,41 @@ TEST_F(AcceptLoopTest, WhoBringsMuchWhileMemoryGrowsIsCut) {
   EXPECT_EQ(send(quiet.get(), "x", 1, MSG_NOSIGNAL), 1);
 }
 
+// Until the connection ends, or so many were sent.
+bool SendPings(const Descriptor& to, int times) {
+  std::string pings;
+  for (int i = 0; i < 256; ++i) pings += std::string("\0\0\10\6\0\0\0\0\0PingPong", 17);
+  for (int i = 0; i < times; ++i) {
+    if (send(to.get(), pings.data(), pings.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+        errno != EAGAIN) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+TEST_F(AcceptLoopTest, WhoFloodsIsCutAndBarred) {
+  Serve({.all = 8, .per_address = 4});
+  const Descriptor loud = Connected("127.0.0.2"), quiet = Connected();
+  ASSERT_TRUE(WaitUntil([&] { return Taken() == 2; }));
+  EXPECT_TRUE(WaitUntil([&] { return !SendPings(loud, 1); }));
+  EXPECT_TRUE(Shows("hippodrome_grpc_connections_cut_total 1"));
+  EXPECT_TRUE(Shows("hippodrome_grpc_connections 1"));
+  EXPECT_TRUE(IsClosed(Connected("127.0.0.2")));
+  EXPECT_TRUE(Shows(R"(hippodrome_grpc_connections_refused_total{reason="flood"} 1)"));
+  EXPECT_EQ(send(quiet.get(), "x", 1, MSG_NOSIGNAL), 1);
+  const Descriptor other = Connected();
+  EXPECT_TRUE(WaitUntil([&] { return Taken() == 3; }));
+}
+
+TEST_F(AcceptLoopTest, WhereAddressesDoNotTellClientsApartNobodyIsBarred) {
+  Serve({.all = 8, .per_address = 8});
+  const Descriptor proxy = Connected();
+  EXPECT_TRUE(SendPings(proxy, 500));
+  EXPECT_TRUE(Shows("hippodrome_grpc_connections_cut_total 0"));
+}
+
 TEST_F(AcceptLoopTest, StopLeavesConnectionsToTheirOwner) {
   Serve({.all = 8, .per_address = 8});
   const Descriptor socket = Connected();
