@@ -31,8 +31,8 @@ struct RequestLimits {
 struct BatcherOptions {
   int64_t max_queue = 256;                // requests that wait, [1, 1e6]
   std::chrono::milliseconds max_wait{0};  // that a request waits, <= 1 day; 0: for ever
-  // Of slots and pages, that one client may hold while there are others, [0, 1]; one request it
-  // may.
+  // Of slots and pages, that one client may hold while there are others, and of the queue in any
+  // case, [0, 1]; one request it may.
   double max_client_share = 0.75;
   int64_t max_queued_tokens = int64_t{4} << 20;  // prompt tokens that wait, over all requests
   std::chrono::milliseconds max_stall{50};       // prefill may delay running streams by this,
@@ -43,6 +43,7 @@ struct BatcherOptions {
 struct EncodingOptions {
   int64_t max_queue = 4096;                      // inputs that wait, [1, 1e6]
   std::chrono::milliseconds max_wait{0};         // that an input waits, <= 1 day; 0: for ever
+  double max_client_share = 0.75;                // of the queue, and of output bytes, [0, 1]
   int64_t max_queued_tokens = int64_t{4} << 20;  // their tokens, padding included
   // What the calls that are here, from arrival until their client has its answer, take as logits.
   int64_t max_output_bytes = int64_t{1} << 30;

@@ -60,6 +60,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/batching/fair_queue_test.cc
       server/batching/running_sequence_test.cc
       server/batching/scheduling_test.cc
+      server/batching/shared_room_test.cc
       server/batching/stop_matcher_test.cc
       server/handlers/generation_numbers_test.cc
       server/http/chunked_body_test.cc

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/cleanup/cleanup.h"
 #include "engine/base/status.h"
 #include "engine/models/bigs/encoder_head.h"
 #include "kernels/device_error.h"
@@ -33,6 +34,9 @@ EncodingBatcher::EncodingBatcher(EncoderEngine& engine, const EncodingOptions& o
       options_(options),
       policy_{engine.max_batch_tokens(), options.max_batch_delay},
       metrics_(metrics),
+      places_(options.max_queue, options.max_client_share),
+      tokens_(options.max_queued_tokens, options.max_client_share),
+      outputs_(options.max_output_bytes, options.max_client_share),
       heartbeat_(Clock::now().time_since_epoch().count()),
       thread_([this] { Loop(); }) {}
 
@@ -71,24 +75,48 @@ EncodingBatcher::Size EncodingBatcher::Measure(const std::vector<EncoderRequest>
   return size;
 }
 
-absl::Status EncodingBatcher::CheckRoom(const Size& size) const {
+absl::Status EncodingBatcher::CheckRoom(const std::string& client, const Size& size) const {
   if (closed_) {
     metrics_.Rejected("stopping");
     return Unavailable(closed_reason_);
   }
-  const auto queued = static_cast<int64_t>(waiting_.size());
-  const bool queue_has_room = queued + size.requests <= options_.max_queue &&
-                              waiting_tokens_ + size.tokens <= options_.max_queued_tokens;
-  const bool outputs_have_room =
-      output_bytes_ == 0 || output_bytes_ + size.output_bytes <= options_.max_output_bytes;
-  if (queue_has_room && outputs_have_room) return absl::OkStatus();
-  metrics_.Rejected("queue_full");
-  if (!outputs_have_room) {
-    return ResourceExhausted("too many answers wait for their clients: they take " +
-                             std::to_string(output_bytes_) + " bytes");
+  const bool full = places_.Full(size.requests) || tokens_.Full(size.tokens);
+  if (full || places_.Exceeds(client, size.requests) || tokens_.Exceeds(client, size.tokens)) {
+    metrics_.Rejected(full ? "queue_full" : "client_share");
+    return ResourceExhausted(
+        (full ? "the queue is full: " : "the client's share of the queue is: ") +
+        Numbers(places_.held(), tokens_.held()) + " wait, and the call has " +
+        Numbers(size.requests, size.tokens));
   }
-  return ResourceExhausted("the queue is full: " + Numbers(queued, waiting_tokens_) +
-                           " wait, and the call has " + Numbers(size.requests, size.tokens));
+  const bool outputs_full = outputs_.Full(size.output_bytes);
+  if (outputs_full || outputs_.Exceeds(client, size.output_bytes)) {
+    metrics_.Rejected(outputs_full ? "queue_full" : "client_share");
+    return ResourceExhausted("too many answers wait for their clients: they take " +
+                             std::to_string(outputs_.held()) + " bytes");
+  }
+  return absl::OkStatus();
+}
+
+// Where memory ends, what has entered runs for nobody, and the rest is not counted. REQUIRES:
+// mutex_ is held.
+void EncodingBatcher::Enter(const Job& job, const Size& size, Clock::time_point expires) {
+  const Caller& caller = job->caller();
+  Size left = size;  // to enter
+  places_.Add(caller.client, size.requests);
+  const absl::Cleanup no_places = [&] { places_.Remove(caller.client, left.requests); };
+  tokens_.Add(caller.client, size.tokens);
+  const absl::Cleanup no_tokens = [&] { tokens_.Remove(caller.client, left.tokens); };
+  outputs_.Add(caller.client, size.output_bytes);
+  absl::Cleanup no_outputs = [&] { outputs_.Remove(caller.client, size.output_bytes); };
+  for (size_t i = 0; i < job->requests().size(); ++i) {
+    const int64_t tokens = engine_.PaddedLength(std::ssize(job->requests()[i].ids));
+    waiting_.Add(caller.client, caller.number, static_cast<double>(tokens),
+                 {job, i, {tokens, job->submitted()}, expires});
+    --left.requests;
+    left.tokens -= tokens;
+    pending_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  std::move(no_outputs).Cancel();
 }
 
 absl::StatusOr<std::unique_ptr<Encoding>> EncodingBatcher::Submit(EncodingCall call) {
@@ -102,16 +130,9 @@ absl::StatusOr<std::unique_ptr<Encoding>> EncodingBatcher::Submit(EncodingCall c
   }
   {
     std::lock_guard lock(mutex_);
-    HIPPODROME_RETURN_IF_ERROR(CheckRoom(size));
-    for (size_t i = 0; i < job->requests().size(); ++i) {
-      const int64_t tokens = engine_.PaddedLength(std::ssize(job->requests()[i].ids));
-      waiting_.Add(caller.client, caller.number, static_cast<double>(tokens),
-                   {job, i, {tokens, job->submitted()}, expires});
-      waiting_tokens_ += tokens;
-      pending_.fetch_add(1, std::memory_order_acq_rel);
-    }
+    HIPPODROME_RETURN_IF_ERROR(CheckRoom(caller.client, size));
+    Enter(job, size, expires);
     next_expiry_ = std::min(next_expiry_, expires);
-    output_bytes_ += size.output_bytes;
     Publish();
   }
   wake_.notify_one();
@@ -125,7 +146,7 @@ void EncodingBatcher::Close() {
 
 void EncodingBatcher::Remove(const Encoding& encoding) {
   std::lock_guard lock(mutex_);
-  output_bytes_ -= encoding.output_bytes_;
+  outputs_.Remove(encoding.job_->caller().client, encoding.output_bytes_);
   const std::vector<Waiting> cancelled =
       waiting_.RemoveIf([&](const Waiting& w) { return w.job == encoding.job_; });
   if (cancelled.empty()) return;
@@ -135,9 +156,16 @@ void EncodingBatcher::Remove(const Encoding& encoding) {
 
 // They are no longer in the queue. REQUIRES: mutex_ is held.
 void EncodingBatcher::Leave(const std::vector<Waiting>& requests) {
-  for (const Waiting& request : requests) waiting_tokens_ -= request.input.tokens;
+  for (const Waiting& request : requests) ReleaseShare(request);
   pending_.fetch_sub(std::ssize(requests), std::memory_order_acq_rel);
   Publish();
+}
+
+// REQUIRES: mutex_ is held.
+void EncodingBatcher::ReleaseShare(const Waiting& request) {
+  const std::string& client = request.job->caller().client;
+  places_.Remove(client, 1);
+  tokens_.Remove(client, request.input.tokens);
 }
 
 // What runs is told as well; its outputs will find their call over.
@@ -209,8 +237,8 @@ bool EncodingBatcher::TakeBatch(Clock::time_point now, Clock::time_point& until)
   }
   running_.reserve(choice.members.size());
   for (const size_t place : choice.members) {
-    waiting_tokens_ -= inputs[place].tokens;
     running_.push_back(waiting_.Take(*line[place]));
+    ReleaseShare(running_.back());
   }
   Publish();
   return true;

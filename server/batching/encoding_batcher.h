@@ -22,6 +22,7 @@
 #include "server/batching/encoding_job.h"
 #include "server/batching/fair_queue.h"
 #include "server/batching/scheduling.h"
+#include "server/batching/shared_room.h"
 #include "server/metrics/encoder_metrics.h"
 #include "server/options.h"
 
@@ -50,7 +51,8 @@ class EncodingBatcher {
   // padding included. Errors: kOutOfRange with the numbers.
   absl::Status CheckSize(int64_t requests, int64_t tokens) const;
   // Queues `call`, all or nothing. Errors, at once: as above; kResourceExhausted when there is no
-  // room for it, or for its outputs, now; kUnavailable after Close().
+  // room for it, or for its outputs, now, or the client has its share (SharedRoom) of that;
+  // kUnavailable after Close().
   absl::StatusOr<std::unique_ptr<Encoding>> Submit(EncodingCall call);
 
   // Refuses new calls from now on. Those that are here go on.
@@ -81,7 +83,8 @@ class EncodingBatcher {
   };
 
   Size Measure(const std::vector<EncoderRequest>& requests) const;
-  absl::Status CheckRoom(const Size& size) const;
+  absl::Status CheckRoom(const std::string& client, const Size& size) const;
+  void Enter(const Job& job, const Size& size, Clock::time_point expires);
   void Remove(const Encoding& encoding);
   void Publish();
 
@@ -92,6 +95,7 @@ class EncodingBatcher {
   std::vector<Waiting> TakeExpired(Clock::time_point now);
   void Expire(const Waiting& request, Clock::time_point now);
   void Leave(const std::vector<Waiting>& requests);
+  void ReleaseShare(const Waiting& request);
   absl::Status RunBatch();
   std::vector<absl::StatusOr<EncoderOutput>> RunEngine(
       std::span<const EncoderRequest* const> requests);
@@ -109,9 +113,10 @@ class EncodingBatcher {
   std::mutex mutex_;  // guards the next group
   std::condition_variable wake_;
   Queue waiting_;
-  int64_t waiting_tokens_ = 0;
+  SharedRoom places_;   // of waiting_, by inputs
+  SharedRoom tokens_;   // and by tokens as padded
+  SharedRoom outputs_;  // by bytes, of all calls that are here
   Clock::time_point next_expiry_ = Clock::time_point::max();  // of those that wait, or earlier
-  int64_t output_bytes_ = 0;                                  // of all calls that are here
   std::vector<Waiting> running_;                              // changed by the loop thread alone
   bool closed_ = false;
   std::string closed_reason_ = "the server is stopping";

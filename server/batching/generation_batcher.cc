@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "engine/base/status.h"
 #include "kernels/device_error.h"
 #include "server/guarded.h"
@@ -39,6 +40,8 @@ GenerationBatcher::GenerationBatcher(SequenceEngine& engine, const BpeTokenizer*
       metrics_(metrics),
       slot_bytes_(SlotBytes(engine)),
       line_(engine.capacity(), options.max_client_share),
+      places_(options.max_queue, options.max_client_share),
+      prompts_(options.max_queued_tokens, options.max_client_share),
       heartbeat_(Clock::now().time_since_epoch().count()),
       last_step_(Clock::now()),
       thread_([this] { Loop(); }) {}
@@ -65,12 +68,33 @@ absl::Status GenerationBatcher::CheckRoom(const GenerationCall& call) const {
     return Unavailable(closed_reason_);
   }
   const auto tokens = static_cast<int64_t>(call.request.prompt.size());
-  const auto queued = static_cast<int64_t>(waiting_.size());
-  const bool too_long = queued > 0 && waiting_tokens_ + tokens > options_.max_queued_tokens;
-  if (queued < options_.max_queue && !too_long) return absl::OkStatus();
-  metrics_.Rejected("queue_full");
-  return ResourceExhausted("the queue is full: " + std::to_string(queued) + " requests with " +
-                           std::to_string(waiting_tokens_) + " prompt tokens wait");
+  const std::string& client = call.caller.client;
+  const bool full = places_.Full(1) || prompts_.Full(tokens);
+  if (!full && !places_.Exceeds(client, 1) && !prompts_.Exceeds(client, tokens)) {
+    return absl::OkStatus();
+  }
+  metrics_.Rejected(full ? "queue_full" : "client_share");
+  return ResourceExhausted((full ? "the queue is full: " : "the client's share of the queue is: ") +
+                           std::to_string(places_.held()) + " requests with " +
+                           std::to_string(prompts_.held()) + " prompt tokens wait");
+}
+
+// All of it, or nothing where there is no memory. REQUIRES: mutex_ is held.
+void GenerationBatcher::Enter(Waiting request) {
+  const Caller caller = request.call.caller;
+  const GenerationRequest& wanted = request.call.request;
+  const auto tokens = static_cast<int64_t>(wanted.prompt.size());
+  const auto ticket = line_.Add(caller, engine_.Cost(tokens, wanted.max_tokens),
+                                tokens + wanted.max_tokens, request.submitted);
+  absl::Cleanup leave_line = [&] { line_.Remove(ticket); };
+  places_.Add(caller.client, 1);
+  absl::Cleanup leave_place = [&] { places_.Remove(caller.client, 1); };
+  prompts_.Add(caller.client, tokens);
+  absl::Cleanup forget_prompt = [&] { prompts_.Remove(caller.client, tokens); };
+  waiting_.emplace(ticket, std::move(request));
+  std::move(leave_line).Cancel();
+  std::move(leave_place).Cancel();
+  std::move(forget_prompt).Cancel();
 }
 
 absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(GenerationCall call) {
@@ -78,8 +102,6 @@ absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(Generation
     if (status.code() == absl::StatusCode::kOutOfRange) metrics_.Rejected("never_fits");
     return status;
   }
-  const auto tokens = static_cast<int64_t>(call.request.prompt.size());
-  const Footprint cost = engine_.Cost(tokens, call.request.max_tokens);
   const Clock::time_point now = Clock::now();
   Clock::time_point expires = call.caller.deadline;
   if (options_.max_wait.count() > 0) expires = std::min(expires, now + options_.max_wait);
@@ -87,10 +109,8 @@ absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(Generation
   {
     std::lock_guard lock(mutex_);
     HIPPODROME_RETURN_IF_ERROR(CheckRoom(call));
-    const auto ticket = line_.Add(call.caller, cost, tokens + call.request.max_tokens, now);
-    waiting_.emplace(ticket, Waiting{std::move(call), stream, now, expires});
+    Enter({std::move(call), stream, now, expires});
     next_expiry_ = std::min(next_expiry_, expires);
-    waiting_tokens_ += tokens;
     line_changed_ = true;
     pending_.fetch_add(1, std::memory_order_acq_rel);
   }
@@ -197,8 +217,15 @@ void GenerationBatcher::DropWaiting(const Stream& stream) {
 void GenerationBatcher::Leave(WaitingRequests::iterator request) {
   line_.Remove(request->first);
   line_changed_ = true;
-  waiting_tokens_ -= static_cast<int64_t>(request->second.call.request.prompt.size());
+  ReleaseShare(request->second);
   waiting_.erase(request);
+}
+
+// REQUIRES: mutex_ is held.
+void GenerationBatcher::ReleaseShare(const Waiting& request) {
+  const std::string& client = request.call.caller.client;
+  places_.Remove(client, 1);
+  prompts_.Remove(client, static_cast<int64_t>(request.call.request.prompt.size()));
 }
 
 // After those were admitted for whom there is room.
@@ -258,8 +285,10 @@ void GenerationBatcher::FailWaiting(const absl::Status& reason) {
   {
     std::lock_guard lock(mutex_);
     failed.swap(waiting_);
-    for (const auto& [ticket, request] : failed) line_.Remove(ticket);
-    waiting_tokens_ = 0;
+    for (const auto& [ticket, request] : failed) {
+      line_.Remove(ticket);
+      ReleaseShare(request);
+    }
   }
   for (const auto& [ticket, request] : failed) {
     request.stream->Fail(reason);
@@ -323,9 +352,8 @@ std::vector<GenerationBatcher::Waiting> GenerationBatcher::TakeAdmissible() {
   }
   for (const AdmissionLine::Ticket ticket : line_.Take(running, free, now)) {
     const auto request = waiting_.find(ticket);
-    if (request == waiting_.end()) continue;  // its Submit() ran out of memory
+    ReleaseShare(request->second);
     admissible.push_back(std::move(request->second));
-    waiting_tokens_ -= static_cast<int64_t>(admissible.back().call.request.prompt.size());
     waiting_.erase(request);
   }
   return admissible;

@@ -21,6 +21,7 @@
 #include "server/batching/admission.h"
 #include "server/batching/running_sequence.h"
 #include "server/batching/sequence_engine.h"
+#include "server/batching/shared_room.h"
 #include "server/batching/token_stream.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
@@ -46,7 +47,7 @@ class GenerationBatcher {
   ~GenerationBatcher();
 
   // Queues `call`. Errors, at once: those of SequenceEngine::Validate(); kResourceExhausted when
-  // the queue is full; kUnavailable after Close().
+  // the queue is full, or the client's share of it (SharedRoom); kUnavailable after Close().
   absl::StatusOr<std::unique_ptr<Generation>> Submit(GenerationCall call);
 
   // Refuses new requests from now on. Those that are here go on.
@@ -88,7 +89,9 @@ class GenerationBatcher {
   void ApplyCommands();
   void DropCancelled(const std::vector<Stream>& cancelled);
   void DropWaiting(const Stream& stream);
+  void Enter(Waiting request);
   void Leave(WaitingRequests::iterator request);
+  void ReleaseShare(const Waiting& request);
   void ExpireWaiting();
   absl::Status Expired(const Waiting& request, Clock::time_point now) const;
   void ExpireRunning();
@@ -115,8 +118,9 @@ class GenerationBatcher {
   std::mutex mutex_;  // guards the next group
   std::condition_variable wake_;
   AdmissionLine line_;
-  WaitingRequests waiting_;  // those in the line
-  int64_t waiting_tokens_ = 0;
+  WaitingRequests waiting_;    // those in the line
+  SharedRoom places_;          // of waiting_, by requests
+  SharedRoom prompts_;         // and by tokens
   bool line_changed_ = false;  // since the loop last looked who may start
   Clock::time_point next_expiry_ = Clock::time_point::max();  // of those that wait, or earlier
   std::vector<Stream> cancelled_;

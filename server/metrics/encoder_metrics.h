@@ -32,7 +32,7 @@ class EncoderMetrics {
   void Finished(Api api, Duration since_submit);
   // Inputs of a cancelled call left the queue.
   void Cancelled(int64_t inputs);
-  // reason: "queue_full", "never_fits", "max_wait", "deadline" or "stopping".
+  // reason: "queue_full", "client_share", "never_fits", "max_wait", "deadline" or "stopping".
   void Rejected(const std::string& reason);
   void EngineStep(Duration duration, const EncodedBatch& batch);
   // Inputs.

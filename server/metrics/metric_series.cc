@@ -68,7 +68,8 @@ Counters& AdmissionRejectedTotal(prometheus::Registry& registry) {
 }
 
 void AnnounceRejections(Counters& rejected, const std::string& model) {
-  for (const char* reason : {"queue_full", "never_fits", "max_wait", "deadline", "stopping"}) {
+  for (const char* reason :
+       {"queue_full", "client_share", "never_fits", "max_wait", "deadline", "stopping"}) {
     rejected.Add({{"model", model}, {"reason", reason}});
   }
 }

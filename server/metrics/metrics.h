@@ -38,7 +38,7 @@ class ModelMetrics {
   void Cancelled(Phase where);
   // A request for which the model computed a value that is not a number.
   void NotANumber();
-  // reason: "queue_full", "never_fits", "max_wait", "deadline" or "stopping".
+  // reason: "queue_full", "client_share", "never_fits", "max_wait", "deadline" or "stopping".
   void Rejected(const std::string& reason);
   void EngineStep(Phase phase, Duration duration, int64_t sequences);
   void SetLoad(int64_t queued, int64_t prefilling, int64_t decoding);

@@ -58,8 +58,9 @@ const CommandSpec kServeSpec = {
              std::to_string(EncodingOptions().max_queue) + " inputs)"},
         {"max-wait", "N", "seconds that a request may wait for room; 0: for ever", "0"},
         {"max-client-share", "X",
-         "of a model's slots and key/value pages, what one client may hold while there are others; "
-         "a client is an address, or the first 64 bits of one",
+         "of a model's slots and key/value pages, what one client may hold while there are others, "
+         "and of its queue in any case; a client is an address, or the first 64 bits of one: "
+         "behind a proxy, where all come from one, set 1",
          ShareText(BatcherOptions().max_client_share)},
         {"http-max-connections", "N",
          "connections of HTTP at once; more have the longest idle one closed",
@@ -241,6 +242,7 @@ absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
   server.encoding.max_wait = server.batcher.max_wait;
   HIPPODROME_ASSIGN_OR_RETURN(server.batcher.max_client_share,
                               line.Number("max-client-share", 0, 1));
+  server.encoding.max_client_share = server.batcher.max_client_share;
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t delay, line.Integer("max-batch-delay", 0, 1000000));
   server.encoding.max_batch_delay = std::chrono::microseconds(delay);
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t stall, line.Integer("max-stall-ms", 1, 60000));

@@ -147,6 +147,7 @@ TEST_F(EncodingBatcherTest, WakesItsClient) {
 TEST_F(EncodingBatcherTest, AFullQueueRefusesAtOnce) {
   EncodingOptions options;
   options.max_queue = 3;
+  options.max_client_share = 1;
   Start(options);
   const auto running = Occupy();
   const auto waiting = Submit({Input(2), Input(2)});
@@ -157,6 +158,27 @@ TEST_F(EncodingBatcherTest, AFullQueueRefusesAtOnce) {
   EXPECT_TRUE(MetricsSay("hippodrome_requests_queued{model=\"m\"} 3"));
   engine_->hold = false;
   ExpectAnswers(*last, {Input(2)});
+}
+
+TEST_F(EncodingBatcherTest, AClientThatFillsTheQueueLeavesRoomForOthers) {
+  EncodingOptions options;
+  options.max_queue = 8;
+  Start(options);
+  const auto running = Occupy();
+  const auto from = [](const std::string& client, int inputs) {
+    return EncodingCall{std::vector<EncoderRequest>(inputs, Input(2)), Caller(Api::kHttp, client)};
+  };
+  const auto first = batcher_->Submit(from("greedy", 4));
+  const auto refused = batcher_->Submit(from("greedy", 3));
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
+  EXPECT_THAT(Message(refused.status()), HasSubstr("client's share"));
+  const auto second = batcher_->Submit(from("greedy", 2));
+  EXPECT_TRUE(second.ok());
+  const auto polite = batcher_->Submit(from("polite", 2));
+  ASSERT_TRUE(polite.ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(batcher_->Submit(from("other", 1)).status()));
+  engine_->hold = false;
+  ExpectAnswers(**polite, {Input(2), Input(2)});
 }
 
 TEST_F(EncodingBatcherTest, QueuedTokensAreBounded) {
@@ -183,6 +205,7 @@ TEST_F(EncodingBatcherTest, WhatTheQueueCanNeverHoldIsOutOfRange) {
 TEST_F(EncodingBatcherTest, AnswersThatNobodyTakesAreBounded) {
   EncodingOptions options;
   options.max_output_bytes = 6 * sizeof(float);  // two answers of three labels
+  options.max_client_share = 1;
   Start(options);
   auto first = Submit({Input(2)});
   const auto second = Submit({Input(3)});
@@ -303,11 +326,11 @@ TEST_F(EncodingBatcherTest, ASmallCallWaitsForFewBatches) {
 
 TEST_F(EncodingBatcherTest, CallsThatHaveWaitedForTooLongEnd) {
   EncodingOptions options;
-  options.max_wait = std::chrono::milliseconds(1);
+  options.max_wait = std::chrono::milliseconds(300);  // long enough for the first to start
   Start(options);
   const auto running = Occupy();
   const auto waiting = Submit({Input(2), Input(3)});
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(310));
   engine_->hold = false;
   const absl::Status status = Await(*waiting).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;

@@ -190,7 +190,9 @@ TEST_F(GenerationBatcherTest, WhatWasHeldBackComesAtTheEnd) {
 }
 
 TEST_F(GenerationBatcherTest, ManyRequestsOfAllSizesGiveTheirOwnText) {
-  Start({.slots = 4, .pages = 20, .chunk_tokens = 3});
+  BatcherOptions options;
+  options.max_client_share = 1;
+  Start({.slots = 4, .pages = 20, .chunk_tokens = 3}, options);
   std::mt19937 random(1);
   struct Running {
     std::unique_ptr<Generation> generation;
@@ -250,6 +252,7 @@ TEST_F(GenerationBatcherTest, WhatNeverFitsIsRefusedAtOnceWithTheNumbers) {
 TEST_F(GenerationBatcherTest, AFullQueueRefusesUntilThereIsRoom) {
   BatcherOptions options;
   options.max_queue = 2;
+  options.max_client_share = 1;
   Start({.slots = 1}, options);
   engine_->hold_prefill = true;
   const auto running = Submit(Call("a", 2));
@@ -267,6 +270,7 @@ TEST_F(GenerationBatcherTest, AFullQueueRefusesUntilThereIsRoom) {
 TEST_F(GenerationBatcherTest, WaitingPromptsAreBoundedInTokens) {
   BatcherOptions options;
   options.max_queued_tokens = 10;
+  options.max_client_share = 1;
   Start({.slots = 1}, options);
   engine_->hold_prefill = true;
   const auto running = Submit(Call("a", 2));
@@ -274,6 +278,35 @@ TEST_F(GenerationBatcherTest, WaitingPromptsAreBoundedInTokens) {
   const auto waiting = Submit(Call("0123456", 2));
   EXPECT_TRUE(absl::IsResourceExhausted(batcher_->Submit(Call("0123", 2)).status()));
   EXPECT_TRUE(batcher_->Submit(Call("012", 2)).ok());
+}
+
+TEST_F(GenerationBatcherTest, AClientThatFillsTheQueueLeavesRoomForOthers) {
+  BatcherOptions options;
+  options.max_queue = 8;
+  Start({.slots = 1}, options);
+  engine_->hold_prefill = true;
+  const auto from = [](const std::string& client) {
+    GenerationCall call = Call("a", 2);
+    call.caller.client = client;
+    return call;
+  };
+  const auto running = Submit(from("greedy"));
+  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
+  std::vector<std::unique_ptr<Generation>> waiting;
+  for (int i = 0; i < 6; ++i) waiting.push_back(Submit(from("greedy")));
+  const auto refused = batcher_->Submit(from("greedy"));
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
+  EXPECT_NE(Message(refused.status()).find("client's share"), std::string::npos);
+  EXPECT_TRUE(
+      MetricsSay("hippodrome_admission_rejected_total{model=\"m\",reason=\"client_share\"} 1"));
+  const auto polite = Submit(from("polite"));
+  waiting.pop_back();
+  waiting.pop_back();
+  ASSERT_TRUE(WaitUntil([&] { return batcher_->pending() == 6; }));
+  waiting.push_back(Submit(from("greedy")));
+  engine_->hold_prefill = false;
+  EXPECT_EQ(Collect(*polite).text, "aa");
+  EXPECT_EQ(Collect(*waiting.back()).text, "aa");
 }
 
 TEST_F(GenerationBatcherTest, CancellingInTheQueueFreesThePlace) {

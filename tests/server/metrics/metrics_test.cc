@@ -33,7 +33,7 @@ TEST(MetricsTest, RefusalsBeginAtZero) {
   const std::string text = metrics.Text();
   for (const std::string name : {"m", "e"}) {
     for (const std::string reason :
-         {"queue_full", "never_fits", "max_wait", "deadline", "stopping"}) {
+         {"queue_full", "client_share", "never_fits", "max_wait", "deadline", "stopping"}) {
       EXPECT_THAT(text, HasSubstr("hippodrome_admission_rejected_total{model=\"" + name +
                                   "\",reason=\"" + reason + "\"} 0"));
     }

@@ -27,6 +27,7 @@ class HttpRoutesTest : public testing::Test {
   HttpRoutesTest() {
     BatcherOptions batcher;
     batcher.max_queue = 4;
+    batcher.max_client_share = 1;
     Serve(batcher);
   }
 
