@@ -18,95 +18,22 @@ import sys
 import threading
 import time
 
+from grpc_messages import (EMBED, GENERATE, SCORE, address_of, embed_message, generate,
+                           generate_message, open_call, score_message)
 from http_peers import Connection, Server, request, seconds, wait_until
 import raw_http2
 
 SLOTS = 8  # of the decoder; more clients than that wait
 CLIENTS = 24
 BYSTANDER = "127.0.0.3"
-GENERATE, SCORE, EMBED = (f"/hippodrome.v1.{name}" for name in
-                          ("Generation/Generate", "Generation/Score", "Encoding/Embed"))
 LAST = "the last write"
-
-
-# ---- Messages of gRPC, as far as they are needed
-
-
-def varint(value):
-    data = b""
-    while value > 127:
-        data, value = data + bytes([value & 127 | 128]), value >> 7
-    return data + bytes([value])
-
-
-def number(field, value):
-    return varint(field << 3) + varint(value)
-
-
-def text(field, value):
-    value = value.encode() if isinstance(value, str) else value
-    return varint(field << 3 | 2) + varint(len(value)) + value
-
-
-def generate_message(prompt, tokens, top=None):
-    """Greedy, and over the end of the text."""
-    message = (text(1, "h3-demo") + text(2, prompt) + number(4, tokens) + varint(5 << 3 | 5) +
-               struct.pack("<f", 0) + number(11, 1))
-    return message if top is None else message + number(18, top)
-
-
-def score_message(prompt, count):
-    return text(1, "h3-demo") + text(2, prompt) + text(4, text(1, " and so")) * count + number(5, 1)
-
-
-def embed_message(inputs):
-    return text(1, "bigs-demo") + text(2, text(1, "a word")) * inputs
-
-
-def fields(message):
-    """The fields of a message that are not numbers, joined by their number."""
-    found, at = collections.defaultdict(bytes), 0
-
-    def read():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(message):
-        key = read()
-        size = read()
-        if key & 7 == 2:
-            found[key >> 3] += message[at:at + size]
-            at += size
-    return found
 
 
 # ---- Bystanders
 
 
 def over_grpc(server, prompt):
-    """The text, the tokens and their scores, as bytes."""
-    with raw_http2.Connection("%s:%d" % server.address("grpc"), 60, BYSTANDER) as connection:
-        open_call(connection, GENERATE, generate_message(prompt, 24, 2))
-        data = b""
-        for kind, flags, _, payload in connection.frames():
-            if kind == raw_http2.DATA:
-                data += payload
-            if kind == raw_http2.HEADERS and flags & raw_http2.END_STREAM:
-                break
-    answer = collections.defaultdict(bytes)
-    while data:
-        size = int.from_bytes(data[1:5], "big")
-        for field, value in fields(data[5:5 + size]).items():
-            answer[field] += value
-        data = data[5 + size:]
-    return answer[1], answer[2], answer[5]
+    return generate(server, generate_message(prompt, 24, 2), BYSTANDER)
 
 
 def over_http(server, prompt):
@@ -164,25 +91,6 @@ def completion(prompt, tokens, stream, logprobs=None, echo=False):
     return json.dumps(body).encode()
 
 
-def open_call(connection, path, message):
-    stream, connection.stream = connection.stream, connection.stream + 2
-    connection.send(raw_http2.frame(raw_http2.HEADERS, raw_http2.END_HEADERS, stream,
-                                    raw_http2.request_headers(path)))
-    for _ in connection_data(connection, stream, raw_http2.message(message)):
-        pass
-    return stream
-
-
-def connection_data(connection, stream, data):
-    """Sends what fits into the window that a connection begins with."""
-    assert len(data) <= 60000, len(data)
-    while data:
-        piece, data = data[:16384], data[16384:]
-        end = 0 if data else raw_http2.END_STREAM
-        connection.send(raw_http2.frame(raw_http2.DATA, end, stream, piece))
-        yield piece
-
-
 class Leaver:
     """One call, and how its client leaves it."""
 
@@ -238,7 +146,7 @@ class Leaver:
         return request("/v1/completions", completion("word " * 500, 40, stream, 5, True))
 
     def leave_grpc(self):
-        with raw_http2.Connection("%s:%d" % self.server.address("grpc"), 30) as connection:
+        with raw_http2.Connection(address_of(self.server), 30) as connection:
             calls = [self.open(connection) for _ in range(self.draw.choice([1, 1, 1, 2]))]
             if self.phase == LAST or self.phase == "decode":
                 self.read_some(connection)
