@@ -87,8 +87,11 @@ std::string_view HttpSocket::input() const {
 
 net::awaitable<error_code> HttpSocket::Read(size_t most) {
   if (expired_) co_return net::error::timed_out;
+  // Boost tells of an end once: the next read would wait for something new.
+  if (ended_) co_return net::error::eof;
   const auto [error, bytes] = co_await socket_.async_read_some(buffer_.prepare(most), kOutcome);
   buffer_.commit(bytes);
+  ended_ = error == net::error::eof;
   co_return error;
 }
 

@@ -62,6 +62,7 @@ class HttpSocket : public std::enable_shared_from_this<HttpSocket> {
   bool timer_runs_ = false;
   bool expired_ = false;
   bool sending_ = false;
+  bool ended_ = false;  // the client sends no more
 };
 
 }  // namespace hippodrome

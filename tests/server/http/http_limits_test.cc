@@ -319,6 +319,20 @@ TEST_F(HttpLimitsTest, HalfAConnectionGetsItsAnswer) {
   }
 }
 
+TEST_F(HttpLimitsTest, AnEndThatComesWithTheAnswerEndsTheConnection) {
+  options_.idle_timeout = std::chrono::seconds(20);
+  Start();
+  for (int i = 0; i < 300; ++i) {
+    const auto client = Begin("/later");
+    std::thread answer([&] { control_->Add("done", true); });
+    client->HalfClose();
+    answer.join();
+    EXPECT_EQ(client->Read().body, "done");
+    EXPECT_TRUE(client->Closed());
+  }
+  EXPECT_EQ(Value("hippodrome_http_connections_timed_out_total"), 0);
+}
+
 TEST_F(HttpLimitsTest, HalfAConnectionThatIsClosedIsGone) {
   Start();
   for (const char* path : {"/later", "/stream"}) {
