@@ -78,6 +78,7 @@ hippodrome_test_files(engine_tests
     engine/passes/decode_step_test.cc
     engine/passes/forward_test.cc
     engine/passes/prefill_chunk_test.cc
+    engine/passes/token_chooser_test.cc
     engine/diagonal_kernel_test.cc
     engine/state/decode_state_test.cc
     reference/sample_test.cc
@@ -89,6 +90,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
   hippodrome_test_files(engine_text_tests
     LIBRARIES hippodrome_testing
     SOURCES
+      engine/adjusted_tokens_test.cc
       engine/checkpoint/safetensors_corruption_test.cc
       engine/checkpoint/safetensors_test.cc
       engine/checkpoint/safetensors_writer_test.cc
