@@ -10,7 +10,7 @@ import threading
 from http_peers import HEAD, MIB, Server, generate, wait_until
 
 ORIGIN = "https://page.example"
-REASONS = ("queue_full", "never_fits", "max_wait", "deadline", "stopping")
+REASONS = ("queue_full", "client_share", "never_fits", "max_wait", "deadline", "stopping")
 CANCELLED = [f'hippodrome_cancelled_total{{model="h3-demo",where="{where}"}}'
              for where in ("queue", "prefill", "decode")]
 
@@ -89,7 +89,7 @@ def check_admission(server):
     assert status == 400, text
     metrics = server.metrics()
     counted = {reason: metrics[rejected(reason)] for reason in REASONS}
-    assert counted == {"queue_full": 1, "never_fits": 1, "max_wait": 1, "deadline": 0,
+    assert counted == {"queue_full": 1, "client_share": 0, "never_fits": 1, "max_wait": 1, "deadline": 0,
                        "stopping": 0}, counted
     # Who was turned away has not given up; who leaves has.
     assert sum(metrics[name] for name in CANCELLED) == 0, metrics
