@@ -169,7 +169,8 @@ std::string RerankBody(const RerankCall& call, const v1::ClassifyResponse& respo
   std::vector<int> order(response.results_size());
   for (int i = 0; i < response.results_size(); ++i) order[i] = i;
   const auto score = [&](int i) { return response.results(i).scores(0).score(); };
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return score(a) > score(b); });
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return score(a) != score(b) ? score(a) > score(b) : a < b; });
   TeiJson ranks = TeiJson::array();
   for (const int i : order) {
     TeiJson& rank = ranks.emplace_back(TeiJson{{"index", i}});

@@ -196,8 +196,9 @@ std::vector<CompletionChoice> CompletionWork::Choices() {
   std::vector<CompletionChoice> choices;
   for (auto first = candidates_.begin(); first != candidates_.end(); first += call_.candidates) {
     if (call_.candidates > call_.choices) {
-      std::stable_sort(first, first + call_.candidates,
-                       [&](const auto& a, const auto& b) { return mean(a) > mean(b); });
+      std::sort(first, first + call_.candidates, [&](const Candidate& a, const Candidate& b) {
+        return mean(a) != mean(b) ? mean(a) > mean(b) : a.choice.index < b.choice.index;
+      });
     }
     for (auto it = first; it != first + call_.choices; ++it) {
       it->choice.index = static_cast<int64_t>(choices.size());

@@ -181,6 +181,27 @@ TEST_F(OpenApiTest, RangesAreThoseThatAreChecked) {
   EXPECT_EQ(checked, 12 + 10 + 9);
 }
 
+TEST_F(OpenApiTest, CountsAreThoseOfTheLimits) {
+  const RequestLimits limits;
+  const json document = Document();
+  const auto field = [&](const char* path, const char* name) {
+    return document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+                   ["properties"][name];
+  };
+  const json stop = field("/v1/completions", "stop");
+  EXPECT_EQ(stop["oneOf"][1]["maxItems"], limits.max_stops);
+  const std::string bytes = std::to_string(limits.max_stop_bytes) + " bytes";
+  EXPECT_THAT(stop["description"].get<std::string>(), HasSubstr(bytes));
+  const json& tgi = document["components"]["schemas"]["TgiParameters"]["properties"]["stop"];
+  EXPECT_EQ(tgi["maxItems"], limits.max_stops);
+  EXPECT_THAT(tgi["description"].get<std::string>(), HasSubstr(bytes));
+  const json bias = field("/v1/completions", "logit_bias");
+  EXPECT_EQ(bias["maxProperties"], limits.max_logit_bias);
+  EXPECT_EQ(bias["additionalProperties"]["minimum"], kLogitBiasRange.least);
+  EXPECT_EQ(bias["additionalProperties"]["maximum"], kLogitBiasRange.most);
+  EXPECT_EQ(field("/question_answering", "top_k")["maximum"], limits.max_answers);
+}
+
 TEST_F(OpenApiTest, FieldsThatEveryBodyMayHaveAreListedAsIgnored) {
   const json fields = Document()["paths"]["/predict"]["post"]["requestBody"]["content"]
                                 ["application/json"]["schema"]["properties"];
