@@ -17,7 +17,7 @@ struct RequestLimits {
   int64_t max_stop_bytes = 256;
   int64_t max_logit_bias = 1024;  // entries
   // In the answer to one call: tokens that are scored, times one and their alternatives. As JSON
-  // each takes some 40 bytes.
+  // they take 25 to 70 bytes each.
   int64_t max_scores = int64_t{1} << 20;
   // Of encoders, per call. A mask's logits take 4 bytes for each token of the vocabulary, and each
   // candidate repeats its input as text. An embedding of a token takes some ten bytes a value.
@@ -38,6 +38,9 @@ struct BatcherOptions {
   std::chrono::milliseconds max_stall{50};       // prefill may delay running streams by this,
                                                  // [1, 60000]
   int64_t max_unread_tokens = 8192;              // per stream, waiting for a slow client
+  // What the requests that are here, from arrival until their client has its answer, may take as
+  // log probabilities. One request always may.
+  int64_t max_score_bytes = int64_t{2} << 30;
 };
 
 struct EncodingOptions {

@@ -26,6 +26,16 @@ int64_t SlotBytes(const SequenceEngine& engine) {
   return small.bytes - small.pages * ((large.bytes - small.bytes) / pages);
 }
 
+// What a token with its log probability takes until the client has it, and each alternative, as
+// measured with JSON.
+constexpr int64_t kScoreBytes = 800;
+constexpr int64_t kAlternativeBytes = 240;
+
+int64_t ScoreBytes(const GenerationCall& call) {
+  return call.scored_tokens() *
+         (kScoreBytes + kAlternativeBytes * call.request.likeliest.value_or(0));
+}
+
 std::string SecondsText(std::chrono::duration<double> time) {
   return fmt::format("{:.1f}", time.count());
 }
@@ -42,6 +52,7 @@ GenerationBatcher::GenerationBatcher(SequenceEngine& engine, const BpeTokenizer*
       line_(engine.capacity(), options.max_client_share),
       places_(options.max_queue, options.max_client_share),
       prompts_(options.max_queued_tokens, options.max_client_share),
+      scores_(options.max_score_bytes, options.max_client_share),
       heartbeat_(Clock::now().time_since_epoch().count()),
       last_step_(Clock::now()),
       thread_([this] { Loop(); }) {}
@@ -62,6 +73,16 @@ GenerationBatcher::Clock::time_point GenerationBatcher::heartbeat() const {
 
 // ---- Commands, on any thread --------------------------------------------------------------------
 
+absl::Status GenerationBatcher::CheckScoreRoom(const std::string& client, int64_t bytes) const {
+  if (bytes == 0) return absl::OkStatus();
+  const bool full = scores_.Full(bytes);
+  if (!full && !scores_.Exceeds(client, bytes)) return absl::OkStatus();
+  metrics_.Rejected(full ? "queue_full" : "client_share");
+  return ResourceExhausted((full ? "too many log probabilities wait for their clients: "
+                                 : "too many log probabilities wait for the client: ") +
+                           std::to_string(scores_.held()) + " bytes are taken");
+}
+
 absl::Status GenerationBatcher::CheckRoom(const GenerationCall& call) const {
   if (closed_) {
     metrics_.Rejected("stopping");
@@ -69,6 +90,7 @@ absl::Status GenerationBatcher::CheckRoom(const GenerationCall& call) const {
   }
   const auto tokens = static_cast<int64_t>(call.request.prompt.size());
   const std::string& client = call.caller.client;
+  HIPPODROME_RETURN_IF_ERROR(CheckScoreRoom(client, ScoreBytes(call)));
   const bool full = places_.Full(1) || prompts_.Full(tokens);
   if (!full && !places_.Exceeds(client, 1) && !prompts_.Exceeds(client, tokens)) {
     return absl::OkStatus();
@@ -106,16 +128,28 @@ absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(Generation
   Clock::time_point expires = call.caller.deadline;
   if (options_.max_wait.count() > 0) expires = std::min(expires, now + options_.max_wait);
   auto stream = std::make_shared<TokenStream>(options_.max_unread_tokens);
+  const std::string client = call.caller.client;
+  const int64_t score_bytes = ScoreBytes(call);
   {
     std::lock_guard lock(mutex_);
     HIPPODROME_RETURN_IF_ERROR(CheckRoom(call));
+    scores_.Add(client, score_bytes);
+    absl::Cleanup forget_scores = [&] { scores_.Remove(client, score_bytes); };
     Enter({std::move(call), stream, now, expires});
+    std::move(forget_scores).Cancel();
+    metrics_.SetScoreBytes(scores_.held());
     next_expiry_ = std::min(next_expiry_, expires);
     line_changed_ = true;
     pending_.fetch_add(1, std::memory_order_acq_rel);
   }
   wake_.notify_one();
-  return std::unique_ptr<Generation>(new Generation(*this, std::move(stream)));
+  return std::unique_ptr<Generation>(new Generation(*this, std::move(stream), client, score_bytes));
+}
+
+void GenerationBatcher::ForgetScores(const std::string& client, int64_t bytes) {
+  std::lock_guard lock(mutex_);
+  scores_.Remove(client, bytes);
+  metrics_.SetScoreBytes(scores_.held());
 }
 
 void GenerationBatcher::Close() {
@@ -466,6 +500,7 @@ void GenerationBatcher::Publish() {
 Generation::~Generation() {
   stream_->OnUpdate(nullptr);
   batcher_.Cancel(stream_);
+  if (score_bytes_ > 0) batcher_.ForgetScores(client_, score_bytes_);
 }
 
 }  // namespace hippodrome

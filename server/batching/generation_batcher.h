@@ -47,7 +47,8 @@ class GenerationBatcher {
   ~GenerationBatcher();
 
   // Queues `call`. Errors, at once: those of SequenceEngine::Validate(); kResourceExhausted when
-  // the queue is full, or the client's share of it (SharedRoom); kUnavailable after Close().
+  // the queue or the room for log probabilities is full, or the client has its share of that
+  // (SharedRoom); kUnavailable after Close().
   absl::StatusOr<std::unique_ptr<Generation>> Submit(GenerationCall call);
 
   // Refuses new requests from now on. Those that are here go on.
@@ -81,6 +82,8 @@ class GenerationBatcher {
 
   void Cancel(const Stream& stream);
   absl::Status CheckRoom(const GenerationCall& call) const;
+  absl::Status CheckScoreRoom(const std::string& client, int64_t bytes) const;
+  void ForgetScores(const std::string& client, int64_t bytes);
 
   // The loop thread.
   void Loop();
@@ -121,6 +124,7 @@ class GenerationBatcher {
   WaitingRequests waiting_;    // those in the line
   SharedRoom places_;          // of waiting_, by requests
   SharedRoom prompts_;         // and by tokens
+  SharedRoom scores_;          // of all requests that are here, by bytes of log probabilities
   bool line_changed_ = false;  // since the loop last looked who may start
   Clock::time_point next_expiry_ = Clock::time_point::max();  // of those that wait, or earlier
   std::vector<Stream> cancelled_;
@@ -145,7 +149,8 @@ class GenerationBatcher {
   std::thread thread_;
 };
 
-// A request in a batcher. Destroying it gives up the work, if there is any left.
+// A request in a batcher. Destroying it gives up the work, if there is any left, and the room for
+// its log probabilities: whoever asked for some keeps it until they have gone.
 class Generation {
  public:
   ~Generation();
@@ -160,11 +165,17 @@ class Generation {
 
  private:
   friend class GenerationBatcher;
-  Generation(GenerationBatcher& batcher, std::shared_ptr<TokenStream> stream)
-      : batcher_(batcher), stream_(std::move(stream)) {}
+  Generation(GenerationBatcher& batcher, std::shared_ptr<TokenStream> stream, std::string client,
+             int64_t score_bytes)
+      : batcher_(batcher),
+        stream_(std::move(stream)),
+        client_(std::move(client)),
+        score_bytes_(score_bytes) {}
 
   GenerationBatcher& batcher_;
   std::shared_ptr<TokenStream> stream_;
+  const std::string client_;
+  const int64_t score_bytes_;
 };
 
 }  // namespace hippodrome

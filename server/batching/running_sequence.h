@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,13 @@ struct GenerationCall {
   std::vector<std::string> stop;  // none of them empty
   Caller caller;
   bool prompt_only = false;  // the token that the engine makes after the prompt is dropped
+
+  // Those whose log probabilities are in the answer, at most.
+  int64_t scored_tokens() const {
+    if (!request.likeliest) return 0;
+    const int64_t prompt = request.score_prompt ? std::ssize(request.prompt) : 0;
+    return prompt + request.max_tokens;
+  }
 };
 
 // Not thread-safe.

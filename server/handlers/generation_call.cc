@@ -124,10 +124,7 @@ absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
 }
 
 int64_t Scores(const GenerationCall& call) {
-  const GenerationRequest& request = call.request;
-  if (!request.likeliest) return 0;
-  const int64_t prompt = request.score_prompt ? static_cast<int64_t>(request.prompt.size()) : 0;
-  return (prompt + request.max_tokens) * (1 + *request.likeliest);
+  return call.scored_tokens() * (1 + call.request.likeliest.value_or(0));
 }
 
 absl::Status CheckScores(int64_t scores, const RequestLimits& limits) {

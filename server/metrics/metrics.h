@@ -44,6 +44,8 @@ class ModelMetrics {
   void SetLoad(int64_t queued, int64_t prefilling, int64_t decoding);
   // `slot_bytes` of each used slot are recurrent state; the other bytes are key/value pages.
   void SetState(const Footprint& used, const Footprint& capacity, int64_t slot_bytes);
+  // Reserved for log probabilities.
+  void SetScoreBytes(int64_t bytes);
 
  private:
   struct Series;

@@ -43,7 +43,10 @@ struct ModelMetrics::Series {
         recurrent_bytes(bytes.Add({{"model", m}, {"kind", "recurrent"}})),
         page_bytes(bytes.Add({{"model", m}, {"kind", "attention_kv"}})),
         budget(Gauge(r, "hippodrome_state_budget_bytes", "State that there is room for")
-                   .Add({{"model", m}})) {}
+                   .Add({{"model", m}})),
+        score_bytes(Gauge(r, "hippodrome_log_probability_bytes",
+                          "Memory kept for log probabilities until clients have them")
+                        .Add({{"model", m}})) {}
 
   std::string model;
   Latency queue, first_token, next_token, request;
@@ -60,7 +63,7 @@ struct ModelMetrics::Series {
   Gauges& slots;
   prometheus::Gauge &active_slots, &free_slots;
   Gauges& bytes;
-  prometheus::Gauge &recurrent_bytes, &page_bytes, &budget;
+  prometheus::Gauge &recurrent_bytes, &page_bytes, &budget, &score_bytes;
 };
 
 ModelMetrics::ModelMetrics(prometheus::Registry& registry, const std::string& model)
@@ -123,6 +126,10 @@ void ModelMetrics::SetState(const Footprint& used, const Footprint& capacity, in
   series_->recurrent_bytes.Set(static_cast<double>(recurrent));
   series_->page_bytes.Set(static_cast<double>(used.bytes - recurrent));
   series_->budget.Set(static_cast<double>(capacity.bytes));
+}
+
+void ModelMetrics::SetScoreBytes(int64_t bytes) {
+  series_->score_bytes.Set(static_cast<double>(bytes));
 }
 
 }  // namespace hippodrome

@@ -52,7 +52,8 @@ struct Candidate {
     choice.index = index;
   }
 
-  std::unique_ptr<Generation> generation;  // null once finished
+  std::unique_ptr<Generation> generation;  // until the client has the answer
+  bool finished = false;
   CompletionChoice choice;                 // what has not been sent
   LogProbabilitiesJson log_probabilities;  // the same
   double log_probability = 0;              // of all new tokens
@@ -128,7 +129,7 @@ bool CompletionWork::Advance(HttpResponse& response) {
 
 absl::StatusOr<bool> CompletionWork::Progress(HttpResponse& response) {
   for (size_t i = 0; i < candidates_.size(); ++i) {
-    while (candidates_[i].generation != nullptr) {
+    while (!candidates_[i].finished) {
       HIPPODROME_ASSIGN_OR_RETURN(const bool more, Collect(i, response));
       if (!more) break;
     }
@@ -146,7 +147,7 @@ absl::StatusOr<bool> CompletionWork::Collect(size_t i, HttpResponse& response) {
   Add(i, *update);
   if (update->last()) {
     usage_.set_completion_tokens(usage_.completion_tokens() + update->completion_tokens);
-    candidate.generation.reset();
+    candidate.finished = true;
     --unfinished_;
   }
   if (call_.stream) {

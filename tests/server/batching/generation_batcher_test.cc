@@ -93,6 +93,64 @@ TEST_F(GenerationBatcherTest, OneRequest) {
   EXPECT_TRUE(AllFree());
 }
 
+// With (3 + 2) * (800 + 4 * 240) bytes of log probabilities.
+constexpr int64_t kScoredBytes = 8800;
+GenerationCall ScoredCall(const std::string& client) {
+  GenerationCall call = Call("abc", 2);
+  call.request.likeliest = 4;
+  call.request.score_prompt = true;
+  call.caller.client = client;
+  return call;
+}
+
+TEST_F(GenerationBatcherTest, LogProbabilitiesThatNobodyTakesAreBounded) {
+  BatcherOptions options;
+  options.max_score_bytes = 2 * kScoredBytes + 1;
+  Start({}, options);
+  auto first = Submit(ScoredCall("a"));
+  const auto second = Submit(ScoredCall("b"));
+  EXPECT_TRUE(MetricsSay("hippodrome_log_probability_bytes{model=\"m\"} " +
+                         std::to_string(2 * kScoredBytes)));
+  // Also when they are ready, and taken.
+  EXPECT_EQ(Collect(*first).completion_tokens, 2);
+  EXPECT_TRUE(AllFree());
+  const absl::Status refused = batcher_->Submit(ScoredCall("c")).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_TRUE(
+      MetricsSay("hippodrome_admission_rejected_total{model=\"m\",reason=\"queue_full\"} 1"));
+  // What needs none is not concerned.
+  EXPECT_EQ(Collect(*Submit(Call("abc", 2))).completion_tokens, 2);
+  first.reset();
+  EXPECT_EQ(Collect(*Submit(ScoredCall("c"))).completion_tokens, 2);
+}
+
+TEST_F(GenerationBatcherTest, AClientHasItsShareOfTheRoomForLogProbabilities) {
+  BatcherOptions options;
+  options.max_score_bytes = 4 * kScoredBytes;
+  Start({}, options);
+  std::vector<std::unique_ptr<Generation>> own;
+  for (int i = 0; i < 3; ++i) own.push_back(Submit(ScoredCall("a")));
+  EXPECT_TRUE(absl::IsResourceExhausted(batcher_->Submit(ScoredCall("a")).status()));
+  EXPECT_TRUE(
+      MetricsSay("hippodrome_admission_rejected_total{model=\"m\",reason=\"client_share\"} 1"));
+  EXPECT_EQ(Collect(*Submit(ScoredCall("b"))).completion_tokens, 2);
+}
+
+TEST_F(GenerationBatcherTest, OneRequestMayHaveMoreLogProbabilitiesThanThereIsRoomFor) {
+  BatcherOptions options;
+  options.max_score_bytes = 1;
+  Start({}, options);
+  GenerationCall call = Call("abc", 2);
+  call.request.likeliest = 0;
+  {
+    const auto alone = Submit(call);
+    EXPECT_TRUE(absl::IsResourceExhausted(batcher_->Submit(call).status()));
+    EXPECT_EQ(Collect(*alone).completion_tokens, 2);
+  }
+  EXPECT_EQ(Collect(*Submit(call)).completion_tokens, 2);
+  EXPECT_TRUE(MetricsSay("hippodrome_log_probability_bytes{model=\"m\"} 0"));
+}
+
 TEST_F(GenerationBatcherTest, TheEndOfTextTokenIsCountedButIsNoText) {
   Start();
   GenerationCall call = Call("ab", 10);

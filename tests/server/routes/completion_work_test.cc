@@ -12,6 +12,7 @@
 #include "server/routes/http_routes.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/http_client.h"
+#include "tests/testing/wait_until.h"
 
 namespace hippodrome::completion_work_test {
 namespace {
@@ -169,6 +170,24 @@ TEST_F(CompletionWorkTest, TooManyLogProbabilitiesAreRefusedWithTheNumbers) {
   const HttpAnswer answer = Post(R"({"prompt": "x", "max_tokens": 1000, "logprobs": 20, "n": 60})");
   EXPECT_EQ(answer.status, 400);
   EXPECT_NE(answer.body.find("1260000"), std::string::npos) << answer.body;
+}
+
+// While the answer is made and sent, it takes as much as before.
+TEST_F(CompletionWorkTest, LogProbabilitiesCountUntilTheAnswerHasGone) {
+  const auto held = [&](int64_t bytes) {
+    return metrics_.Text().find("hippodrome_log_probability_bytes{model=\"m\"} " +
+                                std::to_string(bytes) + "\n") != std::string::npos;
+  };
+  HttpReply reply = routes_->Handle(
+      {.method = "POST",
+       .path = "/v1/completions",
+       .body = R"({"prompt": ["abc", "d"], "max_tokens": 3, "logprobs": 1, "echo": true})"});
+  ASSERT_NE(reply.work, nullptr);
+  EXPECT_TRUE(WaitUntil([&] { return reply.work->Advance(reply.response); }));
+  EXPECT_EQ(json::parse(reply.response.body)["choices"].size(), 2u);
+  EXPECT_TRUE(held((6 + 4) * (800 + 240)));
+  reply.work.reset();
+  EXPECT_TRUE(held(0));
 }
 
 }  // namespace
