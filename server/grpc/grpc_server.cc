@@ -113,7 +113,7 @@ class GrpcServer::Impl {
         encoding_(NewEncodingService(handlers.encoding(), metrics)),
         kserve_(NewKServeService(handlers, metrics)),
         models_(handlers, metrics),
-        health_(OwnServices()),
+        health_(OwnServices(), [&handlers] { return handlers.Ready().ok(); }),
         reflection_(AllServices()) {}
 
   absl::Status Start(const GrpcOptions& options);

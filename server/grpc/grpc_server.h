@@ -27,7 +27,8 @@ class GrpcServer {
 
   // HOST:PORT as bound.
   const std::string& address() const;
-  // What the health service says from now on, for the server and for each of its services.
+  // What the health service says from now on, for the server and for each of its services, while
+  // the handlers are ready; else it says that it does not serve.
   void SetServing(bool serving);
   // Takes no more calls, ends health watches and reflection, lets other calls in progress finish
   // for at most `grace`, cancels the rest. Idempotent.

@@ -1,6 +1,7 @@
 #include "server/grpc/health_service.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,13 @@ using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 using grpc::health::v1::HealthListRequest;
 using grpc::health::v1::HealthListResponse;
+
+namespace {
+
+// Between looks at what is ready.
+constexpr std::chrono::milliseconds kFollow{200};
+
+}  // namespace
 
 // One call of Watch. Shows the latest status: those that a slow client missed are not sent. Lives
 // until gRPC is done with it.
@@ -72,16 +80,34 @@ class HealthWatch : public grpc::ServerWriteReactor<HealthCheckResponse>,
   std::optional<grpc::Status> outcome_;  // how the call ends, once that is known
 };
 
-HealthService::HealthService(std::vector<std::string> services) : services_(std::move(services)) {}
+HealthService::HealthService(std::vector<std::string> services, std::function<bool()> ready)
+    : services_(std::move(services)), ready_(std::move(ready)), thread_([this] { Follow(); }) {}
 
-HealthService::~HealthService() = default;
+HealthService::~HealthService() { Stop(); }
 
 void HealthService::SetServing(bool serving) {
+  std::lock_guard lock(mutex_);
   serving_ = serving;
-  for (const auto& watch : watches_.All()) watch->Show(Now());
+  Tell();
+}
+
+void HealthService::Tell() {
+  const auto status = Status();
+  for (const auto& watch : watches_.All()) watch->Show(status);
+}
+
+void HealthService::Follow() {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, kFollow, [this] { return stopping_; })) Tell();
 }
 
 void HealthService::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
   const grpc::Status stopping(grpc::StatusCode::UNAVAILABLE, "the server is stopping");
   for (const auto& watch : watches_.Close()) watch->End(stopping);
   for (const auto& watch : strays_.Close()) watch->End(stopping);
@@ -115,8 +141,10 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
   const std::shared_ptr<HealthWatch> watch = HealthWatch::New();
   const bool known = Knows(request->service());
   // Among the others first, so that it misses no change.
+  std::unique_lock lock(mutex_);
   const bool open = (known ? watches_ : strays_).Add(watch);
-  watch->Show(known ? Now() : HealthCheckResponse::SERVICE_UNKNOWN);
+  watch->Show(known ? Status() : HealthCheckResponse::SERVICE_UNKNOWN);
+  lock.unlock();
   if (!open) watch->End({grpc::StatusCode::UNAVAILABLE, "the server is stopping"});
   return watch.get();
 }
@@ -126,8 +154,13 @@ bool HealthService::Knows(const std::string& service) const {
          std::find(services_.begin(), services_.end(), service) != services_.end();
 }
 
-HealthCheckResponse::ServingStatus HealthService::Now() const {
-  return serving_ ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+HealthCheckResponse::ServingStatus HealthService::Now() {
+  std::lock_guard lock(mutex_);
+  return Status();
+}
+
+HealthCheckResponse::ServingStatus HealthService::Status() const {
+  return serving_ && ready_() ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
 }
 
 }  // namespace hippodrome

@@ -152,7 +152,7 @@ def deadlines(count):
     embed = method("/hippodrome.v1.Encoding/Embed", type(message("EmbedResponse")))
     endless = message("GenerateRequest", text="It was", max_tokens=20000, ignore_eos=True)
     continuation = type(message("ScoreRequest").continuations.add())(text=" one" * 100)
-    scored = message("ScoreRequest", text="It was " * 100, continuations=[continuation] * 16)
+    scored = message("ScoreRequest", text="It was " * 100, continuations=[continuation] * 8)
     kinds = {"Generate": lambda time: list(generate()(endless, timeout=time)),
              "Score": lambda time: score(scored, timeout=time),
              "Embed": lambda time: embed(embeddings(128, 100), timeout=time),

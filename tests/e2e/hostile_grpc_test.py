@@ -1,12 +1,13 @@
 """gRPC among hostile peers: the real program. haproxy_test.py has the same behind HAProxy.
 
   hostile_grpc_test.py HIPPODROME MODEL_DIR
-  hostile_grpc_test.py HIPPODROME MODEL_DIR --long REPORT.json HAPROXY CONFIG
+  hostile_grpc_test.py HIPPODROME MODEL_DIR --long REPORT.json [HAPROXY CONFIG]
 
 The short form takes seconds. The long form floods over 10 connections, behind HAProxy for 10 seconds each
-and directly for 5, and writes what it measured.
+and directly for 5, each time a new server, and writes what it measured; other versions may be given to it.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -16,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import hostile_peers
@@ -140,22 +142,64 @@ class HostileGrpcTest(unittest.TestCase):
                 self.assertLess(found["resident_after"] - found["resident_before"], ALLOWED, found)
 
 
-def long_form(path, haproxy, config):
+# ---- The long form ----
+
+
+def packed_message(server):
+    """By how much memory grows for a message of half a megabyte that is 500 MiB unpacked."""
+    server.forget_peak()
+    before = server.resident()
+    with raw_http2.Connection(server.grpc) as connection:
+        bomb = raw_http2.zip_bomb(500 * MIB)
+        status = connection.call(TOKENIZE, bomb, compress=True, grpc_encoding="gzip")
+    return {"fault": "packed message", "bytes": len(bomb), "status": status,
+            "grown_bytes": server.peak() - before}
+
+
+def no_descriptors(server):
+    """Whether calls are answered ten seconds after there are descriptors again."""
+    before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    used = len(os.listdir(f"/proc/{server.pid}/fd"))
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (used + 20, before[1]))
+    silent = [socket.create_connection(server.grpc.split(":"), 5) for _ in range(30)]
+    time.sleep(1)
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
+    for connection in silent:
+        connection.close()
+    return {"fault": "no descriptors", "answered": hostile_peers.answers(server.grpc, timeout=10)}
+
+
+@contextlib.contextmanager
+def fresh():
     with tempfile.TemporaryDirectory() as work:
         server = Hippodrome(PROGRAM, MODEL, os.path.join(work, "log"))
-        proxy = HAProxy(haproxy, config, [server], os.path.join(work, "proxy"))
-        report = {"machine": platform.machine(), "cores": os.cpu_count(), "floods": []}
-        for where, address, seconds in (("behind HAProxy", proxy.grpc, 10), ("direct", server.grpc, 5)):
-            for name in raw_http2.FLOODS:
-                proxy_before = proxy.resident()
-                found = hostile_peers.measure(server, address, name, 10, seconds, ALLOWED)
-                found["proxy_grown_bytes"] = proxy.resident() - proxy_before
-                report["floods"].append({"where": where, **found})
-                print(json.dumps(report["floods"][-1]), flush=True)
-        proxy.stop()
-        server.stop()
+        yield server, work
+        server.process.kill()
+        server.process.wait()
+
+
+def long_form(path, haproxy=None, config=None):
+    rows = []
+
+    def row(found):
+        rows.append(found)
+        print(json.dumps(found), flush=True)
+
+    for fault in packed_message, no_descriptors:
+        with fresh() as (server, _):
+            row(fault(server))
+    for name in raw_http2.FLOODS if haproxy else []:
+        with fresh() as (server, work):
+            proxy = HAProxy(haproxy, config, [server], os.path.join(work, "proxy"))
+            before = proxy.resident()
+            found = hostile_peers.measure(server, proxy.grpc, name, 10, 10, ALLOWED)
+            row({"where": "behind HAProxy", **found, "proxy_grown_bytes": proxy.resident() - before})
+            proxy.stop()
+    for name in raw_http2.FLOODS:
+        with fresh() as (server, _):
+            row({"where": "direct", **hostile_peers.measure(server, server.grpc, name, 10, 5, ALLOWED)})
     with open(path, "w") as file:
-        json.dump(report, file, indent=1)
+        json.dump({"machine": platform.machine(), "cores": os.cpu_count(), "rows": rows}, file, indent=1)
         file.write("\n")
 
 

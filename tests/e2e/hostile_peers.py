@@ -1,5 +1,6 @@
 """The real program, perhaps behind HAProxy, and what is seen of it while peers misbehave."""
 
+import multiprocessing
 import os
 import re
 import signal
@@ -52,6 +53,11 @@ class Process:
     def peak(self):
         """The most that was resident since forget_peak()."""
         return self.status("VmHWM")
+
+    def processor_seconds(self):
+        with open(f"/proc/{self.pid}/stat") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self):
         """The exit status after SIGTERM."""
@@ -124,28 +130,32 @@ def answers(address, timeout=10):
         return False
 
 
-class Neighbour(threading.Thread):
-    """Calls as an ordinary client does, ten times a second, on connections of its own."""
+class Neighbour:
+    """Calls as an ordinary client does, ten times a second, on connections and in a process of its own."""
 
     def __init__(self, address):
-        super().__init__()
-        self.address = address
-        self.seconds = []  # of each call that succeeded
-        self.failures = 0
-        self.ended = threading.Event()
-        self.start()
+        self.pipe, far = multiprocessing.Pipe()
+        self.process = multiprocessing.Process(target=self._run, args=(address, far))
+        self.process.start()
+        far.close()
 
-    def run(self):
-        while not self.ended.wait(0.1):
+    @staticmethod
+    def _run(address, pipe):
+        seconds, failures = [], 0
+        while not pipe.poll(0.1):
             begin = time.monotonic()
-            if answers(self.address):
-                self.seconds.append(time.monotonic() - begin)
+            if answers(address):
+                seconds.append(time.monotonic() - begin)
             else:
-                self.failures += 1
+                failures += 1
+        pipe.send((seconds, failures))
 
     def stop(self):
-        self.ended.set()
-        self.join()
+        """The seconds of each call that succeeded, and how many failed."""
+        self.pipe.send(None)
+        result = self.pipe.recv()
+        self.process.join()
+        return result
 
 
 def attack(flood, address, connections, seconds):
@@ -179,10 +189,22 @@ def settle(server, level, seconds):
     return server.resident(), time.monotonic() - begin
 
 
+def idle_after(server, seconds):
+    """Waits until a tenth of a processor is used at most, for so long. The seconds that passed."""
+    begin = time.monotonic()
+    used = server.processor_seconds()
+    while time.monotonic() - begin < seconds:
+        time.sleep(0.2)
+        before, used = used, server.processor_seconds()
+        if used - before <= 0.02:
+            break
+    return time.monotonic() - begin
+
+
 def measure(server, address, name, connections, seconds, allowed):
     """One flood at `address`, a neighbour beside it, and what became of `server`: bytes resident
-    before, at the most, and once they fell to `allowed` above or ten seconds later; and when a call was
-    answered again, tried for ten seconds."""
+    before, at the most, and once they fell to `allowed` above or ten seconds later; when a call was
+    answered again, tried for ten seconds; and when it was idle again, in at most ten."""
     before = server.resident()
     server.forget_peak()
     neighbour = Neighbour(address)
@@ -193,14 +215,16 @@ def measure(server, address, name, connections, seconds, allowed):
         time.sleep(0.1)
         answered = answers(address)
     answer_after = time.monotonic() - begin
-    neighbour.stop()
+    seconds_of_calls, failures = neighbour.stop()
+    idle_after(server, 10)
+    idle = time.monotonic() - begin
     peak = server.peak()
     after, settled = settle(server, before + allowed, 10)
-    calls = sorted(neighbour.seconds) or [float("nan")]
+    calls = sorted(seconds_of_calls)
     return {"flood": name, "connections": connections, "seconds": seconds, "frames": sent,
             "resident_before": before, "resident_peak": peak, "resident_after": after,
             "settled_after_seconds": round(settled, 2), "answered": answered,
-            "answer_after_seconds": round(answer_after, 3),
-            "neighbour_calls": len(neighbour.seconds), "neighbour_failures": neighbour.failures,
-            "neighbour_p50_seconds": round(calls[len(calls) // 2], 4),
-            "neighbour_max_seconds": round(calls[-1], 4)}
+            "answer_after_seconds": round(answer_after, 3), "idle_after_seconds": round(idle, 1),
+            "neighbour_calls": len(calls), "neighbour_failures": failures,
+            "neighbour_p50_seconds": round(calls[len(calls) // 2], 4) if calls else None,
+            "neighbour_max_seconds": round(calls[-1], 4) if calls else None}

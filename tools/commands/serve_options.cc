@@ -83,7 +83,8 @@ const CommandSpec kServeSpec = {
         {"grpc-max-connections", "N", "gRPC connections; more are closed on arrival",
          std::to_string(GrpcOptions().max_connections)},
         {"grpc-max-connections-per-address", "N",
-         "of these, from one address; behind a proxy all come from one",
+         "of these, from one address; behind a proxy all come from one: with as many as in all, no "
+         "address is barred because it flooded",
          std::to_string(GrpcOptions().max_connections_per_address)},
         {"grpc-max-streams", "N", "calls at once on a gRPC connection",
          std::to_string(GrpcOptions().max_streams)},

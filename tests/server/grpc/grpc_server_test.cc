@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "hippodrome/v1/generation.grpc.pb.h"
 #include "hippodrome/v1/models.grpc.pb.h"
 #include "server/address.h"
@@ -386,6 +387,21 @@ TEST_F(GrpcServerTest, UnaryCalls) {
   EXPECT_EQ(model.vocab_size(), 257);
   get.set_name("no");
   EXPECT_EQ(models->Get(&missing_context, get, &model).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(GrpcServerTest, HealthIsReadiness) {
+  using grpc::health::v1::HealthCheckResponse;
+  const auto health = grpc::health::v1::Health::NewStub(channel_);
+  const auto status = [&] {
+    grpc::ClientContext context;
+    HealthCheckResponse response;
+    EXPECT_TRUE(health->Check(&context, {}, &response).ok());
+    return response.status();
+  };
+  EXPECT_EQ(status(), HealthCheckResponse::SERVING);
+  // As when a model fails, nobody tells the server.
+  handlers_->AnnounceStop();
+  EXPECT_EQ(status(), HealthCheckResponse::NOT_SERVING);
 }
 
 TEST_F(GrpcServerTest, APortThatIsTakenIsAnError) {

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -46,7 +47,8 @@ class HealthServiceTest : public testing::Test {
     return reader->Read(&response) ? response.status() : HealthCheckResponse::UNKNOWN;
   }
 
-  HealthService health_{{"a.A", "b.B"}};
+  std::atomic<bool> ready_ = true;
+  HealthService health_{{"a.A", "b.B"}, [this] { return ready_.load(); }};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::health::v1::Health::Stub> stub_;
 };
@@ -93,6 +95,23 @@ TEST_F(HealthServiceTest, AWatchSeesChanges) {
   EXPECT_EQ(Next(reader), HealthCheckResponse::SERVING);
   context.TryCancel();
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(HealthServiceTest, WhatIsNotReadyDoesNotServe) {
+  grpc::ClientContext context;
+  const Reader reader = Watch(context, "a.A");
+  EXPECT_EQ(Next(reader), HealthCheckResponse::SERVING);
+  ready_ = false;
+  // Nobody calls SetServing().
+  EXPECT_EQ(Next(reader), HealthCheckResponse::NOT_SERVING);
+  HealthCheckResponse response;
+  ASSERT_TRUE(Check("", &response).ok());
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  ready_ = true;
+  EXPECT_EQ(Next(reader), HealthCheckResponse::SERVING);
+  health_.SetServing(false);
+  EXPECT_EQ(Next(reader), HealthCheckResponse::NOT_SERVING);
+  context.TryCancel();
 }
 
 TEST_F(HealthServiceTest, AWatchOfAnUnknownServiceStaysOpen) {
