@@ -58,16 +58,16 @@ class CancelReason {
   absl::Status operator()() const {
     // The client's clock is often first: the call had to come here, and its deadline was sent in
     // three digits, rounded up.
-    const auto now = std::chrono::system_clock::now();
-    const auto rounding = (now - begin_) / 64 + std::chrono::milliseconds(100);
-    return context_.deadline() <= now + rounding
+    const auto rounding = (Caller::Clock::now() - begin_) / 64 + std::chrono::milliseconds(100);
+    // gRPC tells deadlines by the wall clock of this moment, wherever that was set meanwhile.
+    return context_.deadline() <= std::chrono::system_clock::now() + rounding
                ? absl::DeadlineExceededError("the client's deadline has passed")
                : absl::CancelledError("the client cancelled the call");
   }
 
  private:
   const grpc::CallbackServerContext& context_;
-  const std::chrono::system_clock::time_point begin_ = std::chrono::system_clock::now();
+  const Caller::Clock::time_point begin_ = Caller::Clock::now();
 };
 
 // Answers a call that needs no waiting.

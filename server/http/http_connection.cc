@@ -212,6 +212,7 @@ net::awaitable<std::optional<HttpReply>> HttpConnection::Handle(HttpIncoming& in
 
 net::awaitable<bool> HttpConnection::Answer(const HttpFraming& framing, HttpReply reply) {
   if (reply.work == nullptr) co_return co_await Write(framing, std::move(reply.response));
+  answered_ = false;
   std::string poke = Poke(framing);
   if (reply.streamed) poke = reply.filler.empty() ? "" : Chunk(framing, reply.filler);
   auto outcome = co_await (AwaitDisconnect(std::move(poke)) || Work(framing, std::move(reply)));
@@ -231,7 +232,8 @@ net::awaitable<void> HttpConnection::AwaitDisconnect(std::string poke) {
     // The buffer doubles as it grows.
     if (held > most || !ahead_.Resize(2 * held)) co_return;
   }
-  if (poke.empty() || !socket_->Poke(poke)) co_return;
+  // Behind the answer it would be taken for the beginning of another.
+  if (!answered_ && (poke.empty() || !socket_->Poke(poke))) co_return;
   co_await socket_->AwaitReset();
 }
 
@@ -250,8 +252,14 @@ net::awaitable<std::optional<bool>> HttpConnection::Work(const HttpFraming& fram
     std::string data = notified ? std::exchange(reply.response.body, "") : reply.filler;
     if (!data.empty() && !co_await WriteChunk(framing, std::move(data))) co_return false;
   }
-  if (!reply.streamed) co_return co_await Write(framing, std::move(reply.response));
-  co_return co_await WriteEnd(framing);
+  bool sent = false;
+  if (reply.streamed) {
+    sent = co_await WriteEnd(framing);
+  } else {
+    sent = co_await Write(framing, std::move(reply.response));
+  }
+  answered_ = true;
+  co_return sent;
 }
 
 // ---- Writing ------------------------------------------------------------------------------------

@@ -84,6 +84,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::unique_ptr<ConnectionTable::Place> place_;
   BodyReservation ahead_;     // for what the client sends while its answer is made
   bool half_closed_ = false;  // the client sends no more
+  bool answered_ = false;     // the last byte of the answer is on its way
   bool closed_ = false;
 };
 

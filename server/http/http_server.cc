@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <exception>
 #include <future>
 #include <thread>
 #include <utility>
@@ -50,7 +51,10 @@ class HttpServer::Impl {
   const std::string& address() const { return address_; }
 
  private:
-  net::awaitable<void> Accept();
+  net::awaitable<void> Accept(int turn);
+  net::awaitable<void> AcceptOne(int turn);
+  void AcceptAnew();
+  void Run();
   void Admit(tcp::socket socket);
 
   const std::unique_ptr<Metrics> own_metrics_;  // where nobody asked for them
@@ -58,6 +62,7 @@ class HttpServer::Impl {
   net::io_context io_;
   tcp::acceptor acceptor_;
   net::steady_timer pause_;
+  int turn_ = 0;  // of the Accept() that goes on; of its strand
   std::string address_;
   std::vector<std::thread> threads_;
 };
@@ -80,25 +85,61 @@ absl::Status HttpServer::Impl::Listen() {
 }
 
 void HttpServer::Impl::Serve() {
-  net::co_spawn(acceptor_.get_executor(), Accept(), net::detached);
-  for (int i = 0; i < shared_.options.threads; ++i) threads_.emplace_back([this] { io_.run(); });
+  AcceptAnew();
+  for (int i = 0; i < shared_.options.threads; ++i) threads_.emplace_back([this] { Run(); });
 }
 
-net::awaitable<void> HttpServer::Impl::Accept() {
-  constexpr auto kResult = net::as_tuple(net::use_awaitable);
-  while (!shared_.stopping) {
-    auto [error, socket] = co_await acceptor_.async_accept(net::make_strand(io_), kResult);
-    if (!error) {
-      Admit(std::move(socket));
-      continue;
+// What throws, for want of memory most likely, takes the coroutine along that it was about: a
+// connection, or that which accepts.
+void HttpServer::Impl::Run() {
+  bool lost = false;
+  for (bool done = false; !done;) {
+    try {
+      if (lost) AcceptAnew();
+      lost = false;
+      io_.run();
+      done = true;
+    } catch (const std::exception&) {
+      lost = true;
     }
-    // Out of file descriptors, most likely. One that was given up is free in a moment; where there
-    // was none, trying again at once would spin.
-    const bool evicted = shared_.table.Evict();
-    if (evicted) shared_.metrics.Evicted();
-    pause_.expires_after(std::chrono::milliseconds(evicted ? 1 : 50));
-    co_await pause_.async_wait(kResult);
   }
+}
+
+// In place of the one that goes on, if any does.
+void HttpServer::Impl::AcceptAnew() {
+  net::post(acceptor_.get_executor(), [this] {
+    if (shared_.stopping) return;
+    error_code ignored;
+    acceptor_.cancel(ignored);
+    pause_.cancel();
+    net::co_spawn(acceptor_.get_executor(), Accept(++turn_), net::detached);
+  });
+}
+
+net::awaitable<void> HttpServer::Impl::Accept(int turn) {
+  while (!shared_.stopping && turn == turn_) {
+    try {
+      co_await AcceptOne(turn);
+    } catch (const std::exception&) {
+      // One client less.
+    }
+  }
+}
+
+net::awaitable<void> HttpServer::Impl::AcceptOne(int turn) {
+  constexpr auto kResult = net::as_tuple(net::use_awaitable);
+  auto [error, socket] = co_await acceptor_.async_accept(net::make_strand(io_), kResult);
+  if (!error) {
+    Admit(std::move(socket));
+    co_return;
+  }
+  if (turn != turn_) co_return;
+  // Out of file descriptors, most likely. One that was given up is free in a moment; where there
+  // was none, trying again at once would spin.
+  const bool evicted = shared_.table.Evict();
+  if (evicted) shared_.metrics.Evicted();
+  pause_.expires_after(std::chrono::milliseconds(evicted ? 1 : 50));
+  co_await pause_.async_wait(kResult);
 }
 
 void HttpServer::Impl::Admit(tcp::socket socket) {
