@@ -8,6 +8,7 @@ allow them.
 """
 
 import json
+import multiprocessing
 import os
 import platform
 import statistics
@@ -27,14 +28,20 @@ TOKENS = 400
 REQUEST = b"\x12\x06It was" + b"\x20" + bytes([TOKENS & 127 | 128, TOKENS >> 7]) + b"\x2d" + bytes(4) + b"\x58\x01"
 
 
-def idle_connections(server, count):
-    """Each has had a call."""
-    connections = []
-    for i in range(count):
-        connection = raw_http2.Connection(server.grpc, source=f"127.0.0.{2 + i % 8}")
-        assert connection.call(LIST, b"") == 0, i
-        connections.append(connection)
-    return connections
+def crowd(address, count, pipe):
+    """Connections, in a process of their own, each of which has had a call."""
+    while pipe.recv() == "come":
+        connections = []
+        for i in range(count):
+            connections.append(raw_http2.Connection(address, source=f"127.0.0.{2 + i % 8}"))
+            assert connections[-1].call(LIST, b"") == 0, i
+        pipe.send("here")
+        pipe.recv()
+        # They are served still.
+        assert all(connection.call(LIST, b"") == 0 for connection in connections[::50])
+        for connection in connections:
+            connection.socket.close()
+        pipe.send("gone")
 
 
 def tokens_per_second(server):
@@ -55,19 +62,24 @@ def tokens_per_second(server):
 
 
 def measure(server, count):
+    pipe, far = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=crowd, args=(server.grpc, count, far))
+    process.start()
     tokens_per_second(server)  # warms up
     alone, beside, grown = [], [], []
     for _ in range(ROUNDS):
         alone += [tokens_per_second(server) for _ in range(3)]
         before = server.resident()
-        connections = idle_connections(server, count)
+        pipe.send("come")
+        assert pipe.recv() == "here"
         grown.append((server.resident() - before) / count / 1024)
-        beside += [tokens_per_second(server) for _ in range(3)]
-        # They are served still.
-        assert all(connection.call(LIST, b"") == 0 for connection in connections[::50])
-        for connection in connections:
-            connection.socket.close()
         time.sleep(1)
+        beside += [tokens_per_second(server) for _ in range(3)]
+        pipe.send("go")
+        assert pipe.recv() == "gone"
+        time.sleep(1)
+    pipe.send("end")
+    process.join()
     return {"connections": count, "streams": STREAMS, "rounds": ROUNDS,
             "kib_each": round(grown[0], 1), "kib_each_in_later_rounds": [round(kib, 1) for kib in grown[1:]],
             "tokens_per_second_alone": round(statistics.median(alone)),
