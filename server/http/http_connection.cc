@@ -177,6 +177,7 @@ net::awaitable<void> HttpConnection::ReadOut() {
 net::awaitable<bool> HttpConnection::Serve(HttpIncoming& incoming) {
   const Busy busy(shared_.busy);
   socket_->ExpireNever();
+  answered_ = false;
   incoming.request.client = client_;
   std::optional<HttpReply> reply = co_await Handle(incoming);
   if (!reply) {
@@ -212,7 +213,6 @@ net::awaitable<std::optional<HttpReply>> HttpConnection::Handle(HttpIncoming& in
 
 net::awaitable<bool> HttpConnection::Answer(const HttpFraming& framing, HttpReply reply) {
   if (reply.work == nullptr) co_return co_await Write(framing, std::move(reply.response));
-  answered_ = false;
   std::string poke = Poke(framing);
   if (reply.streamed) poke = reply.filler.empty() ? "" : Chunk(framing, reply.filler);
   auto outcome = co_await (AwaitDisconnect(std::move(poke)) || Work(framing, std::move(reply)));
