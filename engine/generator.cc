@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "engine/adjusted_tokens.h"
 #include "engine/base/check_range.h"
 #include "engine/base/field_error.h"
@@ -311,19 +312,26 @@ absl::StatusOr<SequenceId> Generator::Admit(GenerationRequest request) {
   assert(impl_->Validate(request).ok());
   const Footprint cost =
       impl_->Cost(static_cast<int64_t>(request.prompt.size()), request.max_tokens);
-  std::optional<SequenceState> state = impl_->state->Reserve(cost.pages);
-  if (!state.has_value()) {
+  Sequence sequence{.request = std::move(request)};
+  const GenerationRequest& r = sequence.request;
+  if (r.changes.any()) sequence.adjusted.emplace(r.changes, r.prompt);
+  if (r.score_prompt) sequence.prompt_scores.emplace_back();  // the first token has none
+  const SequenceId id = impl_->next_id++;
+  const auto entry = impl_->sequences.emplace(id, std::move(sequence)).first;
+  std::optional<SequenceState> state;
+  absl::Cleanup leave = [&] {  // also where memory runs out
+    if (state) impl_->state->Release(*state);
+    impl_->sequences.erase(entry);
+  };
+  state = impl_->state->Reserve(cost.pages);
+  if (!state) {
     return ResourceExhausted("no room now: needs 1 slot and " + std::to_string(cost.pages) +
                              " pages, free are " + std::to_string(impl_->state->free_slots()) +
                              " and " + std::to_string(impl_->state->free_pages()));
   }
-  const SequenceId id = impl_->next_id++;
-  Sequence sequence{.request = std::move(request), .state = *std::move(state)};
-  const GenerationRequest& r = sequence.request;
-  if (r.changes.any()) sequence.adjusted.emplace(r.changes, r.prompt);
-  if (r.score_prompt) sequence.prompt_scores.emplace_back();  // the first token has none
-  impl_->sequences.emplace(id, std::move(sequence));
   impl_->prompts.push_back(id);
+  entry->second.state = *std::move(state);
+  std::move(leave).Cancel();
   return id;
 }
 

@@ -20,12 +20,13 @@ DecodeState::DecodeState(Backend& backend, LayerStates layers, int64_t slots, in
 std::optional<SequenceState> DecodeState::Reserve(int64_t pages) {
   if (free_slots_.empty() || free_pages() < pages) return std::nullopt;
   SequenceState state{.slot = free_slots_.back()};
-  free_slots_.pop_back();
   state.pages.assign(free_pages_.rbegin(), free_pages_.rbegin() + pages);
-  free_pages_.resize(free_pages_.size() - pages);
   for (const auto& layer : layers_.h3) {
     if (layer != nullptr) backend_.ResetSlot(*layer, state.slot);
   }
+  // Nothing is taken before what may run out of memory is done.
+  free_slots_.pop_back();
+  free_pages_.resize(free_pages_.size() - pages);
   return state;
 }
 

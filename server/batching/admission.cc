@@ -4,6 +4,8 @@
 #include <limits>
 #include <unordered_map>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace hippodrome {
 namespace {
 
@@ -114,7 +116,9 @@ AdmissionLine::Ticket AdmissionLine::Add(const Caller& caller, const Footprint& 
       std::max(share(needs.slots, capacity_.slots), share(needs.pages, capacity_.pages)) *
       static_cast<double>(ticks);
   const Queue::Entry& entry = queue_.Add(caller.client, caller.number, cost, {needs, ticks});
+  absl::Cleanup leave = [&] { queue_.Remove(entry); };  // where memory runs out
   entries_.emplace(entry.arrival(), &entry);
+  std::move(leave).Cancel();
   return entry.arrival();
 }
 

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace hippodrome {
 
 // Start-time fair queueing on two levels. An item has a cost and belongs to a call, a call to a
@@ -120,20 +122,27 @@ const typename FairQueue<Item>::Entry& FairQueue<Item>::Add(const std::string& n
                                                             Item item) {
   if (clients_.size() >= forget_at_) Forget();
   Client& client = clients_[name];
-  if (client.calls.empty()) {
-    client.name = name;
+  client.name = name;
+  const bool new_client = client.calls.empty();
+  Call& call = client.calls[number];
+  const absl::Cleanup forget = [&] {  // where memory runs out
+    if (call.entries.empty()) client.calls.erase(number);
+  };
+  const bool new_call = call.entries.empty();
+  const uint64_t arrival = next_arrival_++;
+  const Entry& entry =
+      call.entries.emplace(arrival, Entry(std::move(item), cost, arrival, &client, &call))
+          .first->second;
+  if (new_client) {
     client.tag = std::max(client.tag, clock_);
     ++waiting_clients_;
   }
-  Call& call = client.calls[number];
-  if (call.entries.empty()) {
+  if (new_call) {
     call.number = number;
     call.tag = client.clock;
   }
-  const uint64_t arrival = next_arrival_++;
   ++size_;
-  return call.entries.emplace(arrival, Entry(std::move(item), cost, arrival, &client, &call))
-      .first->second;
+  return entry;
 }
 
 template <typename Item>

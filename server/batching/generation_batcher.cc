@@ -384,6 +384,8 @@ std::vector<GenerationBatcher::Waiting> GenerationBatcher::TakeAdmissible() {
   for (const auto& [id, held] : held_) {
     running.push_back({held.footprint, engine_.Remaining(id), held.client});
   }
+  // Once they have left the line, memory must not run out.
+  admissible.reserve(waiting_.size());
   for (const AdmissionLine::Ticket ticket : line_.Take(running, free, now)) {
     const auto request = waiting_.find(ticket);
     ReleaseShare(request->second);
@@ -394,33 +396,42 @@ std::vector<GenerationBatcher::Waiting> GenerationBatcher::TakeAdmissible() {
 }
 
 void GenerationBatcher::AdmitWaiting() {
-  for (Waiting& waiting : TakeAdmissible()) Admit(std::move(waiting));
-}
-
-void GenerationBatcher::Admit(Waiting waiting) {
-  if (const auto now = Clock::now(); waiting.call.caller.deadline <= now) {
-    waiting.stream->Fail(Expired(waiting, now));
+  std::vector<Waiting> admissible = TakeAdmissible();
+  auto next = admissible.begin();
+  const auto refuse = [&](const absl::Status& reason) {
+    (next++)->stream->Fail(reason);
     room_changed_ = true;
     pending_.fetch_sub(1, std::memory_order_acq_rel);
-    return;
+  };
+  const absl::Cleanup lost = [&] {  // with the device
+    while (next != admissible.end()) refuse(Internal("the model has failed"));
+  };
+  while (next != admissible.end()) {
+    const absl::Status status = Guarded([&] { return Admit(*next); });
+    status.ok() ? void(++next) : refuse(status);
   }
+}
+
+absl::Status GenerationBatcher::Admit(Waiting& waiting) {
+  const Clock::time_point now = Clock::now();
+  if (waiting.call.caller.deadline <= now) return Expired(waiting, now);
   GenerationCall& call = waiting.call;
   const auto tokens = static_cast<int64_t>(call.request.prompt.size());
   Held held{engine_.Cost(tokens, call.request.max_tokens), call.caller.client,
             call.caller.deadline};
   absl::StatusOr<SequenceId> id = Guarded([&] { return engine_.Admit(std::move(call.request)); });
-  if (!id.ok()) {
-    waiting.stream->Fail(Internal("admission failed: " + Message(id.status())));
-    room_changed_ = true;
-    pending_.fetch_sub(1, std::memory_order_acq_rel);
-    return;
-  }
+  if (!id.ok()) return Internal("admission failed: " + Message(id.status()));
+  absl::Cleanup leave = [&] {  // where memory runs out
+    held_.erase(*id);
+    engine_.Release(*id);
+  };
   next_deadline_ = std::min(next_deadline_, held.deadline);
   held_.emplace(*id, std::move(held));
-  metrics_.Admitted(call.caller.api, Clock::now() - waiting.submitted, tokens);
-  running_.emplace(
-      *id, std::make_unique<RunningSequence>(tokenizer_, std::move(call), tokens, waiting.submitted,
-                                             std::move(waiting.stream)));
+  metrics_.Admitted(call.caller.api, now - waiting.submitted, tokens);
+  running_.emplace(*id, std::make_unique<RunningSequence>(tokenizer_, std::move(call), tokens,
+                                                          waiting.submitted, waiting.stream));
+  std::move(leave).Cancel();
+  return absl::OkStatus();
 }
 
 // A slice of prefill, then a step for those that decode, once they have waited for max_stall or

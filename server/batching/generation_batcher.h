@@ -104,7 +104,8 @@ class GenerationBatcher {
   void FailAll(const absl::Status& reason);
   void AdmitWaiting();
   std::vector<Waiting> TakeAdmissible();
-  void Admit(Waiting waiting);
+  // Errors: why it ends instead.
+  absl::Status Admit(Waiting& waiting);
   void RunEngine();
   void Prefill(Clock::time_point until);
   void Step();

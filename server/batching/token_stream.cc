@@ -32,7 +32,7 @@ bool TokenStream::Push(StreamUpdate update) {
     const auto tokens = static_cast<int64_t>(update.token_ids.size());
     if (unread_tokens_ + tokens > max_unread_tokens_) return false;
   }
-  Append(std::move(update));
+  if (Append(std::move(update))) Announce();
   return true;
 }
 
@@ -40,19 +40,19 @@ void TokenStream::Fail(const absl::Status& status) {
   StreamUpdate update;
   update.status = status;
   Append(std::move(update));
+  // Although it may have been due: what failed may be the call that was to say so.
+  Announce();
 }
 
-void TokenStream::Append(StreamUpdate update) {
-  bool became_due;
-  {
-    std::lock_guard lock(mutex_);
-    became_due = !Due();
-    unread_tokens_ += static_cast<int64_t>(update.token_ids.size());
-    if (update.last()) ended_.store(true, std::memory_order_release);
-    unread_.push_back(std::move(update));
-    became_due = became_due && Due();
-  }
-  if (became_due) Announce();
+bool TokenStream::Append(StreamUpdate update) {
+  const auto tokens = static_cast<int64_t>(update.token_ids.size());
+  const bool last = update.last();
+  std::lock_guard lock(mutex_);
+  const bool was_due = Due();
+  unread_.push_back(std::move(update));  // or throws, and nothing has changed
+  unread_tokens_ += tokens;
+  if (last) ended_.store(true, std::memory_order_release);
+  return !was_due && Due();
 }
 
 bool TokenStream::Due() const {

@@ -58,7 +58,8 @@ class TokenStream {
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
  private:
-  void Append(StreamUpdate update);
+  // Whether the reader must be told now.
+  bool Append(StreamUpdate update);
   // Whether what is unread is worth waking the reader for.
   bool Due() const;
   void Announce();

@@ -9,6 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/status.hpp>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "server/http/http_replies.h"
@@ -99,13 +100,22 @@ class HttpConnection::Notification : public std::enable_shared_from_this<Notific
     });
   }
   // On the strand. True at once if it was notified since the last call, or when that happens before
-  // `end`; else false then.
+  // `end`; else false then, or without memory earlier.
   net::awaitable<bool> Await(net::steady_timer::time_point end) {
     while (!notified_ && net::steady_timer::clock_type::now() < end) {
       timer_.expires_at(end);
-      co_await timer_.async_wait(kResult);
+      try {
+        co_await timer_.async_wait(kResult);
+      } catch (const std::bad_alloc&) {
+        break;
+      }
     }
     co_return std::exchange(notified_, false);
+  }
+  // When it is notified.
+  net::awaitable<void> Await() {
+    while (!co_await Await(net::steady_timer::time_point::max())) {
+    }
   }
 
  private:
@@ -203,9 +213,7 @@ net::awaitable<std::optional<HttpReply>> HttpConnection::Handle(HttpIncoming& in
         RunHandler(handler, *job);
         notification->Notify();
       });
-  const auto never = net::steady_timer::time_point::max();
-  const auto outcome =
-      co_await (AwaitDisconnect(Poke(incoming.framing)) || notification->Await(never));
+  const auto outcome = co_await (AwaitDisconnect(Poke(incoming.framing)) || notification->Await());
   if (outcome.index() == 0) co_return std::nullopt;
   if (job->error) std::rethrow_exception(job->error);
   co_return std::move(job->reply);
@@ -239,6 +247,15 @@ net::awaitable<void> HttpConnection::AwaitDisconnect(std::string poke) {
 
 net::awaitable<std::optional<bool>> HttpConnection::Work(const HttpFraming& framing,
                                                          HttpReply reply) {
+  // Whoever waits for this or a disconnect would wait for the disconnect alone.
+  try {
+    co_return co_await Advance(framing, std::move(reply));
+  } catch (const std::exception&) {
+    co_return false;
+  }
+}
+
+net::awaitable<bool> HttpConnection::Advance(const HttpFraming& framing, HttpReply reply) {
   const auto notification = std::make_shared<Notification>(socket_->executor());
   reply.work->OnUpdate([notification] { notification->Notify(); });
   const auto interval = shared_.options.filler_interval;

@@ -74,6 +74,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   boost::asio::awaitable<std::optional<HttpReply>> Handle(HttpIncoming& incoming);
   // Does the work; returns early, with nothing, when the client disconnects.
   boost::asio::awaitable<std::optional<bool>> Work(const HttpFraming& framing, HttpReply reply);
+  boost::asio::awaitable<bool> Advance(const HttpFraming& framing, HttpReply reply);
   // Returns when the client has gone. `poke`: what may be sent to one who sends no more, to find
   // out whether it is there; empty: it is taken as gone.
   boost::asio::awaitable<void> AwaitDisconnect(std::string poke);

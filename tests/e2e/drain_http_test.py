@@ -8,6 +8,7 @@ The short form takes seconds and is a test; --long drains ten times, with longer
 import argparse
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -78,7 +79,8 @@ def drain_delay(hippodrome, models):
         assert status == 200, text
         took, code = seconds(server.stop)
         reader.join()
-        assert code == 1 and "1 requests were still running" in server.said(), (code, server.said())
+        # The answer before may still count.
+        assert code == 1 and re.search("[12] requests were still running", server.said()), (code, server.said())
     return {"not_ready_ms": not_ready, "after_second_signal_s": round(took, 2), "exit_status": code}
 
 

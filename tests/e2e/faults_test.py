@@ -1,12 +1,15 @@
-"""Memory that runs out while a client is accepted, and a wall clock that jumps.
+"""Memory that runs out anywhere in a request, and a wall clock that jumps.
 
-  faults_test.py HIPPODROME MODELS_DIR FAULT_SHIM [--json FILE]
+  faults_test.py HIPPODROME MODELS_DIR FAULT_SHIM [--long] [--json FILE]
 
 FAULT_SHIM, loaded before the server, makes one allocation fail, and moves the wall clock. A client that cannot
-be accepted must not keep out others; clocks that jump must touch nobody.
+be accepted must not keep out others. Where memory runs out later, the request ends with an error, or the server
+says that it cannot go on, and ends: nobody waits for ever, and what goes on is whole. Clocks that jump must touch
+nobody. --long tries each allocation of each kind of request, the short form some.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import json
 import mmap
@@ -17,20 +20,43 @@ import sys
 import tempfile
 
 from grpc_messages import generate as grpc_generate, generate_message
-from http_peers import Server, complete, generate, wait_until
+from http_peers import Server, complete, generate, request, wait_until
 
 FIRST_SITES = 4  # allocations of a connection, before its request is read
+CANNOT_GO_ON = "out of memory where nothing less could be ended"
+HEALTH = b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n"
+REQUESTS = {
+    "completion": generate("The end of the sea", 4),
+    "stream": generate("The end of the sea", 4, True),
+    "log probabilities": request("/v1/completions", json.dumps(
+        {"model": "h3-demo", "prompt": ["The end", "of the sea"], "max_tokens": 3, "logprobs": 2,
+         "echo": True, "n": 2, "seed": 1}).encode()),
+    "encoder": request("/predict", b'{"inputs": [["a word"], ["two words"]]}'),
+    "metrics": b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n",
+}
 
 
 class Faults:
-    """The shim's side of a server, in whose environment it must be created."""
+    """The shim's side of a server."""
 
-    def __init__(self, shim):
+    def __init__(self, arguments):
+        self.arguments = arguments
         self.file = tempfile.NamedTemporaryFile()
         self.file.write(struct.pack("qq", 0, -1))
         self.file.flush()
         self.shared = mmap.mmap(self.file.fileno(), 16)
-        self.environment = {"LD_PRELOAD": os.path.abspath(shim), "HIPPODROME_FAULTS": self.file.name}
+        self.environment = {"LD_PRELOAD": os.path.abspath(arguments.shim),
+                            "HIPPODROME_FAULTS": self.file.name}
+
+    def start(self):
+        """A server whose faults these are."""
+        self.fail(-1)
+        os.environ.update(self.environment)
+        try:
+            return Server(self.arguments.hippodrome, self.arguments.models)
+        finally:
+            for name in self.environment:
+                del os.environ[name]
 
     def jump(self, seconds):
         self.shared[:8] = struct.pack("q", seconds)
@@ -43,31 +69,26 @@ class Faults:
         return struct.unpack("q", self.shared[8:])[0] < 0
 
 
-def start(arguments, faults):
-    os.environ.update(faults.environment)
-    try:
-        return Server(arguments.hippodrome, arguments.models)
-    finally:
-        for name in faults.environment:
-            del os.environ[name]
-
-
-def outcome(server, data):
+def outcome(client, data):
     """What a client sees: a status, or "closed"."""
     text = b""
-    with server.connect(20) as client:
+    try:
         client.sendall(data)
-        try:
-            while b"\r\n\r\n" not in text or not complete(text):
-                piece = client.recv(65536)
-                if not piece:
-                    return "closed"
-                text += piece
-        except ConnectionError:
-            return "closed"
-        except socket.timeout:
-            raise AssertionError("the client waits for ever") from None
+        while b"\r\n\r\n" not in text or not complete(text):
+            piece = client.recv(65536)
+            if not piece:
+                return "closed"
+            text += piece
+    except ConnectionError:
+        return "closed"
+    except socket.timeout:
+        raise AssertionError("the client waits for ever") from None
     return text[9:12].decode()
+
+
+def newcomer(server, data):
+    with server.connect(20) as client:
+        return outcome(client, data)
 
 
 def memory(server, faults):
@@ -76,10 +97,53 @@ def memory(server, faults):
     seen = []
     for site in range(FIRST_SITES):
         faults.fail(site)
-        seen.append(outcome(server, data))
+        seen.append(newcomer(server, data))
         assert faults.failed() and server.process.poll() is None, server.said()
         faults.fail(-1)
-        assert outcome(server, data) == "200"
+        assert newcomer(server, data) == "200"
+    return seen
+
+
+def shorten(server, faults, data, step):
+    """What became of a request of which one allocation failed, for each `step`th until none is left."""
+    seen = collections.Counter()
+    site, survived = 0, 0
+    while survived < 3:
+        if server is None or server.process.poll() is not None:
+            server = faults.start()
+            server.base = server.load()
+        with server.connect(20) as client:
+            assert outcome(client, HEALTH) == "200"  # it is accepted
+            faults.fail(site)
+            answer = outcome(client, data)
+            failed = faults.failed()
+            faults.fail(-1)
+        # Only where all allocations went well, and other threads make some as well.
+        survived = 0 if failed else survived + 1
+        if failed:
+            seen[verdict(server, answer)] += 1
+        if server.process.poll() is None:
+            assert wait_until(lambda: server.load() == server.base), (site, answer, server.load())
+        site += step
+    return server, dict(seen)
+
+
+def verdict(server, answer):
+    """`answer`, or that the server ended, and said why; whoever comes next is served in any case."""
+    if answer == "closed" and wait_until(lambda: server.process.poll() is not None, 0.2):
+        assert server.process.poll() == 1 and CANNOT_GO_ON in server.said(), server.said()
+        return "the server ended"
+    assert answer in ("closed", "200", "500", "503"), answer
+    assert newcomer(server, REQUESTS["completion"]) == "200", (answer, server.said())
+    return answer
+
+
+def everywhere(faults, long):
+    server, seen = None, {}
+    for name, data in REQUESTS.items():
+        server, seen[name] = shorten(server, faults, data, 1 if long else 97)
+        print(name, seen[name], flush=True)
+    server.__exit__()
     return seen
 
 
@@ -109,14 +173,16 @@ def main():
     parser.add_argument("hippodrome")
     parser.add_argument("models")
     parser.add_argument("shim")
+    parser.add_argument("--long", action="store_true")
     parser.add_argument("--json")
     arguments = parser.parse_args()
-    faults = Faults(arguments.shim)
-    with start(arguments, faults) as server:
+    faults = Faults(arguments)
+    with faults.start() as server:
         report = {"clock": clock(server, faults), "clients_without_memory": memory(server, faults)}
         assert server.get("/ready")[0] == 200
         code = server.stop()
         assert code == 0, (code, server.said())
+    report["requests_without_memory"] = everywhere(faults, arguments.long)
     print(json.dumps(report, indent=1))
     if arguments.json:
         with open(arguments.json, "w") as file:

@@ -1,8 +1,13 @@
 #include "tools/command_line/subcommand.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <new>
+#include <string_view>
 #include <vector>
 
 #include "tools/command_line/help.h"
@@ -30,6 +35,22 @@ const Subcommand* Find(std::span<const Subcommand> commands, const std::string& 
   return nullptr;
 }
 
+// Libraries allocate where they must not throw. Where memory runs out there, the program cannot go
+// on; it says why, and ends as after any other error.
+[[noreturn]] void Terminate() noexcept {
+  try {
+    if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view kWhy =
+        "hippodrome: out of memory where nothing less could be ended\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kWhy.data(), kWhy.size());
+    _exit(1);
+  } catch (...) {
+    // A fault of the program: a core tells more.
+  }
+  std::abort();
+}
+
 int Run(const CommandGroup& group, const Subcommand& command, int argc, char** argv) {
   try {
     return command.run(argc, argv);
@@ -42,6 +63,7 @@ int Run(const CommandGroup& group, const Subcommand& command, int argc, char** a
 }  // namespace
 
 int RunSubcommand(const CommandGroup& group, int argc, char** argv) {
+  std::set_terminate(Terminate);
   const std::string name = argc > 1 ? argv[1] : "";
   if (name == "--help" || name == "-h" || name == "help") {
     std::fputs(GroupHelp(group).c_str(), stdout);
