@@ -114,8 +114,8 @@ class HttpConnection::Notification : public std::enable_shared_from_this<Notific
   }
   // When it is notified.
   net::awaitable<void> Await() {
-    while (!co_await Await(net::steady_timer::time_point::max())) {
-    }
+    const auto never = net::steady_timer::time_point::max();
+    for (bool notified = false; !notified;) notified = co_await Await(never);
   }
 
  private:
