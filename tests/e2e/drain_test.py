@@ -1,11 +1,12 @@
 """How the real program stops: readiness first, refusals then, and no stream is cut that ends in time.
 
-  drain_http_test.py HIPPODROME MODELS_DIR [--long] [--json FILE]
+  drain_test.py HIPPODROME MODELS_DIR [--long] [--json FILE]
 
 The short form takes seconds and is a test; --long drains ten times, with longer streams.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 
+from grpc_messages import generate as grpc_generate, generate_message
 from http_peers import Server, generate, seconds, wait_until
 
 STREAMS = 64
@@ -44,8 +46,13 @@ def until_not_ready(server):
 
 def streams_end(hippodrome, models, tokens):
     """Streams that run when the signal comes get to their ends; newcomers are told to try again."""
-    with Server(hippodrome, models, *ADMIN, "--grace-seconds", "300") as server:
-        clients = begin(server, tokens, STREAMS)
+    with Server(hippodrome, models, *ADMIN, "--grace-seconds", "300") as server, \
+            concurrent.futures.ThreadPoolExecutor(STREAMS // 2) as pool:
+        message = generate_message("a", tokens)
+        alone = grpc_generate(server, message)
+        clients = begin(server, tokens, STREAMS // 2)
+        calls = [pool.submit(grpc_generate, server, message) for _ in range(STREAMS // 2)]
+        assert wait_until(lambda: server.running() == STREAMS), server.metrics()
         not_ready = until_not_ready(server)
         live = int(server.running())
         status, text = 0, ""
@@ -60,10 +67,12 @@ def streams_end(hippodrome, models, tokens):
         assert server.get("/health")[0] == 200
         texts = [client.rest() for client in clients]
         truncated = sum(not ended_well(text, tokens) for text in texts)
+        # A call that does not end with OK raises.
+        truncated += sum(call.result() != alone for call in calls)
         code = server.process.wait()
         assert truncated == 0, (truncated, texts[0][-500:])
         assert code == 0, (code, server.said())
-    return {"streams": STREAMS, "tokens": tokens, "live_when_not_ready": live,
+    return {"http_streams": len(clients), "grpc_streams": len(calls), "tokens": tokens, "live_when_not_ready": live,
             "not_ready_ms": not_ready, "truncated": truncated, "exit_status": code}
 
 
@@ -126,7 +135,7 @@ def main():
         print(json.dumps(found[-1]), flush=True)
 
     for _ in range(10 if arguments.long else 1):
-        run(streams_end, 1000 if arguments.long else 200)
+        run(streams_end, 1000 if arguments.long else 400)
     run(drain_delay)
     run(grace_ends)
     run(idle)
