@@ -6,7 +6,6 @@ given back, and others' answers stay the same to the byte.
 The short form, a test, has a few hundred; --long has 10,000.
 """
 
-import argparse
 import collections
 import concurrent.futures
 import contextlib
@@ -20,6 +19,7 @@ import time
 
 from grpc_messages import (EMBED, GENERATE, SCORE, address_of, embed_message, generate,
                            generate_message, open_call, score_message)
+import http_peers
 from http_peers import Connection, Server, request, seconds, wait_until
 import raw_http2
 
@@ -236,21 +236,14 @@ def check(server, count):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hippodrome")
-    parser.add_argument("models")
-    parser.add_argument("--long", action="store_true")
-    parser.add_argument("--json")
-    arguments = parser.parse_args()
+    arguments = http_peers.arguments()
     with Server(arguments.hippodrome, arguments.models, "--admin", "127.0.0.1:0",
                 "--max-sequences", str(SLOTS), "--pad-to", "none") as server:
         report = check(server, 10000 if arguments.long else 360)
         code = server.stop()
         assert code == 0, (code, server.said())
     print(json.dumps(report, indent=1))
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            file.write(json.dumps(report, indent=1) + "\n")
+    http_peers.write_report(arguments.json, report)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@
 The short form takes seconds and is a test; --long drains ten times, with longer streams.
 """
 
-import argparse
 import concurrent.futures
 import json
 import os
@@ -15,6 +14,7 @@ import threading
 import time
 
 from grpc_messages import generate as grpc_generate, generate_message
+import http_peers
 from http_peers import Server, generate, seconds, wait_until
 
 STREAMS = 64
@@ -121,12 +121,7 @@ def idle(hippodrome, models):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hippodrome")
-    parser.add_argument("models")
-    parser.add_argument("--long", action="store_true")
-    parser.add_argument("--json")
-    arguments = parser.parse_args()
+    arguments = http_peers.arguments()
     program = (arguments.hippodrome, arguments.models)
     found = []
 
@@ -139,10 +134,7 @@ def main():
     run(drain_delay)
     run(grace_ends)
     run(idle)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump({"cores": os.cpu_count(), "checks": found}, file, indent=1)
-            file.write("\n")
+    http_peers.write_report(arguments.json, {"cores": os.cpu_count(), "checks": found})
     print("passed")
 
 

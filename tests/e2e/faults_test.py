@@ -8,7 +8,6 @@ says that it cannot go on, and ends: nobody waits for ever, and what goes on is 
 nobody. --long tries each allocation of each kind of request, the short form some.
 """
 
-import argparse
 import collections
 import concurrent.futures
 import json
@@ -20,6 +19,7 @@ import sys
 import tempfile
 
 from grpc_messages import generate as grpc_generate, generate_message
+import http_peers
 from http_peers import Server, complete, generate, request, wait_until
 
 FIRST_SITES = 4  # allocations of a connection, before its request is read
@@ -87,31 +87,52 @@ def outcome(client, data):
 
 
 def newcomer(server, data):
-    with server.connect(20) as client:
-        return outcome(client, data)
+    try:
+        with server.connect(20) as client:
+            return outcome(client, data)
+    except ConnectionError:
+        return "closed"
 
 
-def memory(server, faults):
-    """What the client of each of the first allocations sees; the next client is served."""
-    data = generate("The end of the sea", 4)
+def verdict(server, answer):
+    """`answer`, or that the server ended, and said why; whoever comes next is served otherwise."""
+    ended = answer == "closed" and wait_until(lambda: server.process.poll() is not None, 0.2)
+    if ended or newcomer(server, REQUESTS["completion"]) != "200":
+        assert wait_until(lambda: server.process.poll() == 1), (answer, server.said())
+        assert CANNOT_GO_ON in server.said(), server.said()
+        return "the server ended"
+    assert answer in ("closed", "200", "500", "503"), answer
+    return answer
+
+
+def going(server, faults):
+    """`server`, or another one where it has ended."""
+    if server is not None and server.process.poll() is None:
+        return server
+    server = faults.start()
+    server.base = server.load()
+    return server
+
+
+def accepting(server, faults):
+    """What became of clients for whom one of the first allocations failed."""
     seen = []
     for site in range(FIRST_SITES):
+        server = going(server, faults)
         faults.fail(site)
-        seen.append(newcomer(server, data))
-        assert faults.failed() and server.process.poll() is None, server.said()
+        answer = newcomer(server, REQUESTS["completion"])
+        assert faults.failed()
         faults.fail(-1)
-        assert newcomer(server, data) == "200"
-    return seen
+        seen.append(verdict(server, answer))
+    return server, seen
 
 
-def shorten(server, faults, data, step):
+def answering(server, faults, data, step):
     """What became of a request of which one allocation failed, for each `step`th until none is left."""
     seen = collections.Counter()
     site, survived = 0, 0
     while survived < 3:
-        if server is None or server.process.poll() is not None:
-            server = faults.start()
-            server.base = server.load()
+        server = going(server, faults)
         with server.connect(20) as client:
             assert outcome(client, HEALTH) == "200"  # it is accepted
             faults.fail(site)
@@ -128,23 +149,14 @@ def shorten(server, faults, data, step):
     return server, dict(seen)
 
 
-def verdict(server, answer):
-    """`answer`, or that the server ended, and said why; whoever comes next is served in any case."""
-    if answer == "closed" and wait_until(lambda: server.process.poll() is not None, 0.2):
-        assert server.process.poll() == 1 and CANNOT_GO_ON in server.said(), server.said()
-        return "the server ended"
-    assert answer in ("closed", "200", "500", "503"), answer
-    assert newcomer(server, REQUESTS["completion"]) == "200", (answer, server.said())
-    return answer
-
-
-def everywhere(faults, long):
-    server, seen = None, {}
+def memory(faults, long):
+    server, accepted = accepting(None, faults)
+    seen = {}
     for name, data in REQUESTS.items():
-        server, seen[name] = shorten(server, faults, data, 1 if long else 97)
+        server, seen[name] = answering(server, faults, data, 1 if long else 97)
         print(name, seen[name], flush=True)
     server.__exit__()
-    return seen
+    return {"clients_without_memory": accepted, "requests_without_memory": seen}
 
 
 def clock(server, faults):
@@ -169,24 +181,16 @@ def clock(server, faults):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hippodrome")
-    parser.add_argument("models")
-    parser.add_argument("shim")
-    parser.add_argument("--long", action="store_true")
-    parser.add_argument("--json")
-    arguments = parser.parse_args()
+    arguments = http_peers.arguments("shim")
     faults = Faults(arguments)
     with faults.start() as server:
-        report = {"clock": clock(server, faults), "clients_without_memory": memory(server, faults)}
+        report = {"clock": clock(server, faults)}
         assert server.get("/ready")[0] == 200
         code = server.stop()
         assert code == 0, (code, server.said())
-    report["requests_without_memory"] = everywhere(faults, arguments.long)
+    report.update(memory(faults, arguments.long))
     print(json.dumps(report, indent=1))
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            file.write(json.dumps(report, indent=1) + "\n")
+    http_peers.write_report(arguments.json, report)
 
 
 if __name__ == "__main__":

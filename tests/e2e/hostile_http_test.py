@@ -22,7 +22,8 @@ import struct
 import sys
 import time
 
-from http_peers import (HEAD, MIB, Server, Watch, completion, generate, request, seconds,
+import http_peers
+from http_peers import (HEAD, MIB, Server, completion, generate, request, seconds,
                         wait_until)
 
 LARGE = 7 * MIB
@@ -54,7 +55,7 @@ class Attacks:
         name = attack.__name__
         base, before = self.server.load(), self.server.resident()
         self.server.forget_peak()
-        with Watch(self.server) as watch:
+        with http_peers.watch(self.server) as watch:
             told = attack()
         peak = self.server.peak() - before
         back, returned = seconds(lambda: wait_until(lambda: self.server.load() == base))
@@ -381,10 +382,7 @@ def main():
         assert code == 0 or arguments.report, (code, server.said())
     if not arguments.report and arguments.only is None:
         check_descriptors(arguments.hippodrome, arguments.models)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump({"cores": os.cpu_count(), "attacks": attacks.found}, file, indent=1)
-            file.write("\n")
+    http_peers.write_report(arguments.json, {"cores": os.cpu_count(), "attacks": attacks.found})
     print("measured" if arguments.report else "passed")
 
 

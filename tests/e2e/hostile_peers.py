@@ -3,13 +3,12 @@
 import multiprocessing
 import os
 import re
-import signal
 import socket
-import subprocess
 import threading
 import time
 
 import raw_http2
+from processes import Process
 
 LIST = "/hippodrome.v1.Models/List"
 # What a server may hold more once a flood is over, and behind HAProxy at any time.
@@ -25,64 +24,11 @@ def free_addresses(count):
     return addresses
 
 
-class Process:
-    """A program that runs until stop()."""
-
-    def __init__(self, command, log, environment=None):
-        self.log = open(log, "w+")
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT,
-                                        env=environment)
-        self.pid = self.process.pid
-
-    def said(self):
-        with open(self.log.name) as file:
-            return file.read()
-
-    def status(self, field):
-        """A field of /proc/PID/status, in bytes."""
-        with open(f"/proc/{self.pid}/status") as file:
-            return int(re.search(rf"^{field}:\s+(\d+) kB", file.read(), re.M)[1]) * 1024
-
-    def resident(self):
-        return self.status("VmRSS")
-
-    def forget_peak(self):
-        with open(f"/proc/{self.pid}/clear_refs", "w") as file:
-            file.write("5")
-
-    def peak(self):
-        """The most that was resident since forget_peak()."""
-        return self.status("VmHWM")
-
-    def processor_seconds(self):
-        with open(f"/proc/{self.pid}/stat") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def stop(self):
-        """The exit status after SIGTERM."""
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait()
-        self.log.close()
-        return code
-
-
 class Hippodrome(Process):
     def __init__(self, program, model, log, *options):
         super().__init__([program, "serve", "--model", f"m={model}", "--device", "cpu",
                           "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", *options], log)
-        self.http, self.grpc = self.address("http"), self.address("grpc")
-
-    def address(self, name):
-        for _ in range(600):
-            found = re.search(rf"^{name} listening on (.*)$", self.said(), re.M)
-            if found:
-                return found[1]
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.1)
-        self.process.kill()
-        raise RuntimeError("the server does not listen: " + self.said())
+        self.http, self.grpc = self.listens("http"), self.listens("grpc")
 
 
 class HAProxy(Process):
@@ -95,7 +41,7 @@ class HAProxy(Process):
                            HIPPODROME_HTTP=servers[0].http, HIPPODROME_GRPC=servers[0].grpc)
         if len(servers) > 1:
             config = self.with_more(config, servers, log + ".cfg")
-        super().__init__([program, "-db", "-f", config], log, environment)
+        super().__init__([program, "-db", "-f", config], log, env=environment)
         for _ in range(100):
             if answers(self.grpc):
                 return

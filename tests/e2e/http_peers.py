@@ -1,5 +1,6 @@
 """The real program, and clients of its HTTP that write their own bytes."""
 
+import argparse
 import contextlib
 import json
 import multiprocessing
@@ -8,9 +9,10 @@ import re
 import resource
 import signal
 import socket
-import subprocess
 import tempfile
 import time
+
+from processes import Process
 
 HEAD = "POST {} HTTP/1.1\r\nHost: h\r\n"
 MIB = 1 << 20
@@ -89,11 +91,10 @@ def send(where, data, timeout=60):
         return 0, ""
 
 
-class Server:
-    """`files`: its limit of descriptors."""
+class Server(Process):
+    """With both demo models. `files`: its limit of descriptors. Sizes are in MiB."""
 
     def __init__(self, hippodrome, models, *options, files=None):
-        self.log = tempfile.NamedTemporaryFile("w+", prefix="hippodrome-")
         command = [hippodrome, "serve", "--device", "cpu", "--http", "127.0.0.1:0",
                    "--grpc", "127.0.0.1:0", *options]
         for name in ("h3-demo", "bigs-demo"):
@@ -101,28 +102,16 @@ class Server:
         limit = None
         if files is not None:
             limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT,
-                                        preexec_fn=limit)
-        self.pid = self.process.pid
+        self.folder = tempfile.TemporaryDirectory(prefix="hippodrome-")
+        super().__init__(command, self.folder.name + "/log", preexec_fn=limit)
         self.http = self.address("http")
         self.admin = self.address("admin") if "--admin" in options else self.http
         if not wait_until(lambda: self.get("/ready")[0] == 200):
             raise RuntimeError("not ready: " + self.said())
 
-    def said(self):
-        with open(self.log.name) as file:
-            return file.read()
-
     def address(self, name):
-        for _ in range(600):
-            found = re.search(rf"^{name} listening on (.*):(\d+)$", self.said(), re.MULTILINE)
-            if found:
-                return found[1], int(found[2])
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.1)
-        self.process.kill()
-        raise RuntimeError("the server does not listen: " + self.said())
+        host, port = self.listens(name).rsplit(":", 1)
+        return host, int(port)
 
     def connect(self, timeout=60):
         return Connection(self.http, timeout)
@@ -153,28 +142,10 @@ class Server:
         return {name: value for name, value in self.metrics().items() if name.startswith(names)}
 
     def status(self, field):
-        """Of /proc/PID/status, in MiB."""
-        with open(f"/proc/{self.pid}/status") as file:
-            return int(re.search(rf"{field}:\s+(\d+)", file.read())[1]) / 1024
-
-    def resident(self):
-        return self.status("VmRSS")
-
-    def forget_peak(self):
-        with open(f"/proc/{self.pid}/clear_refs", "w") as file:
-            file.write("5")
-
-    def peak(self):
-        """The most that was resident since forget_peak()."""
-        return self.status("VmHWM")
+        return super().status(field) / MIB
 
     def signal(self):
         self.process.send_signal(signal.SIGTERM)
-
-    def stop(self):
-        """Its exit status after SIGTERM."""
-        self.signal()
-        return self.process.wait()
 
     def __enter__(self):
         return self
@@ -184,6 +155,42 @@ class Server:
             self.process.kill()
             self.process.wait()
         self.log.close()
+        self.folder.cleanup()
+
+
+def arguments(*more):
+    """What the long form of a test is called with: the program, models, and `more` places and options."""
+    parser = argparse.ArgumentParser()
+    for name in ("hippodrome", "models", *more):
+        parser.add_argument(name, **({"action": "store_true"} if name.startswith("--") else {}))
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--json")
+    return parser.parse_args()
+
+
+def write_report(path, report):
+    """Where a path is given."""
+    if path:
+        with open(path, "w") as file:
+            file.write(json.dumps(report, indent=1) + "\n")
+
+
+class Beside:
+    """Runs `work(..., pipe)` in a process of its own, until `pipe` says "end". `found`: what it sends
+    then."""
+
+    def __init__(self, work, *arguments):
+        self.pipe, far = multiprocessing.Pipe()
+        self.process = multiprocessing.Process(target=work, args=(*arguments, far))
+
+    def __enter__(self):
+        self.process.start()
+        return self
+
+    def __exit__(self, *_):
+        self.pipe.send("end")
+        self.found = self.pipe.recv()
+        self.process.join()
 
 
 def wait_until(condition, seconds=60):
@@ -218,20 +225,7 @@ def _watch(listeners, pipe):
                "p99_ms": round(percentile(times, 0.99), 2), "slowest_ms": round(times[-1], 2)})
 
 
-class Watch:
-    """Asks for /health every 50 ms, each time on a new connection to each listener, in a process of
-    its own. `found`, once it has ended: how often, how many failed, and how long they took."""
-
-    def __init__(self, server):
-        self.pipe, far = multiprocessing.Pipe()
-        listeners = sorted({server.http, server.admin})
-        self.process = multiprocessing.Process(target=_watch, args=(listeners, far))
-
-    def __enter__(self):
-        self.process.start()
-        return self
-
-    def __exit__(self, *_):
-        self.pipe.send("end")
-        self.found = self.pipe.recv()
-        self.process.join()
+def watch(server):
+    """Asks for /health every 50 ms, each time on a new connection to each listener. `found`, in the end:
+    how often, how many failed, and how long they took."""
+    return Beside(_watch, sorted({server.http, server.admin}))

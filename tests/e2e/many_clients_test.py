@@ -7,7 +7,6 @@ The short form takes seconds and is a test. --long needs h2load and wrk (Debian'
 and as many descriptors as it has connections. --sanitized: the program's memory says nothing.
 """
 
-import argparse
 import contextlib
 import json
 import multiprocessing
@@ -21,6 +20,7 @@ import sys
 import tempfile
 import time
 
+import http_peers
 from http_peers import Connection, Server, generate, hostile, percentile, wait_until
 
 ACTIVE = 64
@@ -168,13 +168,7 @@ def idle(server, sanitized, count, tokens, rounds):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hippodrome")
-    parser.add_argument("models")
-    parser.add_argument("--long", action="store_true")
-    parser.add_argument("--sanitized", action="store_true")
-    parser.add_argument("--json")
-    arguments = parser.parse_args()
+    arguments = http_peers.arguments("--sanitized")
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     count = 10000 if arguments.long else 1000
@@ -194,10 +188,7 @@ def main():
         run(idle, arguments.sanitized, count, *((400, 8) if arguments.long else (50, 1)))
         code = server.stop()
         assert code == 0, (code, server.said())
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump({"cores": os.cpu_count(), "checks": found}, file, indent=1)
-            file.write("\n")
+    http_peers.write_report(arguments.json, {"cores": os.cpu_count(), "checks": found})
     print("passed")
 
 

@@ -8,10 +8,8 @@ took. The greedy client has lower priority than the server and everything that i
 the machine's processors.
 """
 
-import argparse
 import collections
 import json
-import multiprocessing
 import os
 import resource
 import selectors
@@ -19,7 +17,8 @@ import sys
 import threading
 import time
 
-from http_peers import Connection, Server, percentile, request, seconds, wait_until
+import http_peers
+from http_peers import Beside, Connection, Server, percentile, request, seconds, wait_until
 
 GREEDY, TOKENS, CONNECTIONS = "127.0.0.9", 64, 320
 POLITE = [f"127.0.0.{11 + i}" for i in range(4)]
@@ -126,23 +125,6 @@ def batches(where, pipe):
     for thread in threads:
         thread.join()
     pipe.send({str(status): number for status, number in count.items()})
-
-
-class Beside:
-    """Runs `work(..., pipe)` in a process of its own. `found`: what it says in the end."""
-
-    def __init__(self, work, *arguments):
-        self.pipe, far = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=work, args=(*arguments, far))
-
-    def __enter__(self):
-        self.process.start()
-        return self
-
-    def __exit__(self, *_):
-        self.pipe.send("end")
-        self.found = self.pipe.recv()
-        self.process.join()
 
 
 # ---- What is measured
@@ -281,12 +263,7 @@ def encoder(server, long):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hippodrome")
-    parser.add_argument("models")
-    parser.add_argument("--long", action="store_true")
-    parser.add_argument("--json")
-    arguments = parser.parse_args()
+    arguments = http_peers.arguments()
     with Server(arguments.hippodrome, arguments.models, "--admin", "127.0.0.1:0", "--pad-to",
                 "256" if arguments.long else "16") as server:
         report = {"processors": os.cpu_count(), "decoder": decoder(server, arguments.long),
@@ -294,9 +271,7 @@ def main():
         code = server.stop()
         assert code == 0, (code, server.said())
     print(json.dumps(report, indent=1))
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            file.write(json.dumps(report, indent=1) + "\n")
+    http_peers.write_report(arguments.json, report)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ whenever they come, however long clients or the machine stall, and with one thre
 The short form, a test, has few prompts; --long has 32 prompts with 256 tokens each.
 """
 
-import argparse
 import collections
 import concurrent.futures
 import json
@@ -18,6 +17,7 @@ import threading
 import time
 
 from grpc_messages import generate, generate_message
+import http_peers
 from http_peers import Server
 
 SOURCE = ("It was a dark night, and the old man who had come from the sea sat down beside the fire and "
@@ -71,12 +71,7 @@ def batch(server, asked, size, draw):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hippodrome")
-    parser.add_argument("models")
-    parser.add_argument("--long", action="store_true")
-    parser.add_argument("--json")
-    arguments = parser.parse_args()
+    arguments = http_peers.arguments()
     asked = messages(32, 256) if arguments.long else messages(6, 16)
     sizes = [1, 2, 3, 5, 8, 16, 33, 64] if arguments.long else [2, 12]
     draw = random.Random(5)
@@ -99,9 +94,7 @@ def main():
               "processors": os.cpu_count()}
     print(json.dumps(report, indent=1))
     assert differ == 0
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            file.write(json.dumps(report, indent=1) + "\n")
+    http_peers.write_report(arguments.json, report)
 
 
 if __name__ == "__main__":

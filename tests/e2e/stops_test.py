@@ -6,7 +6,6 @@ Stopping and going on interrupts the system calls in which threads wait, as sign
 form stops for 2 s once; --long for 30 s.
 """
 
-import argparse
 import concurrent.futures
 import json
 import signal
@@ -14,6 +13,7 @@ import sys
 import time
 
 from grpc_messages import generate, generate_message
+import http_peers
 from http_peers import Server, generate as http_generate, wait_until
 
 STREAMS = 16
@@ -59,12 +59,7 @@ def storm(server, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hippodrome")
-    parser.add_argument("models")
-    parser.add_argument("--long", action="store_true")
-    parser.add_argument("--json")
-    arguments = parser.parse_args()
+    arguments = http_peers.arguments()
     stop, storms = (30, 20) if arguments.long else (2, 1)
     with Server(arguments.hippodrome, arguments.models) as server:
         base = server.load()
@@ -80,9 +75,7 @@ def main():
     report = {"streams": STREAMS, "stopped_seconds": stop, "differ_after_the_stop": differ,
               "signals": sent[0], "signals_in_seconds": storms, "differ_after_the_signals": also}
     print(json.dumps(report, indent=1))
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            file.write(json.dumps(report, indent=1) + "\n")
+    http_peers.write_report(arguments.json, report)
 
 
 if __name__ == "__main__":

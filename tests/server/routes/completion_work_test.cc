@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "server/http/http_server.h"
-#include "server/routes/http_routes.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/http_client.h"
+#include "tests/testing/routes_server.h"
 #include "tests/testing/wait_until.h"
 
 namespace hippodrome::completion_work_test {
@@ -26,13 +25,7 @@ class CompletionWorkTest : public testing::Test {
     std::vector<std::unique_ptr<ServedModel>> models;
     models.push_back(NewServedModel(NewFakeModel("m", {.slots = 16}, &engine_), metrics_));
     models.push_back(NewServedModel(NewFakeModel("ids", {}, nullptr, false), metrics_));
-    handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
-    HttpOptions options;
-    options.address = "127.0.0.1:0";
-    routes_ = std::make_unique<HttpRoutes>(*handlers_, metrics_, options);
-    server_ = HttpServer::Start(options, [this](const HttpRequest& request) {
-                return routes_->Handle(request);
-              }).value();
+    server_ = std::make_unique<RoutesServer>(std::move(models), metrics_);
   }
 
   HttpAnswer Post(const std::string& body) {
@@ -65,9 +58,7 @@ class CompletionWorkTest : public testing::Test {
 
   Metrics metrics_;
   FakeEngine* engine_ = nullptr;
-  std::unique_ptr<Handlers> handlers_;
-  std::unique_ptr<HttpRoutes> routes_;
-  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<RoutesServer> server_;
 };
 
 double Expected(int32_t previous, int32_t token) { return FakeLogProbability(previous, token); }
@@ -178,7 +169,7 @@ TEST_F(CompletionWorkTest, LogProbabilitiesCountUntilTheAnswerHasGone) {
     return metrics_.Text().find("hippodrome_log_probability_bytes{model=\"m\"} " +
                                 std::to_string(bytes) + "\n") != std::string::npos;
   };
-  HttpReply reply = routes_->Handle(
+  HttpReply reply = server_->routes().Handle(
       {.method = "POST",
        .path = "/v1/completions",
        .body = R"({"prompt": ["abc", "d"], "max_tokens": 3, "logprobs": 1, "echo": true})"});

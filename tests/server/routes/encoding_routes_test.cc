@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "server/http/http_server.h"
-#include "server/routes/http_routes.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/http_client.h"
+#include "tests/testing/routes_server.h"
 #include "tests/testing/wait_until.h"
 
 namespace hippodrome::encoding_routes_test {
@@ -31,13 +30,7 @@ class EncodingRoutesTest : public testing::Test {
     Add(models, "tagger", EncoderHead::kTokenClassification, {"O", "B-PER", "I-PER", "B-LOC"});
     Add(models, "answerer", EncoderHead::kQuestionAnswering, {"start", "end"});
     Add(models, "chooser", EncoderHead::kMultipleChoice, {"LABEL_0", "LABEL_1"});
-    handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
-    HttpOptions options;
-    options.address = "127.0.0.1:0";
-    routes_ = std::make_unique<HttpRoutes>(*handlers_, metrics_, options);
-    server_ = HttpServer::Start(options, [this](const HttpRequest& request) {
-                return routes_->Handle(request);
-              }).value();
+    server_ = std::make_unique<RoutesServer>(std::move(models), metrics_);
   }
 
   void Add(std::vector<std::unique_ptr<ServedModel>>& models, const std::string& name,
@@ -63,9 +56,7 @@ class EncodingRoutesTest : public testing::Test {
 
   Metrics metrics_;
   std::map<std::string, FakeEncoder*> encoders_;
-  std::unique_ptr<Handlers> handlers_;
-  std::unique_ptr<HttpRoutes> routes_;
-  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<RoutesServer> server_;
 };
 
 TEST_F(EncodingRoutesTest, Predict) {
@@ -232,7 +223,7 @@ TEST_F(EncodingRoutesTest, ErrorsHaveTheRightStatusAndName) {
   EXPECT_EQ(Post("/predict", {{"inputs", words}, {"truncate", true}}).status, 200);
   EXPECT_EQ(HttpClient(server_->address()).Get("/predict").status, 405);
   // A request is counted until its answer has left, which its client may see first.
-  EXPECT_TRUE(WaitUntil([&] { return handlers_->pending() == 0; }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->handlers().pending() == 0; }));
 }
 
 TEST_F(EncodingRoutesTest, ADisconnectDropsTheWork) {
@@ -244,10 +235,10 @@ TEST_F(EncodingRoutesTest, ADisconnectDropsTheWork) {
   {
     HttpClient waiting(server_->address());
     waiting.SendRequest("POST", "/predict", R"({"inputs": "b"})");
-    ASSERT_TRUE(WaitUntil([&] { return handlers_->pending() == 2; }));
+    ASSERT_TRUE(WaitUntil([&] { return server_->handlers().pending() == 2; }));
     waiting.Close();
   }
-  EXPECT_TRUE(WaitUntil([&] { return handlers_->pending() == 1; }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->handlers().pending() == 1; }));
   EXPECT_TRUE(WaitUntil([&] { return metrics_.Text().find("code=\"499\"") != std::string::npos; }));
   encoder.hold = false;
   EXPECT_EQ(running.Read().status, 200);

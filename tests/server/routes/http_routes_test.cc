@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/http/http_server.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/http_client.h"
+#include "tests/testing/routes_server.h"
 #include "tests/testing/wait_until.h"
 
 namespace hippodrome::http_routes_test {
@@ -33,17 +33,10 @@ class HttpRoutesTest : public testing::Test {
 
   void Serve(const BatcherOptions& batcher) {
     server_.reset();
-    routes_.reset();
     std::vector<std::unique_ptr<ServedModel>> models;
     models.push_back(
         NewServedModel(NewFakeModel("m", {}, &engine_), batcher, EncodingOptions(), metrics_));
-    handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
-    HttpOptions options;
-    options.address = "127.0.0.1:0";
-    routes_ = std::make_unique<HttpRoutes>(*handlers_, metrics_, options);
-    server_ = HttpServer::Start(options, [this](const HttpRequest& request) {
-                return routes_->Handle(request);
-              }).value();
+    server_ = std::make_unique<RoutesServer>(std::move(models), metrics_);
   }
 
   HttpAnswer Get(const std::string& path) { return HttpClient(server_->address()).Get(path); }
@@ -65,9 +58,7 @@ class HttpRoutesTest : public testing::Test {
 
   Metrics metrics_;
   FakeEngine* engine_ = nullptr;
-  std::unique_ptr<Handlers> handlers_;
-  std::unique_ptr<HttpRoutes> routes_;
-  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<RoutesServer> server_;
 };
 
 TEST_F(HttpRoutesTest, ACompletion) {
@@ -263,7 +254,7 @@ TEST_F(HttpRoutesTest, ErrorsHaveTheRightStatusAndName) {
     EXPECT_EQ(answer.status, row.status) << row.body;
     EXPECT_EQ(json::parse(answer.body)["error"]["param"], row.param) << answer.body;
   }
-  EXPECT_EQ(handlers_->pending(), 0);
+  EXPECT_EQ(server_->handlers().pending(), 0);
 }
 
 TEST_F(HttpRoutesTest, AFullQueueSaysWhenToTryAgain) {
@@ -272,7 +263,7 @@ TEST_F(HttpRoutesTest, AFullQueueSaysWhenToTryAgain) {
   for (int i = 0; i < 8; ++i) {
     clients.push_back(std::make_unique<HttpClient>(server_->address()));
     clients.back()->SendRequest("POST", "/v1/completions", R"({"prompt": "x"})");
-    ASSERT_TRUE(WaitUntil([&] { return handlers_->pending() == i + 1; }));
+    ASSERT_TRUE(WaitUntil([&] { return server_->handlers().pending() == i + 1; }));
     ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == std::min(i + 1, 4); }));
   }
   const HttpAnswer answer = Complete(R"({"prompt": "x"})");
@@ -319,7 +310,7 @@ TEST_F(HttpRoutesTest, AnAbortedStreamEndsInAnError) {
   HttpClient client(server_->address());
   client.SendRequest("POST", "/v1/completions", R"({"prompt": "x", "stream": true})");
   const HttpAnswer answer = client.Read([&](const std::string&) {
-    handlers_->Abort();
+    server_->handlers().Abort();
     return true;
   });
   const std::vector<std::string> events = Events(answer.body);
@@ -355,7 +346,7 @@ TEST_F(HttpRoutesTest, TheOtherRoutes) {
   const HttpAnswer wrong = Get("/v1/completions");
   EXPECT_EQ(wrong.status, 405);
   EXPECT_EQ(wrong.headers.at("allow"), "POST, OPTIONS");
-  handlers_->Close();
+  server_->handlers().Close();
   EXPECT_EQ(Get("/ready").status, 503);
   EXPECT_EQ(Get("/health").status, 200);
   EXPECT_EQ(Complete(R"({"prompt": "x"})").status, 503);

@@ -10,10 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/http/http_server.h"
-#include "server/routes/http_routes.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/http_client.h"
+#include "tests/testing/routes_server.h"
 
 namespace hippodrome::kserve_routes_test {
 namespace {
@@ -31,13 +30,7 @@ class KServeRoutesTest : public testing::Test {
     Add("answerer", EncoderHead::kQuestionAnswering, {"start", "end"});
     Add("chooser", EncoderHead::kMultipleChoice, {"LABEL_0", "LABEL_1"});
     Add("bare", EncoderHead::kNone, {});
-    handlers_ = std::make_unique<Handlers>(std::move(models_), RequestLimits());
-    HttpOptions options;
-    options.address = "127.0.0.1:0";
-    routes_ = std::make_unique<HttpRoutes>(*handlers_, metrics_, options);
-    server_ = HttpServer::Start(options, [this](const HttpRequest& request) {
-                return routes_->Handle(request);
-              }).value();
+    server_ = std::make_unique<RoutesServer>(std::move(models_), metrics_);
   }
 
   void Add(const std::string& name, EncoderHead head, const std::vector<std::string>& labels) {
@@ -74,9 +67,7 @@ class KServeRoutesTest : public testing::Test {
 
   Metrics metrics_;
   std::vector<std::unique_ptr<ServedModel>> models_;
-  std::unique_ptr<Handlers> handlers_;
-  std::unique_ptr<HttpRoutes> routes_;
-  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<RoutesServer> server_;
 };
 
 TEST_F(KServeRoutesTest, HealthAndMetadata) {
@@ -94,7 +85,7 @@ TEST_F(KServeRoutesTest, HealthAndMetadata) {
   EXPECT_EQ(model["inputs"][0], json({{"name", "text"}, {"datatype", "BYTES"}, {"shape", {-1}}}));
   EXPECT_EQ(model["outputs"][0],
             json({{"name", "scores"}, {"datatype", "FP32"}, {"shape", {-1, 3}}}));
-  handlers_->Close();
+  server_->handlers().Close();
   EXPECT_EQ(Get("/v2/health/live").status, 200);
   EXPECT_EQ(Get("/v2/health/ready").status, 503);
   EXPECT_EQ(Get("/v2/models/h3/ready").status, 503);

@@ -9,10 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/http/http_server.h"
-#include "server/routes/http_routes.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/http_client.h"
+#include "tests/testing/routes_server.h"
 
 namespace hippodrome::tei_routes_test {
 namespace {
@@ -26,13 +25,7 @@ class TeiRoutesTest : public testing::Test {
     models_.push_back(NewServedModel(NewFakeModel("h3"), metrics_));
     Add("classifier", {"bad", "good"});
     Add("reranker", {"relevant"});
-    handlers_ = std::make_unique<Handlers>(std::move(models_), RequestLimits());
-    HttpOptions options;
-    options.address = "127.0.0.1:0";
-    routes_ = std::make_unique<HttpRoutes>(*handlers_, metrics_, options);
-    server_ = HttpServer::Start(options, [this](const HttpRequest& request) {
-                return routes_->Handle(request);
-              }).value();
+    server_ = std::make_unique<RoutesServer>(std::move(models_), metrics_);
   }
 
   void Add(const std::string& name, const std::vector<std::string>& labels) {
@@ -53,9 +46,7 @@ class TeiRoutesTest : public testing::Test {
 
   Metrics metrics_;
   std::vector<std::unique_ptr<ServedModel>> models_;
-  std::unique_ptr<Handlers> handlers_;
-  std::unique_ptr<HttpRoutes> routes_;
-  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<RoutesServer> server_;
 };
 
 TEST_F(TeiRoutesTest, RerankSortsTextsByTheScoresOfTheirPairs) {

@@ -9,10 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/http/http_server.h"
-#include "server/routes/http_routes.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/http_client.h"
+#include "tests/testing/routes_server.h"
 
 namespace hippodrome::tgi_routes_test {
 namespace {
@@ -26,13 +25,7 @@ class TgiRoutesTest : public testing::Test {
   TgiRoutesTest() {
     std::vector<std::unique_ptr<ServedModel>> models;
     models.push_back(NewServedModel(NewFakeModel("m", {}, &engine_), metrics_));
-    handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
-    HttpOptions options;
-    options.address = "127.0.0.1:0";
-    routes_ = std::make_unique<HttpRoutes>(*handlers_, metrics_, options);
-    server_ = HttpServer::Start(options, [this](const HttpRequest& request) {
-                return routes_->Handle(request);
-              }).value();
+    server_ = std::make_unique<RoutesServer>(std::move(models), metrics_);
   }
 
   HttpAnswer Post(const std::string& path, const json& body) {
@@ -54,9 +47,7 @@ class TgiRoutesTest : public testing::Test {
 
   Metrics metrics_;
   FakeEngine* engine_ = nullptr;
-  std::unique_ptr<Handlers> handlers_;
-  std::unique_ptr<HttpRoutes> routes_;
-  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<RoutesServer> server_;
 };
 
 TEST_F(TgiRoutesTest, AWholeAnswerWithDetails) {
@@ -258,7 +249,7 @@ TEST_F(TgiRoutesTest, ErrorsAreTextsWithATypeInStreamsToo) {
   HttpClient client(server_->address());
   client.SendRequest("POST", "/generate_stream", Body("abc", {{"max_new_tokens", 9}}).dump());
   const HttpAnswer answer = client.Read([&](const std::string&) {
-    handlers_->Abort();
+    server_->handlers().Abort();
     return true;
   });
   EXPECT_EQ(Events(answer.body).back()["error_type"], "overloaded");
