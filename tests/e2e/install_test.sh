@@ -22,6 +22,11 @@ share/doc/hippodrome/README.md
 share/doc/hippodrome/LICENSE
 share/doc/hippodrome/CHANGELOG.md
 share/doc/hippodrome/docs/architecture.md
+share/hippodrome/haproxy/haproxy.cfg
+share/hippodrome/prometheus/prometheus.yml
+share/hippodrome/prometheus/alerts.yml
+share/hippodrome/grafana/dashboards/overview.json
+share/hippodrome/grafana/provisioning/dashboards/hippodrome.yml
 share/hippodrome/models/h3-demo/model.safetensors
 share/hippodrome/models/bigs-demo/model.safetensors
 share/hippodrome/proto/hippodrome/v1/generation.proto
