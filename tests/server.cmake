@@ -29,6 +29,7 @@ hippodrome_test_files(server_tests
     server/handlers/fill_mask_handler_test.cc
     server/handlers/generation_call_test.cc
     server/handlers/handlers_test.cc
+    server/handlers/model_list_test.cc
     server/handlers/score_handler_test.cc
     server/handlers/tag_tokens_handler_test.cc
     server/handlers/tensor_contents_test.cc

@@ -119,7 +119,8 @@ void EncodingBatcher::Enter(const Job& job, const Size& size, Clock::time_point 
   std::move(no_outputs).Cancel();
 }
 
-absl::StatusOr<std::unique_ptr<Encoding>> EncodingBatcher::Submit(EncodingCall call) {
+absl::StatusOr<std::unique_ptr<Encoding>> EncodingBatcher::Submit(
+    EncodingCall call, std::shared_ptr<const void> owner) {
   const Size size = Measure(call.requests);
   HIPPODROME_RETURN_IF_ERROR(CheckSize(size.requests, size.tokens));
   const auto job = std::make_shared<EncodingJob>(std::move(call), Clock::now());
@@ -136,7 +137,7 @@ absl::StatusOr<std::unique_ptr<Encoding>> EncodingBatcher::Submit(EncodingCall c
     Publish();
   }
   wake_.notify_one();
-  return std::unique_ptr<Encoding>(new Encoding(*this, job, size.output_bytes));
+  return std::unique_ptr<Encoding>(new Encoding(*this, std::move(owner), job, size.output_bytes));
 }
 
 void EncodingBatcher::Close() {

@@ -52,8 +52,9 @@ class EncodingBatcher {
   absl::Status CheckSize(int64_t requests, int64_t tokens) const;
   // Queues `call`, all or nothing. Errors, at once: as above; kResourceExhausted when there is no
   // room for it, or for its outputs, now, or the client has its share (SharedRoom) of that;
-  // kUnavailable after Close().
-  absl::StatusOr<std::unique_ptr<Encoding>> Submit(EncodingCall call);
+  // kUnavailable after Close(). The Encoding keeps `owner`, whoever owns the batcher, to its end.
+  absl::StatusOr<std::unique_ptr<Encoding>> Submit(EncodingCall call,
+                                                   std::shared_ptr<const void> owner = nullptr);
 
   // Refuses new calls from now on. Those that are here go on.
   void Close();
@@ -141,9 +142,14 @@ class Encoding {
 
  private:
   friend class EncodingBatcher;
-  Encoding(EncodingBatcher& batcher, std::shared_ptr<EncodingJob> job, int64_t output_bytes)
-      : batcher_(batcher), job_(std::move(job)), output_bytes_(output_bytes) {}
+  Encoding(EncodingBatcher& batcher, std::shared_ptr<const void> owner,
+           std::shared_ptr<EncodingJob> job, int64_t output_bytes)
+      : owner_(std::move(owner)),
+        batcher_(batcher),
+        job_(std::move(job)),
+        output_bytes_(output_bytes) {}
 
+  const std::shared_ptr<const void> owner_;
   EncodingBatcher& batcher_;
   const std::shared_ptr<EncodingJob> job_;
   const int64_t output_bytes_;

@@ -119,7 +119,8 @@ void GenerationBatcher::Enter(Waiting request) {
   std::move(forget_prompt).Cancel();
 }
 
-absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(GenerationCall call) {
+absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(
+    GenerationCall call, std::shared_ptr<const void> owner) {
   if (absl::Status status = engine_.Validate(call.request); !status.ok()) {
     if (status.code() == absl::StatusCode::kOutOfRange) metrics_.Rejected("never_fits");
     return status;
@@ -143,7 +144,8 @@ absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(Generation
     pending_.fetch_add(1, std::memory_order_acq_rel);
   }
   wake_.notify_one();
-  return std::unique_ptr<Generation>(new Generation(*this, std::move(stream), client, score_bytes));
+  return std::unique_ptr<Generation>(
+      new Generation(*this, std::move(owner), std::move(stream), client, score_bytes));
 }
 
 void GenerationBatcher::ForgetScores(const std::string& client, int64_t bytes) {

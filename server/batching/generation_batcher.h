@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -48,8 +49,10 @@ class GenerationBatcher {
 
   // Queues `call`. Errors, at once: those of SequenceEngine::Validate(); kResourceExhausted when
   // the queue or the room for log probabilities is full, or the client has its share of that
-  // (SharedRoom); kUnavailable after Close().
-  absl::StatusOr<std::unique_ptr<Generation>> Submit(GenerationCall call);
+  // (SharedRoom); kUnavailable after Close(). The Generation keeps `owner`, whoever owns the
+  // batcher, to its end.
+  absl::StatusOr<std::unique_ptr<Generation>> Submit(GenerationCall call,
+                                                     std::shared_ptr<const void> owner = nullptr);
 
   // Refuses new requests from now on. Those that are here go on.
   void Close();
@@ -166,13 +169,15 @@ class Generation {
 
  private:
   friend class GenerationBatcher;
-  Generation(GenerationBatcher& batcher, std::shared_ptr<TokenStream> stream, std::string client,
-             int64_t score_bytes)
-      : batcher_(batcher),
+  Generation(GenerationBatcher& batcher, std::shared_ptr<const void> owner,
+             std::shared_ptr<TokenStream> stream, std::string client, int64_t score_bytes)
+      : owner_(std::move(owner)),
+        batcher_(batcher),
         stream_(std::move(stream)),
         client_(std::move(client)),
         score_bytes_(score_bytes) {}
 
+  const std::shared_ptr<const void> owner_;
   GenerationBatcher& batcher_;
   std::shared_ptr<TokenStream> stream_;
   const std::string client_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "engine/base/field_error.h"
@@ -133,7 +134,7 @@ absl::StatusOr<std::vector<TokenizedQuestion>> TokenizeQuestions(
     full_windows += plan->windows - 1;
     questions.push_back(std::move(tokens));
   }
-  HIPPODROME_RETURN_IF_ERROR(model.batcher().CheckSize(windows, full_windows * most));
+  HIPPODROME_RETURN_IF_ERROR(model.CheckSize(windows, full_windows * most));
   return questions;
 }
 
@@ -142,7 +143,7 @@ absl::StatusOr<std::vector<TokenizedQuestion>> TokenizeQuestions(
 Answer<v1::AnswerQuestionResponse> EncodingHandlers::AnswerQuestion(
     const v1::AnswerQuestionRequest& request, const Caller& caller) {
   HIPPODROME_ASSIGN_OR_RETURN(
-      ServedEncoder * model,
+      const std::shared_ptr<ServedEncoder> model,
       models_.FindEncoder(request.model(), {EncoderHead::kQuestionAnswering}));
   HIPPODROME_RETURN_IF_ERROR(CheckCount("questions", request.questions_size(), limits_));
   HIPPODROME_ASSIGN_OR_RETURN(const QuestionOptions options, ReadOptions(request, limits_));

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -98,7 +99,7 @@ absl::StatusOr<std::vector<EncoderRequest>> TokenRequests(std::vector<EncodedTex
 Answer<v1::ClassifyResponse> EncodingHandlers::Classify(const v1::ClassifyRequest& request,
                                                         const Caller& caller) {
   HIPPODROME_ASSIGN_OR_RETURN(
-      ServedEncoder * model,
+      const std::shared_ptr<ServedEncoder> model,
       models_.FindEncoder(request.model(),
                           {EncoderHead::kSequenceClassification, EncoderHead::kMultipleChoice}));
   const BigsConfig& config = model->engine().config();
@@ -115,7 +116,8 @@ Answer<v1::ClassifyResponse> EncodingHandlers::Classify(const v1::ClassifyReques
 
 Answer<v1::EmbedResponse> EncodingHandlers::Embed(const v1::EmbedRequest& request,
                                                   const Caller& caller) {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedEncoder * model, models_.FindEncoder(request.model()));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedEncoder> model,
+                              models_.FindEncoder(request.model()));
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<EncodedText> texts,
                               LayOutInputs(request.inputs(), request.truncate(), *model, limits_));
   const bool normalize = !request.has_normalize() || request.normalize();
@@ -139,7 +141,8 @@ Answer<v1::EmbedResponse> EncodingHandlers::Embed(const v1::EmbedRequest& reques
 }
 
 absl::StatusOr<v1::Model> EncodingHandlers::GetModel(const std::string& name) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const ServedEncoder* model, models_.FindEncoder(name));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedEncoder> model,
+                              models_.FindEncoder(name));
   return model->info();
 }
 

@@ -47,7 +47,7 @@ Answer<Response> SubmitEncoding(
   }));
   const int64_t tokens = CountTokens(requests);
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Encoding> encoding,
-                              model.batcher().Submit({std::move(requests), caller}));
+                              model.Submit({std::move(requests), caller}));
   auto take = [finish = std::move(finish),
                tokens](const std::vector<EncoderOutput>& outputs) -> absl::StatusOr<Response> {
     HIPPODROME_RETURN_IF_ERROR(CheckFinite(outputs));

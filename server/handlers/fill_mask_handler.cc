@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "engine/base/field_error.h"
@@ -105,7 +106,7 @@ absl::Status CheckMasks(int64_t masks, int64_t top_k, const RequestLimits& limit
 
 Answer<v1::FillMaskResponse> EncodingHandlers::FillMask(const v1::FillMaskRequest& request,
                                                         const Caller& caller) {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedEncoder * model,
+  HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedEncoder> model,
                               models_.FindEncoder(request.model(), {EncoderHead::kMaskedLm}));
   HIPPODROME_ASSIGN_OR_RETURN(const WordPieceTokenizer* tokenizer, model->Tokenizer());
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<EncodedText> texts,

@@ -18,7 +18,14 @@ absl::StatusOr<std::unique_ptr<Generation>> Handlers::Generate(const v1::Generat
 
 absl::StatusOr<CompletionGroup> Handlers::Complete(std::span<const v1::GenerateRequest> requests,
                                                    int64_t choices, const Caller& caller) {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedDecoder * model, models_.FindDecoder(requests.front().model()));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedDecoder> model,
+                              models_.FindDecoder(requests.front().model()));
+  return Complete(model, requests, choices, caller);
+}
+
+absl::StatusOr<CompletionGroup> Handlers::Complete(const std::shared_ptr<ServedDecoder>& model,
+                                                   std::span<const v1::GenerateRequest> requests,
+                                                   int64_t choices, const Caller& caller) {
   if (closed_.load()) return Unavailable("the server is stopping");
   std::vector<GenerationCall> calls;
   int64_t scores = 0;
@@ -33,8 +40,7 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(std::span<const v1::GenerateR
     for (int64_t i = 0; i < choices; ++i) {
       GenerationCall call = calls[p];
       call.request.sampling.seed = ChoiceSeed(seed, requests[p].choice() + i);
-      HIPPODROME_ASSIGN_OR_RETURN(made.generations.emplace_back(),
-                                  model->batcher().Submit(std::move(call)));
+      HIPPODROME_ASSIGN_OR_RETURN(made.generations.emplace_back(), model->Submit(std::move(call)));
     }
     made.prompts.push_back(std::move(calls[p].request.prompt));
   }
@@ -43,13 +49,15 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(std::span<const v1::GenerateR
 
 absl::StatusOr<std::unique_ptr<PendingScore>> Handlers::Score(const v1::ScoreRequest& request,
                                                               const Caller& caller) {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedDecoder * model, models_.FindDecoder(request.model()));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedDecoder> model,
+                              models_.FindDecoder(request.model()));
   if (closed_.load()) return Unavailable("the server is stopping");
   return hippodrome::Score(request, *model, limits_, caller);
 }
 
 absl::StatusOr<v1::TokenizeResponse> Handlers::Tokenize(const v1::TokenizeRequest& request) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(request.model()));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model,
+                              models_.Find(request.model()));
   const bool special = !request.has_add_special_tokens() || request.add_special_tokens();
   HIPPODROME_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
                               model->Tokenize(request.text(), special));
@@ -60,7 +68,8 @@ absl::StatusOr<v1::TokenizeResponse> Handlers::Tokenize(const v1::TokenizeReques
 
 absl::StatusOr<v1::DetokenizeResponse> Handlers::Detokenize(
     const v1::DetokenizeRequest& request) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(request.model()));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model,
+                              models_.Find(request.model()));
   const std::span<const int32_t> ids(request.token_ids().data(), request.token_ids().size());
   HIPPODROME_ASSIGN_OR_RETURN(std::string text, model->Detokenize(ids));
   v1::DetokenizeResponse response;
@@ -71,13 +80,13 @@ absl::StatusOr<v1::DetokenizeResponse> Handlers::Detokenize(
 absl::StatusOr<std::vector<PlacedToken>> Handlers::PlaceTokens(const std::string& model,
                                                                const std::string& text,
                                                                bool add_special) const {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedModel * found, models_.Find(model));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> found, models_.Find(model));
   return hippodrome::PlaceTokens(*found, text, add_special);
 }
 
 absl::StatusOr<std::string> Handlers::Decode(const std::string& model, std::span<const int32_t> ids,
                                              bool skip_special) const {
-  HIPPODROME_ASSIGN_OR_RETURN(ServedModel * found, models_.Find(model));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> found, models_.Find(model));
   std::vector<int32_t> kept;
   for (const int32_t id : ids) {
     if (!skip_special || !IsSpecialToken(*found, id)) kept.push_back(id);
@@ -86,37 +95,34 @@ absl::StatusOr<std::string> Handlers::Decode(const std::string& model, std::span
 }
 
 absl::StatusOr<TokenizerInfo> Handlers::DescribeTokenizer(const std::string& name) const {
-  const absl::StatusOr<ServedDecoder*> decoder = models_.FindDecoder(name);
+  const absl::StatusOr<std::shared_ptr<ServedDecoder>> decoder = models_.FindDecoder(name);
   if (decoder.ok()) return (*decoder)->DescribeTokenizer();
-  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(name));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, models_.Find(name));
   return model->DescribeTokenizer();
 }
 
 v1::ListModelsResponse Handlers::ListModels() const {
   v1::ListModelsResponse response;
-  for (const auto& model : models_.all()) *response.add_models() = model->info();
+  for (const auto& model : *models_.all()) *response.add_models() = model->info();
   return response;
 }
 
 absl::StatusOr<v1::Model> Handlers::GetModel(const std::string& name) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const ServedModel* model, models_.Find(name));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, models_.Find(name));
   return model->info();
 }
 
 std::string Handlers::ModelName(const std::string& name) const {
-  const absl::StatusOr<ServedDecoder*> model = models_.FindDecoder(name);
+  const absl::StatusOr<std::shared_ptr<ServedDecoder>> model = models_.FindDecoder(name);
   return model.ok() ? (*model)->info().name() : "";
-}
-
-absl::StatusOr<const BpeTokenizer*> Handlers::DecoderTokenizer(const std::string& model) const {
-  HIPPODROME_ASSIGN_OR_RETURN(const ServedDecoder* decoder, models_.FindDecoder(model));
-  return decoder->Tokenizer();
 }
 
 absl::Status Handlers::Ready() const {
   if (stopping_.load()) return Unavailable("the server is stopping");
+  const std::shared_ptr<const ModelList::Models> models = models_.all();
+  if (models->empty()) return Unavailable("no model is loaded");
   const auto now = ServedModel::Clock::now();
-  for (const auto& model : models_.all()) {
+  for (const auto& model : *models) {
     if (!model->sound()) {
       return Unavailable("model '" + model->info().name() +
                          "' has computed a value that is not a number");
@@ -130,19 +136,13 @@ absl::Status Handlers::Ready() const {
 void Handlers::Close() {
   AnnounceStop();
   closed_.store(true);
-  for (const auto& model : models_.all()) model->Close();
+  models_.Close();
 }
 
 void Handlers::Abort() {
-  for (const auto& model : models_.all()) {
-    model->Abort(Unavailable("the server has stopped before the answer was complete"));
-  }
+  models_.Abort(Unavailable("the server has stopped before the answer was complete"));
 }
 
-int64_t Handlers::pending() const {
-  int64_t sum = 0;
-  for (const auto& model : models_.all()) sum += model->pending();
-  return sum;
-}
+int64_t Handlers::pending() const { return models_.pending(); }
 
 }  // namespace hippodrome

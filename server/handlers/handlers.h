@@ -25,7 +25,7 @@ namespace hippodrome {
 
 // Answers that are being made to the prompts of one call.
 struct CompletionGroup {
-  const ServedDecoder* model = nullptr;
+  std::shared_ptr<const ServedDecoder> model;
   std::vector<std::vector<int32_t>> prompts;             // their tokens
   std::vector<std::unique_ptr<Generation>> generations;  // [prompts * choices]
 };
@@ -33,7 +33,7 @@ struct CompletionGroup {
 // Errors are those of generation.proto. Thread-safe.
 class Handlers {
  public:
-  // REQUIRES: at least one model; names differ.
+  // REQUIRES: names differ.
   Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits);
 
   absl::StatusOr<std::unique_ptr<Generation>> Generate(const v1::GenerateRequest& request,
@@ -41,6 +41,10 @@ class Handlers {
   // `choices` answers to each prompt, from its choice() on: all, or an error and none. REQUIRES:
   // there are requests, all for one model.
   absl::StatusOr<CompletionGroup> Complete(std::span<const v1::GenerateRequest> requests,
+                                           int64_t choices, const Caller& caller);
+  // The same by `model`, which FindDecoder() gave.
+  absl::StatusOr<CompletionGroup> Complete(const std::shared_ptr<ServedDecoder>& model,
+                                           std::span<const v1::GenerateRequest> requests,
                                            int64_t choices, const Caller& caller);
   absl::StatusOr<std::unique_ptr<PendingScore>> Score(const v1::ScoreRequest& request,
                                                       const Caller& caller);
@@ -61,15 +65,21 @@ class Handlers {
   // The full name of the decoder that a request to Generate() means, or "" if there is none.
   std::string ModelName(const std::string& name) const;
 
-  // Of that decoder, as Generate() takes its name. Lives as long as the handlers.
-  absl::StatusOr<const BpeTokenizer*> DecoderTokenizer(const std::string& model) const;
+  // That decoder.
+  absl::StatusOr<std::shared_ptr<ServedDecoder>> FindDecoder(const std::string& name) const {
+    return models_.FindDecoder(name);
+  }
 
   // Encoders' part.
   EncodingHandlers& encoding() { return encoding_; }
 
+  // Which models there are may change at any time.
+  ModelList& models() { return models_; }
+
   const RequestLimits& limits() const { return limits_; }
 
-  // OK while all engine loops are alive and the server is not stopping. Never waits.
+  // OK while there are models, all engine loops are alive and the server is not stopping. Never
+  // waits.
   absl::Status Ready() const;
   // Says from now on that it is not ready. Requests are taken as before.
   void AnnounceStop() { stopping_.store(true); }
@@ -81,7 +91,7 @@ class Handlers {
   int64_t pending() const;
 
  private:
-  const ModelList models_;
+  ModelList models_;
   const RequestLimits limits_;
   EncodingHandlers encoding_;
   std::atomic<bool> stopping_ = false;

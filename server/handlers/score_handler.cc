@@ -109,7 +109,7 @@ absl::StatusOr<std::unique_ptr<PendingScore>> Score(const v1::ScoreRequest& requ
   HIPPODROME_RETURN_IF_ERROR(CheckScores(scores, limits));
   for (PendingScore::Part& part : parts) {
     HIPPODROME_ASSIGN_OR_RETURN(part.generation,
-                                model.batcher().Submit(CallOf(context, part.continuation, caller)));
+                                model.Submit(CallOf(context, part.continuation, caller)));
   }
   return std::make_unique<PendingScore>(model.info().name(), std::move(parts), request.per_token());
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -47,8 +48,8 @@ struct ModelParts {
 class ServedDecoder;
 class ServedEncoder;
 
-// Runs from construction to destruction. Thread-safe.
-class ServedModel {
+// Runs from construction to destruction; every request to it holds it. Thread-safe.
+class ServedModel : public std::enable_shared_from_this<ServedModel> {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -94,7 +95,10 @@ class ServedDecoder : public ServedModel {
 
   // kFailedPrecondition if there is none.
   absl::StatusOr<const BpeTokenizer*> Tokenizer() const;
-  GenerationBatcher& batcher() { return batcher_; }
+  // As of the batcher. What is returned keeps this model, where that is shared.
+  absl::StatusOr<std::unique_ptr<Generation>> Submit(GenerationCall call) {
+    return batcher_.Submit(std::move(call), weak_from_this().lock());
+  }
 
   ServedDecoder* decoder() override { return this; }
   absl::StatusOr<std::vector<int32_t>> Tokenize(const std::string& text,
@@ -123,7 +127,13 @@ class ServedEncoder : public ServedModel {
   // kFailedPrecondition if there is none.
   absl::StatusOr<const WordPieceTokenizer*> Tokenizer() const;
   const EncoderEngine& engine() const { return *parts_.engine; }
-  EncodingBatcher& batcher() { return batcher_; }
+  // As of the batcher. What is returned keeps this model, where that is shared.
+  absl::Status CheckSize(int64_t requests, int64_t tokens) const {
+    return batcher_.CheckSize(requests, tokens);
+  }
+  absl::StatusOr<std::unique_ptr<Encoding>> Submit(EncodingCall call) {
+    return batcher_.Submit(std::move(call), weak_from_this().lock());
+  }
 
   ServedEncoder* encoder() override { return this; }
   absl::StatusOr<std::vector<int32_t>> Tokenize(const std::string& text,

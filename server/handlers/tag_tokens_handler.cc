@@ -1,4 +1,5 @@
 // EncodingHandlers::TagTokens().
+#include <memory>
 #include <utility>
 
 #include "engine/base/field_error.h"
@@ -83,7 +84,7 @@ absl::Status CheckContents(const EncodingInputs& inputs, Aggregation aggregation
 Answer<v1::TagTokensResponse> EncodingHandlers::TagTokens(const v1::TagTokensRequest& request,
                                                           const Caller& caller) {
   HIPPODROME_ASSIGN_OR_RETURN(
-      ServedEncoder * model,
+      const std::shared_ptr<ServedEncoder> model,
       models_.FindEncoder(request.model(), {EncoderHead::kTokenClassification}));
   HIPPODROME_ASSIGN_OR_RETURN(const Aggregation aggregation,
                               ReadAggregation(request.aggregation()));

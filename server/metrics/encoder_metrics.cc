@@ -29,7 +29,7 @@ struct EncoderMetrics::Series {
   prometheus::Histogram &step, &inputs, &batch_tokens;
   prometheus::Counter &encoded_tokens, &padding_tokens, &cancelled;
   Counters& rejected;
-  prometheus::Gauge &queued, &running;
+  GaugePart queued, running;
 };
 
 EncoderMetrics::EncoderMetrics(prometheus::Registry& registry, const std::string& model)

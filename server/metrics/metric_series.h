@@ -9,6 +9,7 @@
 #include <prometheus/registry.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -39,6 +40,22 @@ class Latency {
 
  private:
   std::array<prometheus::Histogram*, 2> series_;
+};
+
+// The part that one model has in a gauge, which is the sum over all models of its name: while one
+// takes the place of another there are two. Thread-safe.
+class GaugePart {
+ public:
+  explicit GaugePart(prometheus::Gauge& gauge) : gauge_(gauge) {}
+  ~GaugePart() { Set(0); }
+  GaugePart(const GaugePart&) = delete;
+  GaugePart& operator=(const GaugePart&) = delete;
+
+  void Set(double value) { gauge_.Increment(value - value_.exchange(value)); }
+
+ private:
+  prometheus::Gauge& gauge_;
+  std::atomic<double> value_ = 0;
 };
 
 // Families that decoders and encoders have in common.

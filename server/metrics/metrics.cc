@@ -6,6 +6,8 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <map>
+#include <mutex>
 #include <sstream>
 
 #include "server/version.h"
@@ -44,6 +46,8 @@ struct Metrics::Families {
   prometheus::Counter& cut;
   prometheus::Family<prometheus::Gauge>& build;
   prometheus::Family<prometheus::Gauge>& model;
+  std::mutex mutex;                                  // guards models
+  std::map<std::string, prometheus::Gauge*> models;  // the series of `model`, by name
 };
 
 namespace {
@@ -83,12 +87,23 @@ Metrics::Metrics()
 Metrics::~Metrics() = default;
 
 void Metrics::SetModelInfo(const v1::Model& model) {
-  families_->model
-      .Add({{"model", model.name()},
-            {"arch", model.architecture()},
-            {"dtype", model.weights()},
-            {"params", std::to_string(model.parameters())}})
-      .Set(1);
+  std::lock_guard lock(families_->mutex);
+  prometheus::Gauge& info = families_->model.Add({{"model", model.name()},
+                                                  {"arch", model.architecture()},
+                                                  {"dtype", model.weights()},
+                                                  {"params", std::to_string(model.parameters())}});
+  info.Set(1);
+  prometheus::Gauge*& known = families_->models[model.name()];
+  if (known != nullptr && known != &info) families_->model.Remove(known);
+  known = &info;
+}
+
+void Metrics::RemoveModelInfo(const std::string& name) {
+  std::lock_guard lock(families_->mutex);
+  const auto known = families_->models.find(name);
+  if (known == families_->models.end()) return;
+  families_->model.Remove(known->second);
+  families_->models.erase(known);
 }
 
 void Metrics::CountRequest(Api api, const std::string& route, const std::string& model,

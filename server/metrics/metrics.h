@@ -22,7 +22,8 @@ enum class Phase : uint8_t { kQueue, kPrefill, kDecode };
 
 const char* Name(Api api);
 
-// The series of one model. Thread-safe.
+// The series of one model. Counters and histograms go on where an earlier model of that name ended;
+// what gauges say of this one ends with it. Thread-safe.
 class ModelMetrics {
  public:
   using Duration = std::chrono::duration<double>;
@@ -60,8 +61,11 @@ class Metrics {
 
   // Where ModelMetrics register; lives as long as this object.
   prometheus::Registry& registry() { return *registry_; }
-  // Announces what a model is: hippodrome_model_info{model, arch, dtype, params} = 1.
+  // Announces what a model is, hippodrome_model_info{model, arch, dtype, params} = 1, in the place
+  // of what was said of an earlier one of its name.
   void SetModelInfo(const v1::Model& model);
+  // There is no model of that name any more.
+  void RemoveModelInfo(const std::string& name);
   // One answered request. `route` is from a fixed list; `code` as the transport says it.
   void CountRequest(Api api, const std::string& route, const std::string& model,
                     const std::string& code);

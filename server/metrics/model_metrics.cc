@@ -57,13 +57,13 @@ struct ModelMetrics::Series {
   std::array<prometheus::Counter*, 3> cancelled_in;
   Counters& rejected;
   prometheus::Counter& not_a_number;
-  prometheus::Gauge& queued;
+  GaugePart queued;
   Gauges& running;
-  prometheus::Gauge &prefilling, &decoding;
+  GaugePart prefilling, decoding;
   Gauges& slots;
-  prometheus::Gauge &active_slots, &free_slots;
+  GaugePart active_slots, free_slots;
   Gauges& bytes;
-  prometheus::Gauge &recurrent_bytes, &page_bytes, &budget, &score_bytes;
+  GaugePart recurrent_bytes, page_bytes, budget, score_bytes;
 };
 
 ModelMetrics::ModelMetrics(prometheus::Registry& registry, const std::string& model)

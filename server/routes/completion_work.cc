@@ -82,6 +82,7 @@ class CompletionWork : public HttpWork {
   void Complete(HttpResponse& response);
 
   const CompletionCall call_;
+  const std::shared_ptr<const ServedDecoder> model_;
   std::vector<std::vector<int32_t>> prompts_;
   const CompletionHead head_;
   std::vector<std::string> echoes_;    // of each prompt, where they are wanted
@@ -94,15 +95,16 @@ class CompletionWork : public HttpWork {
 
 CompletionWork::CompletionWork(CompletionCall call, CompletionGroup made, Metrics& metrics)
     : call_(std::move(call)),
+      model_(std::move(made.model)),
       prompts_(std::move(made.prompts)),
-      head_(NewHead(made.model->info().name())),
+      head_(NewHead(model_->info().name())),
       metrics_(metrics),
       unfinished_(made.generations.size()) {
   for (size_t p = 0; p < prompts_.size(); ++p) {
     usage_.set_prompt_tokens(usage_.prompt_tokens() + static_cast<int64_t>(prompts_[p].size()));
-    if (call_.echo) echoes_.push_back(EchoedText(call_.requests[p], prompts_[p], *made.model));
+    if (call_.echo) echoes_.push_back(EchoedText(call_.requests[p], prompts_[p], *model_));
   }
-  const BpeTokenizer* tokenizer = made.model->Tokenizer().value_or(nullptr);
+  const BpeTokenizer* tokenizer = model_->Tokenizer().value_or(nullptr);
   for (std::unique_ptr<Generation>& generation : made.generations) {
     const auto index = static_cast<int64_t>(candidates_.size());
     candidates_.emplace_back(std::move(generation), index, tokenizer);

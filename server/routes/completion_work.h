@@ -14,8 +14,8 @@ namespace hippodrome {
 inline constexpr char kCompletionsPath[] = "/v1/completions";
 
 // Answers `call` as one JSON body or as server-sent events; choices are numbered prompt by prompt.
-// `made` is what Handlers::Complete() gave for its requests and candidates; `metrics` and the model
-// must outlive the work.
+// `made` is what Handlers::Complete() gave for its requests and candidates; `metrics` must outlive
+// the work.
 std::unique_ptr<HttpWork> NewCompletionWork(CompletionCall call, CompletionGroup made,
                                             Metrics& metrics);
 

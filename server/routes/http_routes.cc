@@ -144,7 +144,10 @@ HttpReply HttpRoutes::Tokenize(const HttpRequest& request) {
   if (!parsed.ok()) return Failed(parsed.status(), metrics_);
   absl::StatusOr<v1::TokenizeResponse> response = handlers_.Tokenize(*parsed);
   if (!response.ok()) return Failed(response.status(), metrics_);
-  return Ok(TokenizeBody(*response, handlers_.GetModel(parsed->model()).value()));
+  // It may have been unloaded this moment.
+  const absl::StatusOr<v1::Model> model = handlers_.GetModel(parsed->model());
+  if (!model.ok()) return Failed(model.status(), metrics_);
+  return Ok(TokenizeBody(*response, *model));
 }
 
 HttpReply HttpRoutes::Detokenize(const HttpRequest& request) {

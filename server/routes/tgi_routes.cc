@@ -27,10 +27,10 @@ int64_t CountCodePoints(const std::string& text) {
 // Gathers tokens; gives events as they come, or a body in the end.
 class TgiFormat : public GenerationFormat {
  public:
-  // Of the answers `made` to `call`, whose tokenizer must outlive the format. `listed`: see
-  // TgiBody().
+  // Of the answers `made` to `call`, of the model whose tokenizer that is. `listed`: see TgiBody().
   TgiFormat(TgiCall call, const CompletionGroup& made, const BpeTokenizer& tokenizer, bool listed)
       : call_(std::move(call)),
+        model_(made.model),
         prompt_(made.prompts.front()),
         tokenizer_(tokenizer),
         listed_(listed),
@@ -129,6 +129,7 @@ class TgiFormat : public GenerationFormat {
   }
 
   const TgiCall call_;
+  const std::shared_ptr<const ServedDecoder> model_;
   const std::vector<int32_t> prompt_;
   const BpeTokenizer& tokenizer_;
   const bool listed_;
@@ -162,20 +163,21 @@ absl::StatusOr<TgiCall> TgiRoutes::ReadCall(const std::string& body, Form form) 
 HttpReply TgiRoutes::Answer(const HttpRequest& request, Form form) {
   absl::StatusOr<TgiCall> call = ReadCall(request.body, form);
   if (!call.ok()) return Failed(call.status(), metrics_, request.route->errors);
-  const auto tokenizer = handlers_.DecoderTokenizer(call->request.model());
+  const auto model = handlers_.FindDecoder(call->request.model());
+  if (!model.ok()) return Failed(model.status(), metrics_, request.route->errors);
+  const auto tokenizer = (*model)->Tokenizer();
   if (!tokenizer.ok()) return Failed(tokenizer.status(), metrics_, request.route->errors);
   Truncate(**tokenizer, *call);
   // Drawn here, for the details tell it.
   if (!call->request.has_seed()) call->request.set_seed(DrawSeed());
-  auto made =
-      handlers_.Complete({&call->request, 1}, call->candidates, Caller(Api::kHttp, request.client));
+  auto made = handlers_.Complete(*model, {&call->request, 1}, call->candidates,
+                                 Caller(Api::kHttp, request.client));
   if (!made.ok()) return Failed(made.status(), metrics_, request.route->errors);
-  std::string model = made->model->info().name();
   const bool streamed = call->stream;
   auto format =
       std::make_unique<TgiFormat>(*std::move(call), *made, **tokenizer, form == Form::kAsAsked);
   return GenerationReply(request, std::move(made->generations), std::move(format), streamed,
-                         std::move(model), metrics_);
+                         (*model)->info().name(), metrics_);
 }
 
 HttpReply TgiRoutes::Generate(const HttpRequest& request) { return Answer(request, Form::kWhole); }
