@@ -11,11 +11,14 @@ import json
 import os
 import re
 import signal
+import ssl
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+import warnings
 
 import hostile_peers
 import raw_http2
@@ -203,6 +206,86 @@ class HAProxyTest(unittest.TestCase):
         again = self.serve("again", "--http", leaving.http, "--grpc", leaving.grpc)
         self.servers[0] = again
         self.assertTrue(wait_until(lambda: completion(self.proxy.http, 1) and completions(again)))
+
+
+def make_certificate(folder):
+    """Of an authority of its own, for localhost: the path of the certificate, and of it with its key."""
+    certificate, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+                   check=True, capture_output=True)
+    both = os.path.join(folder, "both.pem")
+    with open(both, "w") as file:
+        for path in (certificate, key):
+            with open(path) as part:
+                file.write(part.read())
+    return certificate, key, both
+
+
+class EncryptedTest(unittest.TestCase):
+    """TLS between clients and HAProxy."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.TemporaryDirectory()
+        cls.certificate, cls.key, both = make_certificate(cls.work.name)
+        cls.server = Hippodrome(PROGRAM, MODEL, os.path.join(cls.work.name, "log"), *cls.options(),
+                                "--grpc-max-connections-per-address", "1024")
+        cls.http_1, cls.http_2 = (ssl.create_default_context(cafile=cls.certificate) for _ in range(2))
+        cls.http_2.set_alpn_protocols(["h2"])
+        cls.proxy = HAProxy(HAPROXY, CONFIG, [cls.server], os.path.join(cls.work.name, "proxy"),
+                            tls=cls.http_2, HAPROXY_CERTIFICATE=both, **cls.variables())
+
+    @classmethod
+    def options(cls):
+        """Of the server."""
+        return ()
+
+    @classmethod
+    def variables(cls):
+        return {}
+
+    @classmethod
+    def tearDownClass(cls):
+        codes = cls.proxy.stop(), cls.server.stop()
+        cls.work.cleanup()
+        assert codes[1] == 0, codes
+
+    def test_completions(self):
+        port = int(self.proxy.http.rsplit(":", 1)[1])
+        connection = http.client.HTTPSConnection("localhost", port, timeout=60, context=self.http_1)
+        connection.request("POST", "/v1/completions", body(8), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(json.loads(answer.read())["usage"]["completion_tokens"], 8)
+        connection.close()
+
+    def test_calls(self):
+        self.assertTrue(hostile_peers.answers(self.proxy.grpc, tls=self.http_2))
+
+    def test_others_are_not_trusted(self):
+        stranger = ssl.create_default_context()
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            with raw_http2.Connection(self.proxy.grpc, tls=stranger):
+                pass
+
+    def test_clients_must_speak_tls(self):
+        self.assertFalse(hostile_peers.answers(self.proxy.grpc))
+        with self.assertRaises((http.client.HTTPException, OSError)):
+            ask(self.proxy.http, "GET", "/health")
+        self.assertTrue(hostile_peers.answers(self.proxy.grpc, tls=self.http_2))
+
+    def test_old_protocols_are_refused(self):
+        old = ssl.create_default_context(cafile=self.certificate)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            old.maximum_version = ssl.TLSVersion.TLSv1_1
+            old.minimum_version = ssl.TLSVersion.TLSv1_1
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        with self.assertRaises(OSError):
+            with raw_http2.Connection(self.proxy.grpc, tls=old):
+                pass
 
 
 if __name__ == "__main__":

@@ -35,15 +35,17 @@ class HAProxy(Process):
     """The configuration in deploy/ before `servers`: as it is before one, and with a line more for each
     other one in both backends, as it says."""
 
-    def __init__(self, program, config, servers, log):
+    def __init__(self, program, config, servers, log, tls=None, **variables):
+        """`tls`: an ssl.SSLContext for clients, where `variables` have it speak TLS."""
         self.http, self.grpc = free_addresses(2)
         environment = dict(os.environ, HAPROXY_HTTP=self.http, HAPROXY_GRPC=self.grpc,
-                           HIPPODROME_HTTP=servers[0].http, HIPPODROME_GRPC=servers[0].grpc)
+                           HIPPODROME_HTTP=servers[0].http, HIPPODROME_GRPC=servers[0].grpc,
+                           **variables)
         if len(servers) > 1:
             config = self.with_more(config, servers, log + ".cfg")
         super().__init__([program, "-db", "-f", config], log, env=environment)
         for _ in range(100):
-            if answers(self.grpc):
+            if answers(self.grpc, tls=tls):
                 return
             if self.process.poll() is not None:
                 break
@@ -67,10 +69,10 @@ class HAProxy(Process):
         return path
 
 
-def answers(address, timeout=10):
+def answers(address, timeout=10, tls=None):
     """Whether an ordinary call succeeds, on a connection of its own."""
     try:
-        with raw_http2.Connection(address, timeout) as connection:
+        with raw_http2.Connection(address, timeout, tls=tls) as connection:
             return connection.call(LIST, b"") == 0
     except OSError:
         return False

@@ -41,9 +41,12 @@ def zip_bomb(size):
 class Connection:
     """One connection. The next stream has the number `stream`."""
 
-    def __init__(self, address, timeout=30, source="127.0.0.1"):
+    def __init__(self, address, timeout=30, source="127.0.0.1", tls=None):
+        """`tls`: an ssl.SSLContext, for a server with the name localhost."""
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout, (source, 0))
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         self.stream = 1
         self.buffer = b""
         # Without a table of headers, what arrives can be read without one.
