@@ -34,6 +34,15 @@ std::string ToText(const HostPort& address) {
   return host + ":" + std::to_string(address.port);
 }
 
+bool IsLoopback(const std::string& host) {
+  if (host == "localhost") return true;
+  in_addr v4;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6;
+  if (inet_pton(AF_INET6, host.c_str(), &v6) != 1) return false;
+  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+}
+
 std::string ClientOf(const std::string& host) {
   in6_addr address;
   // A zone, as in fe80::1%eth0, is none of the client's.

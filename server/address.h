@@ -17,6 +17,8 @@ struct HostPort {
 // "HOST:PORT" or "[HOST]:PORT". Errors: kInvalidArgument with the text and what was expected.
 absl::StatusOr<HostPort> ParseAddress(const std::string& text);
 std::string ToText(const HostPort& address);
+// Whether only this machine reaches `host`, as it is written: 127.0.0.0/8, ::1 or localhost.
+bool IsLoopback(const std::string& host);
 
 // The client that a numeric address, without port, belongs to: an IPv4 address itself, also when
 // mapped into IPv6; the first 64 bits of an IPv6 address, whose other 64 are anybody's to choose.

@@ -99,7 +99,17 @@ struct GrpcOptions {
   std::chrono::seconds connection_grace{300};   // for calls on a connection that is too old
 };
 
+// Paths of PEM files, for all listeners.
+struct TlsOptions {
+  std::string certificate;  // the server's, then those between it and its authority; empty: no TLS
+  std::string key;          // of the certificate
+  std::string client_ca;    // authorities that clients need a certificate of; empty: they need none
+
+  bool on() const { return !certificate.empty(); }
+};
+
 struct ServerOptions {
+  TlsOptions tls;
   HttpOptions http;
   std::string admin_address;  // as HttpOptions::address; empty: no admin listener
   GrpcOptions grpc;

@@ -1,9 +1,11 @@
 #include "server/server.h"
 
+#include <initializer_list>
 #include <thread>
 #include <utility>
 
 #include "engine/base/status.h"
+#include "server/address.h"
 
 namespace hippodrome {
 namespace {
@@ -19,6 +21,14 @@ std::vector<std::unique_ptr<ServedModel>> Serve(std::vector<ModelParts> models,
     served.push_back(NewServedModel(std::move(model), options.batcher, options.encoding, metrics));
   }
   return served;
+}
+
+// What is wrong with a listener that others can reach; "" where nothing is.
+std::string ExposureWarning(const std::string& listener, const std::string& address, bool tls) {
+  if (tls || IsLoopback(ParseAddress(address)->host)) return "";
+  return "the " + listener + " listener at " + address +
+         " can be reached from other machines without TLS: what is sent can be read and changed on "
+         "the way (--tls-cert)";
 }
 
 // Few connections and small requests, on a thread of their own.
@@ -51,18 +61,34 @@ absl::Status Server::StartTransports(const ServerOptions& options) {
   const HttpHandler handler = [this](HttpRequest request) {
     return routes_.Handle(std::move(request));
   };
-  HIPPODROME_ASSIGN_OR_RETURN(http_, HttpServer::Start(options.http, handler, &metrics_));
-  HIPPODROME_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(options.grpc, handlers_, metrics_));
+  if (options.tls.on()) {
+    HIPPODROME_ASSIGN_OR_RETURN(tls_, TlsFiles::Open(options.tls));
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(http_, HttpServer::Start(options.http, handler, &metrics_, tls_));
+  HIPPODROME_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(options.grpc, handlers_, metrics_, tls_));
   if (options.admin_address.empty()) return absl::OkStatus();
   const HttpHandler admin = [this](HttpRequest request) {
     return admin_routes_.Handle(std::move(request));
   };
   HIPPODROME_ASSIGN_OR_RETURN(
-      admin_, HttpServer::Start(AdminOptions(options.admin_address), admin, &metrics_));
+      admin_, HttpServer::Start(AdminOptions(options.admin_address), admin, &metrics_, tls_));
   return absl::OkStatus();
 }
 
 Server::~Server() = default;
+
+std::vector<std::string> Server::Warnings() const {
+  std::vector<std::string> warnings;
+  if (tls_ != nullptr) warnings.push_back(tls_->Warning(std::chrono::system_clock::now()));
+  for (const auto& [listener, address] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"HTTP", http_address()}, {"gRPC", grpc_address()}, {"admin", admin_address()}}) {
+    if (!address.empty()) warnings.push_back(ExposureWarning(listener, address, tls_ != nullptr));
+  }
+  std::erase(warnings, "");
+  return warnings;
+}
+
+absl::Status Server::ReloadTls() { return tls_ == nullptr ? absl::OkStatus() : tls_->Reload(); }
 
 void Server::Wait(std::chrono::milliseconds time, const std::function<bool()>& done) {
   const auto end = std::chrono::steady_clock::now() + time;

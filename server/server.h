@@ -19,6 +19,7 @@
 #include "server/options.h"
 #include "server/routes/admin_routes.h"
 #include "server/routes/http_routes.h"
+#include "server/tls/tls_files.h"
 
 namespace hippodrome {
 
@@ -26,7 +27,7 @@ namespace hippodrome {
 class Server {
  public:
   // Serves `models` at both addresses. REQUIRES: at least one model; names differ. Errors: those of
-  // HttpServer::Start() and GrpcServer::Start().
+  // TlsFiles::Open(), HttpServer::Start() and GrpcServer::Start().
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        std::vector<ModelParts> models);
   // Stops at once, where Drain() was not called.
@@ -45,6 +46,12 @@ class Server {
   int64_t Drain(std::chrono::milliseconds delay, std::chrono::milliseconds grace);
   // Ends the waiting of Drain() now.
   void EndGracePeriod() { grace_ended_.store(true); }
+  // What an operator should know: a listener that other machines can reach unprotected,
+  // certificates that are not valid now. One line each.
+  std::vector<std::string> Warnings() const;
+  // Reads the certificates anew, for connections that begin from now on. Errors: those of
+  // TlsFiles::Reload(), which leave the old ones in force. Does nothing without TLS.
+  absl::Status ReloadTls();
 
  private:
   Server(const ServerOptions& options, std::vector<ModelParts> models);
@@ -53,6 +60,7 @@ class Server {
   void Wait(std::chrono::milliseconds time, const std::function<bool()>& done);
 
   std::atomic<bool> grace_ended_ = false;
+  std::shared_ptr<TlsFiles> tls_;  // null: none
   Metrics metrics_;
   Handlers handlers_;
   HttpRoutes routes_;

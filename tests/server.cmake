@@ -1,17 +1,19 @@
 # Tests of server.
 find_package(fmt CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
 
 add_library(hippodrome_server_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/admission_simulator.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/byte_tokenizer.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/testing/certificates.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_encoder.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_engine.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_model.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/http_client.cc
 )
 hippodrome_compile_alone(${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_engine.cc)
-target_link_libraries(hippodrome_server_testing PUBLIC hippodrome_serving PRIVATE fmt::fmt)
+target_link_libraries(hippodrome_server_testing PUBLIC hippodrome_serving PRIVATE fmt::fmt OpenSSL::Crypto)
 
 hippodrome_test_files(server_tests
   LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
@@ -48,6 +50,9 @@ hippodrome_test_files(server_tests
     server/routes/tei_routes_test.cc
     server/routes/tgi_routes_test.cc
     server/metrics/metrics_test.cc
+    server/tls/tls_context_test.cc
+    server/tls/tls_files_test.cc
+    server/tls/tls_session_test.cc
 )
 
 # The thread sanitizer cannot see into the distribution's gRPC, and the others have one thread.

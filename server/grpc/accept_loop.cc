@@ -199,7 +199,7 @@ void AcceptLoop::EndFloods() {
   for (const int fd : std::exchange(heard_, {})) {
     const auto connection = open_.find(fd);
     if (connection == open_.end()) continue;
-    if (limits_.per_address < limits_.all && FloodWaits(fd) &&
+    if (!limits_.encrypted && limits_.per_address < limits_.all && FloodWaits(fd) &&
         guard_.Saw(connection->second.client, Clock::now())) {
       End(fd);
     }

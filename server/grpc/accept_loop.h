@@ -30,6 +30,7 @@ struct ConnectionLimits {
   int64_t all = 0;                    // >= 1
   int64_t per_address = 0;            // >= 1; of one client, as ClientOf() tells them
   int64_t memory_growth = INT64_MAX;  // bytes
+  bool encrypted = false;             // what waits in sockets says nothing: floods are not seen
 };
 
 // Closes a file descriptor at its end.

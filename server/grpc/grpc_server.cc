@@ -19,6 +19,7 @@
 #include "server/grpc/grpc_services.h"
 #include "server/grpc/health_service.h"
 #include "server/grpc/reflection_service.h"
+#include "server/grpc/tls_credentials.h"
 #include "server/metrics/connection_metrics.h"
 
 namespace hippodrome {
@@ -107,8 +108,11 @@ std::vector<std::string> AllServices() {
 
 class GrpcServer::Impl {
  public:
-  Impl(Handlers& handlers, Metrics& metrics)
-      : connection_metrics_(metrics.registry()),
+  Impl(Handlers& handlers, Metrics& metrics, std::shared_ptr<const TlsFiles> tls)
+      : encrypted_(tls != nullptr),
+        credentials_(tls == nullptr ? grpc::InsecureServerCredentials()
+                                    : NewTlsCredentials(std::move(tls))),
+        connection_metrics_(metrics.registry()),
         generation_(NewGenerationService(handlers, metrics)),
         encoding_(NewEncodingService(handlers.encoding(), metrics)),
         kserve_(NewKServeService(handlers, metrics)),
@@ -122,6 +126,8 @@ class GrpcServer::Impl {
   const std::string& address() const { return accept_loop_->address(); }
 
  private:
+  const bool encrypted_;
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
   ConnectionMetrics connection_metrics_;
   std::unique_ptr<grpc::Service> generation_;
   std::unique_ptr<grpc::Service> encoding_;
@@ -135,18 +141,17 @@ class GrpcServer::Impl {
 };
 
 absl::Status GrpcServer::Impl::Start(const GrpcOptions& options) {
-  HIPPODROME_ASSIGN_OR_RETURN(
-      accept_loop_, AcceptLoop::Listen(options.address,
-                                       {options.max_connections,
-                                        options.max_connections_per_address, options.memory_growth},
-                                       connection_metrics_));
+  HIPPODROME_ASSIGN_OR_RETURN(accept_loop_, AcceptLoop::Listen(options.address,
+                                                               {options.max_connections,
+                                                                options.max_connections_per_address,
+                                                                options.memory_growth, encrypted_},
+                                                               connection_metrics_));
   gpr_set_log_function(LogSparsely);
   grpc::ServerBuilder builder;
   RefuseCompression(builder);
   Limit(options, builder);
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            generation_.get(), encoding_.get(), kserve_.get(), &models_, &health_, &reflection_.v1(),
            &reflection_.v1alpha()}) {
@@ -172,9 +177,9 @@ void GrpcServer::Impl::Stop(std::chrono::milliseconds grace) {
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions& options,
-                                                              Handlers& handlers,
-                                                              Metrics& metrics) {
-  auto impl = std::make_unique<Impl>(handlers, metrics);
+                                                              Handlers& handlers, Metrics& metrics,
+                                                              std::shared_ptr<const TlsFiles> tls) {
+  auto impl = std::make_unique<Impl>(handlers, metrics, std::move(tls));
   HIPPODROME_RETURN_IF_ERROR(impl->Start(options));
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(impl)));
 }

@@ -10,6 +10,7 @@
 #include "server/handlers/handlers.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
+#include "server/tls/tls_files.h"
 
 namespace hippodrome {
 
@@ -19,10 +20,12 @@ class GrpcServer {
   // Listens and serves, within the limits of `options`: connections beyond them are closed on
   // arrival, and so are those that say nothing within the handshake's time-out; compressed messages
   // are refused with UNIMPLEMENTED. When the process has no file descriptor left, new connections
-  // wait. `handlers` and `metrics` must outlive the server. Errors: kInvalidArgument for an address
+  // wait. `handlers` and `metrics` must outlive the server. `tls`: what new connections are
+  // encrypted with; null: nothing. Errors: kInvalidArgument for an address
   // that cannot be read, kUnavailable with the system's reason when it cannot be bound.
-  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcOptions& options,
-                                                           Handlers& handlers, Metrics& metrics);
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
+      const GrpcOptions& options, Handlers& handlers, Metrics& metrics,
+      std::shared_ptr<const TlsFiles> tls = nullptr);
   ~GrpcServer();
 
   // HOST:PORT as bound.

@@ -123,9 +123,10 @@ class HttpConnection::Notification : public std::enable_shared_from_this<Notific
   bool notified_ = false;
 };
 
-HttpConnection::HttpConnection(HttpShared& shared, net::ip::tcp::socket socket)
+HttpConnection::HttpConnection(HttpShared& shared, net::ip::tcp::socket socket,
+                               std::unique_ptr<TlsSession> tls)
     : shared_(shared),
-      socket_(std::make_shared<HttpSocket>(std::move(socket))),
+      socket_(std::make_shared<HttpSocket>(std::move(socket), std::move(tls))),
       client_(socket_->Client()),
       ahead_(shared.bodies) {
   shared_.connections.fetch_add(1);
@@ -148,7 +149,11 @@ net::awaitable<void> HttpConnection::Run(std::unique_ptr<ConnectionTable::Place>
   HttpRequestReader reader(shared_.options, shared_.bodies, *socket_, *place_);
   for (bool first = true; !closed_ && !shared_.stopping; first = false) {
     HttpReading reading = co_await reader.Read(first);
-    if (socket_->expired()) shared_.metrics.TimedOut();
+    if (socket_->handshake_failed()) {
+      shared_.metrics.HandshakeFailed();
+    } else if (socket_->expired()) {
+      shared_.metrics.TimedOut();
+    }
     if (reading.refusal) co_await Refuse(*reading.refusal, reading.origin);
     if (reading.cut && !closed_) shared_.metrics.Refused(499);
     if (!reading.incoming || !place_->Enter(ConnectionPhase::kAnswering)) break;

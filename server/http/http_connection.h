@@ -18,6 +18,7 @@
 #include "server/http/large_body_queue.h"
 #include "server/metrics/http_metrics.h"
 #include "server/options.h"
+#include "server/tls/tls_session.h"
 
 namespace hippodrome {
 
@@ -46,7 +47,9 @@ struct HttpShared {
 // All functions run on the executor of the socket, a strand.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
-  HttpConnection(HttpShared& shared, boost::asio::ip::tcp::socket socket);
+  // `tls`: null for plain TCP.
+  HttpConnection(HttpShared& shared, boost::asio::ip::tcp::socket socket,
+                 std::unique_ptr<TlsSession> tls);
   ~HttpConnection();
 
   // Serves requests until the client leaves, breaks the protocol or a limit, or Close() is called.

@@ -39,9 +39,11 @@ void WaitUntilZero(const std::atomic<int>& count, std::chrono::milliseconds grac
 
 class HttpServer::Impl {
  public:
-  Impl(const HttpOptions& options, HttpHandler handler, Metrics* metrics)
+  Impl(const HttpOptions& options, HttpHandler handler, Metrics* metrics,
+       std::shared_ptr<const TlsFiles> tls)
       : own_metrics_(metrics == nullptr ? std::make_unique<Metrics>() : nullptr),
         shared_(options, std::move(handler), metrics == nullptr ? *own_metrics_ : *metrics),
+        tls_(std::move(tls)),
         acceptor_(net::make_strand(io_)),
         pause_(acceptor_.get_executor()) {}
 
@@ -59,6 +61,7 @@ class HttpServer::Impl {
 
   const std::unique_ptr<Metrics> own_metrics_;  // where nobody asked for them
   HttpShared shared_;
+  const std::shared_ptr<const TlsFiles> tls_;  // null: plain TCP
   net::io_context io_;
   tcp::acceptor acceptor_;
   net::steady_timer pause_;
@@ -143,7 +146,10 @@ net::awaitable<void> HttpServer::Impl::AcceptOne(int turn) {
 }
 
 void HttpServer::Impl::Admit(tcp::socket socket) {
-  const auto connection = std::make_shared<HttpConnection>(shared_, std::move(socket));
+  std::unique_ptr<TlsSession> tls;
+  if (tls_ != nullptr) tls = std::make_unique<TlsSession>(tls_->current()->http);
+  const auto connection =
+      std::make_shared<HttpConnection>(shared_, std::move(socket), std::move(tls));
   auto close = [weak = std::weak_ptr(connection)] {
     const auto found = weak.lock();
     if (found != nullptr) net::post(found->executor(), [found] { found->Close(); });
@@ -182,9 +188,9 @@ void HttpServer::Impl::Stop(std::chrono::milliseconds grace) {
 }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
-                                                              HttpHandler handler,
-                                                              Metrics* metrics) {
-  auto impl = std::make_unique<Impl>(options, std::move(handler), metrics);
+                                                              HttpHandler handler, Metrics* metrics,
+                                                              std::shared_ptr<const TlsFiles> tls) {
+  auto impl = std::make_unique<Impl>(options, std::move(handler), metrics, std::move(tls));
   HIPPODROME_RETURN_IF_ERROR(impl->Listen());
   impl->Serve();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));

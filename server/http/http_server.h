@@ -10,6 +10,7 @@
 #include "server/http/http_types.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
+#include "server/tls/tls_files.h"
 
 namespace hippodrome {
 
@@ -22,11 +23,12 @@ namespace hippodrome {
 class HttpServer {
  public:
   // Listens and serves. `metrics`: where connections, and requests that reach no handler, are
-  // counted; it must outlive the server; null: nowhere. Errors: kInvalidArgument for an address
+  // counted; it must outlive the server; null: nowhere. `tls`: what new connections are encrypted
+  // with; null: nothing. Errors: kInvalidArgument for an address
   // that cannot be read, kUnavailable with the system's reason when it cannot be bound.
-  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpOptions& options,
-                                                           HttpHandler handler,
-                                                           Metrics* metrics = nullptr);
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
+      const HttpOptions& options, HttpHandler handler, Metrics* metrics = nullptr,
+      std::shared_ptr<const TlsFiles> tls = nullptr);
   ~HttpServer();
 
   // HOST:PORT as bound.

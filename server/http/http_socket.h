@@ -13,13 +13,19 @@
 #include <string>
 #include <string_view>
 
+#include "server/tls/tls_session.h"
+
 namespace hippodrome {
 
 // Holds what was read and not used, and has one deadline for whatever waits. All functions run on
 // the executor of the socket, a strand. Held by shared_ptr.
+//
+// With TLS it keeps all that is said here. The first Read() sees to the handshake, within its
+// deadline; nothing may be sent before it.
 class HttpSocket : public std::enable_shared_from_this<HttpSocket> {
  public:
-  explicit HttpSocket(boost::asio::ip::tcp::socket socket);
+  // `tls`: null for plain TCP.
+  HttpSocket(boost::asio::ip::tcp::socket socket, std::unique_ptr<TlsSession> tls);
 
   boost::asio::any_io_executor executor() { return socket_.get_executor(); }
 
@@ -38,6 +44,8 @@ class HttpSocket : public std::enable_shared_from_this<HttpSocket> {
   void ReleaseMemory() { buffer_.shrink_to_fit(); }
   // Reads more, up to `most` bytes. end_of_file where the client sends no more.
   boost::asio::awaitable<boost::system::error_code> Read(size_t most);
+  // The client was told why, with an alert, and has had time to read it.
+  bool handshake_failed() const { return handshake_failed_; }
 
   // All of it; false where the client has gone or the time is over.
   boost::asio::awaitable<bool> Send(std::string text);
@@ -54,8 +62,20 @@ class HttpSocket : public std::enable_shared_from_this<HttpSocket> {
  private:
   void StartTimer();
   void OnTimer();
+  // With TLS.
+  boost::asio::awaitable<boost::system::error_code> ReadTls(size_t most);
+  boost::asio::awaitable<boost::system::error_code> FailHandshake();
+  // Feeds the session with what has come, or waits for it.
+  boost::asio::awaitable<boost::system::error_code> Receive();
+  boost::system::error_code ReceiveAtOnce();
+  boost::asio::awaitable<bool> SendTls(std::string_view text);
+  // Sends what the session has to send: all of it, or what can be sent without waiting, unless
+  // Send() is at work. False where the client has gone.
+  boost::asio::awaitable<bool> SendOutput();
+  bool PushOutput();
 
   boost::asio::ip::tcp::socket socket_;
+  const std::unique_ptr<TlsSession> tls_;
   boost::beast::flat_buffer buffer_;
   boost::asio::steady_timer timer_;
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
@@ -63,6 +83,7 @@ class HttpSocket : public std::enable_shared_from_this<HttpSocket> {
   bool expired_ = false;
   bool sending_ = false;
   bool ended_ = false;  // the client sends no more
+  bool handshake_failed_ = false;
 };
 
 }  // namespace hippodrome

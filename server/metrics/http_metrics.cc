@@ -38,12 +38,15 @@ struct HttpMetrics::Series {
         timed_out(Counter(r, "hippodrome_http_connections_timed_out_total",
                           "Connections of HTTP whose client let a time limit pass")
                       .Add({{"listener", l}})),
+        handshakes_failed(Counter(r, "hippodrome_http_tls_handshakes_failed_total",
+                                  "Connections of HTTP that did not come to a TLS session")
+                              .Add({{"listener", l}})),
         body_bytes(Gauge(r, "hippodrome_http_body_bytes", "Memory that bodies of requests hold")
                        .Add({{"listener", l}})) {}
 
   prometheus::Gauge& connections;
   Counters& refused;
-  prometheus::Counter &refused_full, &refused_address, &evicted, &timed_out;
+  prometheus::Counter &refused_full, &refused_address, &evicted, &timed_out, &handshakes_failed;
   prometheus::Gauge& body_bytes;
 };
 
@@ -62,6 +65,7 @@ void HttpMetrics::RefusedFull() { series_->refused_full.Increment(); }
 void HttpMetrics::RefusedAddress() { series_->refused_address.Increment(); }
 void HttpMetrics::Evicted() { series_->evicted.Increment(); }
 void HttpMetrics::TimedOut() { series_->timed_out.Increment(); }
+void HttpMetrics::HandshakeFailed() { series_->handshakes_failed.Increment(); }
 
 void HttpMetrics::BodyBytes(int64_t bytes) {
   if (bytes >= 0) {

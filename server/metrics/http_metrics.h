@@ -27,6 +27,8 @@ class HttpMetrics {
   void Evicted();
   // A client let a time limit pass.
   void TimedOut();
+  // A client and the server did not come to a TLS session.
+  void HandshakeFailed();
   // `bytes` more, or less, are held for bodies.
   void BodyBytes(int64_t bytes);
   // A request that no route saw: refused with `status`, or 499 where its client left before.

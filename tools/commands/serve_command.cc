@@ -114,6 +114,9 @@ absl::Status Serve(const CommandLine& line) {
   if (!server->admin_address().empty()) {
     std::printf("admin listening on %s\n", server->admin_address().c_str());
   }
+  for (const std::string& warning : server->Warnings()) {
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  }
   signals.Wait();
   std::printf("stopping\n");
   const int64_t cut = DrainUntilDone(*server, signals, options.server);

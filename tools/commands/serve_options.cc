@@ -40,6 +40,12 @@ const CommandSpec kServeSpec = {
         {"http", "HOST:PORT", "where HTTP is served; port 0: any free one",
          ServerOptions().http.address},
         {"grpc", "HOST:PORT", "where gRPC is served", ServerOptions().grpc.address},
+        {"tls-cert", "FILE",
+         "the server's certificate in PEM form, with those between it and its authority behind it: "
+         "all listeners then take TLS only (default: plain TCP)"},
+        {"tls-key", "FILE", "the private key of the certificate"},
+        {"tls-client-ca", "FILE",
+         "certificates of authorities: clients need one from them (default: they need none)"},
         {"cors-origin", "ORIGIN|*",
          "an origin (SCHEME://HOST[:PORT]) whose web pages may read answers; *: all; may be "
          "repeated "
@@ -218,6 +224,18 @@ absl::Status ReadHttpOptions(const CommandLine& line, HttpOptions& http) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<TlsOptions> ReadTlsOptions(const CommandLine& line) {
+  TlsOptions tls{line.Text("tls-cert"), line.Text("tls-key"), line.Text("tls-client-ca")};
+  if (tls.certificate.empty() != tls.key.empty()) {
+    return Usage("--tls-cert and --tls-key go together: --" +
+                 std::string(tls.key.empty() ? "tls-key" : "tls-cert") + " is missing");
+  }
+  if (!tls.client_ca.empty() && !tls.on()) {
+    return Usage("--tls-client-ca needs --tls-cert and --tls-key");
+  }
+  return tls;
+}
+
 absl::Status ReadDraining(const CommandLine& line, ServerOptions& server) {
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t delay, line.Integer("drain-delay", 0, 3600));
   server.drain_delay = std::chrono::seconds(delay);
@@ -228,6 +246,7 @@ absl::Status ReadDraining(const CommandLine& line, ServerOptions& server) {
 
 absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
   ServerOptions server;
+  HIPPODROME_ASSIGN_OR_RETURN(server.tls, ReadTlsOptions(line));
   HIPPODROME_RETURN_IF_ERROR(ReadHttpOptions(line, server.http));
   HIPPODROME_RETURN_IF_ERROR(ReadGrpcOptions(line, server.grpc));
   HIPPODROME_ASSIGN_OR_RETURN(server.http.cors_origins, ReadOrigins(line));

@@ -123,6 +123,9 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
       {"--model", "x", "--grpc-max-connections", "0"},
       {"--model", "x", "--grpc-max-streams", "0"},
       {"--model", "x", "--grpc-memory-bytes", "1000"},
+      {"--model", "x", "--tls-cert", "a.pem"},
+      {"--model", "x", "--tls-key", "b.pem"},
+      {"--model", "x", "--tls-client-ca", "c.pem"},
       {"--model", "x", "--nothing", "1"},
       {"--model", "x", "y"},
   };
@@ -147,6 +150,17 @@ TEST(ServeOptionsTest, LimitsOfGrpc) {
   EXPECT_EQ(grpc.memory_bytes, 20000000);
   EXPECT_EQ(grpc.connection_age, std::chrono::seconds(6));
   EXPECT_EQ(grpc.connection_grace, std::chrono::seconds(5));
+}
+
+TEST(ServeOptionsTest, Tls) {
+  EXPECT_FALSE(ParseServeOptions({"--model=x"})->server.tls.on());
+  const auto options = ParseServeOptions(
+      {"--model=x", "--tls-cert=a.pem", "--tls-key=b.pem", "--tls-client-ca=c.pem"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->server.tls.on());
+  EXPECT_EQ(options->server.tls.certificate, "a.pem");
+  EXPECT_EQ(options->server.tls.key, "b.pem");
+  EXPECT_EQ(options->server.tls.client_ca, "c.pem");
 }
 
 TEST(ServeOptionsTest, PaddingOfEncoders) {
