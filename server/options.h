@@ -108,7 +108,15 @@ struct TlsOptions {
   bool on() const { return !certificate.empty(); }
 };
 
+struct ModelSource {
+  std::string name;
+  std::string directory;
+
+  bool operator==(const ModelSource&) const = default;
+};
+
 struct ServerOptions {
+  std::vector<ModelSource> models;  // to be served; names differ
   TlsOptions tls;
   HttpOptions http;
   std::string admin_address;  // as HttpOptions::address; empty: no admin listener

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,7 @@
 #include "server/http/http_server.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
+#include "server/reload.h"
 #include "server/routes/admin_routes.h"
 #include "server/routes/http_routes.h"
 #include "server/tls/tls_files.h"
@@ -38,6 +40,14 @@ class Server {
   const std::string& grpc_address() const { return grpc_->address(); }
   // Empty where there is no admin listener.
   std::string admin_address() const { return admin_ == nullptr ? "" : admin_->address(); }
+
+  // Adds what Reload() takes anew; must not change the server before Start() has returned.
+  void Add(Reloadable reloadable) { reloadables_.Add(std::move(reloadable)); }
+  // Takes anew what can change while the server runs, as `options` say it now. Errors: what is
+  // wrong with it; then nothing has changed. Else what had changed, for the log.
+  absl::StatusOr<std::vector<std::string>> Reload(const ServerOptions& options) {
+    return reloadables_.Reload(options);
+  }
 
   // Says that it is not ready, and after `delay` refuses new requests with UNAVAILABLE; waits until
   // those that are here have finished, or for `grace`; then ends the rest with an error and stops
@@ -68,6 +78,7 @@ class Server {
   std::unique_ptr<HttpServer> admin_;  // null: none
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<GrpcServer> grpc_;
+  Reloadables reloadables_;  // goes first: they refer to the others
 };
 
 }  // namespace hippodrome

@@ -50,6 +50,9 @@ hippodrome_test_files(server_tests
     server/routes/tei_routes_test.cc
     server/routes/tgi_routes_test.cc
     server/metrics/metrics_test.cc
+    server/reload_test.cc
+    server/calls/call_ids_test.cc
+    server/calls/call_record_test.cc
     server/tls/tls_context_test.cc
     server/tls/tls_files_test.cc
     server/tls/tls_session_test.cc

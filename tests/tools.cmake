@@ -4,6 +4,7 @@ hippodrome_test_files(tools_tests
   SOURCES
     tools/bench/bench_encode_test.cc
     tools/command_line/command_line_test.cc
+    tools/command_line/config_file_test.cc
     tools/command_line/encoder_input_test.cc
     tools/command_line/help_test.cc
     tools/command_line/progress_test.cc

@@ -15,7 +15,6 @@
 #include "server/guarded.h"
 #include "server/handlers/encoding_handlers.h"
 #include "server/metrics/metrics.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 namespace {
@@ -30,17 +29,15 @@ template <typename Request, typename Response>
 class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
                       public std::enable_shared_from_this<StreamReactor<Request, Response>> {
  public:
-  struct Call {
-    std::string model;  // for the metrics
-    Answer<Response> answer;
-  };
-  using Handle = std::function<Call(const Request& request)>;
+  using Handle = std::function<Answer<Response>(const Request& request)>;
 
-  // `handle` begins the work of one request. `metrics` and `executor` must outlive the stream.
-  static StreamReactor* Start(grpc::CallbackServerContext& context, Handle handle,
-                              const char* route, Metrics& metrics, SerialExecutor& executor) {
+  // `handle` begins the work of one request; `stream` is the record of all that is not about one.
+  // `executor` must outlive the stream.
+  static StreamReactor* Start(grpc::CallbackServerContext& context,
+                              std::unique_ptr<CallRecord> stream, Handle handle,
+                              SerialExecutor& executor) {
     std::shared_ptr<StreamReactor> reactor(
-        new StreamReactor(context, std::move(handle), route, metrics, executor));
+        new StreamReactor(context, std::move(stream), std::move(handle), executor));
     reactor->self_ = reactor;
     std::lock_guard lock(reactor->mutex_);
     reactor->Read();
@@ -50,7 +47,7 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
   void OnReadDone(bool ok) override {
     // Without the lock, for it takes a while. Nobody else touches request_ meanwhile.
     std::optional<Call> call;
-    if (ok) call = handle_(request_);
+    if (ok) call = Begin();
     std::lock_guard lock(mutex_);
     reading_ = false;
     if (call && !outcome_) {
@@ -78,17 +75,31 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
   void OnDone() override { self_.reset(); }
 
  private:
+  // One request, a call of its own.
+  struct Call {
+    std::unique_ptr<CallRecord> record;
+    Answer<Response> answer;
+  };
+
   // Requests of one stream that are here at once.
   static constexpr size_t kMostCalls = 64;
 
-  StreamReactor(grpc::CallbackServerContext& context, Handle handle, const char* route,
-                Metrics& metrics, SerialExecutor& executor)
+  StreamReactor(grpc::CallbackServerContext& context, std::unique_ptr<CallRecord> stream,
+                Handle handle, SerialExecutor& executor)
       : context_(context),
         cancel_reason_(context),
+        stream_(std::move(stream)),
         handle_(std::move(handle)),
-        route_(route),
-        metrics_(metrics),
         executor_(executor) {}
+
+  // Of the request that was read.
+  Call Begin() {
+    std::unique_ptr<CallRecord> record = stream_->Part();
+    record->Received(static_cast<int64_t>(request_.ByteSizeLong()));
+    Answer<Response> answer = handle_(request_);
+    record->set_model(ModelOf(answer));
+    return {std::move(record), std::move(answer)};
+  }
 
   // All below: mutex_ is held.
 
@@ -137,11 +148,11 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
     } else {
       answer = call.answer.status();
     }
-    model_ = std::move(call.model);
     if (!answer->ok()) return answer->status();
-    calls_.pop_front();
-    metrics_.CountRequest(Api::kGrpc, route_, model_, ErrorCode(absl::OkStatus()));
     response_ = **std::move(answer);
+    call.record->Sent(static_cast<int64_t>(response_.ByteSizeLong()));
+    call.record->Finish(absl::OkStatus());
+    calls_.pop_front();
     writing_ = true;
     this->StartWrite(&response_);
     return absl::OkStatus();
@@ -151,24 +162,25 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
   void Conclude(const absl::Status& status) {
     if (outcome_) return;
     outcome_ = status;
+    if (status.ok() || !calls_.empty()) {
+      stream_->Drop();
+    } else {
+      stream_->Finish(status);
+    }
+    for (Call& call : calls_) call.record->Finish(status);
     calls_.clear();
-    if (status.ok()) return;
-    metrics_.CountFailure(status);
-    metrics_.CountRequest(Api::kGrpc, route_, model_, ErrorCode(status));
   }
 
   grpc::CallbackServerContext& context_;
   const CancelReason cancel_reason_;
+  const std::unique_ptr<CallRecord> stream_;
   const Handle handle_;
-  const char* const route_;
-  Metrics& metrics_;
   SerialExecutor& executor_;
   std::shared_ptr<StreamReactor> self_;  // until OnDone()
   Request request_;                      // that is being read
 
   std::mutex mutex_;        // guards all below
   std::deque<Call> calls_;  // oldest first
-  std::string model_;       // of the latest answer
   Response response_;       // that is being written
   bool reading_ = false;
   bool writing_ = false;
@@ -242,9 +254,10 @@ class EncodingService : public v1::Encoding::CallbackService {
   ServerUnaryReactor* Unary(CallbackServerContext& context, const char* route,
                             Handler<Request, Response> handle, const Request& request,
                             Response* response) {
+    auto call = BeginCall(context, metrics_, route, request);
     Answer<Response> answer =
         Guarded([&] { return (handlers_.*handle)(request, CallerOf(context)); });
-    return UnaryReactor<Response>::Start(context, std::move(answer), response, route, metrics_,
+    return UnaryReactor<Response>::Start(context, std::move(call), std::move(answer), response,
                                          executor_);
   }
 
@@ -254,12 +267,9 @@ class EncodingService : public v1::Encoding::CallbackService {
                                                Handler<Request, Response> handle) {
     using Reactor = StreamReactor<Request, Response>;
     const auto begin = [&handlers = handlers_, &context, handle](const Request& request) {
-      Answer<Response> answer =
-          Guarded([&] { return (handlers.*handle)(request, CallerOf(context)); });
-      std::string model = ModelOf(answer);
-      return typename Reactor::Call{std::move(model), std::move(answer)};
+      return Guarded([&] { return (handlers.*handle)(request, CallerOf(context)); });
     };
-    return Reactor::Start(context, begin, route, metrics_, executor_);
+    return Reactor::Start(context, BeginCall(context, metrics_, route), begin, executor_);
   }
 
   EncodingHandlers& handlers_;

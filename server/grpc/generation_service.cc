@@ -1,5 +1,7 @@
 #include <grpcpp/grpcpp.h>
 
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,7 +16,6 @@
 #include "server/guarded.h"
 #include "server/handlers/handlers.h"
 #include "server/metrics/metrics.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 namespace {
@@ -28,18 +29,19 @@ class GenerateReactor : public grpc::ServerWriteReactor<v1::GenerateResponse>,
                         public std::enable_shared_from_this<GenerateReactor> {
  public:
   // Streams `generation`, or ends the call at once with its error. `executor` writes what the loop
-  // thread announces. `metrics` and `executor` must outlive the call.
+  // thread announces. `executor` must outlive the call.
   static GenerateReactor* Start(grpc::CallbackServerContext& context,
+                                std::unique_ptr<CallRecord> call,
                                 absl::StatusOr<std::unique_ptr<Generation>> generation,
-                                std::string model, Metrics& metrics, SerialExecutor& executor);
+                                SerialExecutor& executor);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
 
  private:
-  GenerateReactor(grpc::CallbackServerContext& context, std::string model, Metrics& metrics)
-      : context_(context), cancel_reason_(context), model_(std::move(model)), metrics_(metrics) {}
+  GenerateReactor(grpc::CallbackServerContext& context, std::unique_ptr<CallRecord> call)
+      : context_(context), cancel_reason_(context), call_(std::move(call)) {}
 
   void Run(std::unique_ptr<Generation> generation, SerialExecutor& executor);
   // Starts the next write, if none is under way and there is something to write.
@@ -52,13 +54,13 @@ class GenerateReactor : public grpc::ServerWriteReactor<v1::GenerateResponse>,
 
   grpc::CallbackServerContext& context_;
   const CancelReason cancel_reason_;
-  const std::string model_;
-  Metrics& metrics_;
-  std::shared_ptr<GenerateReactor> self_;  // until OnDone()
+  const std::unique_ptr<CallRecord> call_;  // guarded by mutex_ once it has begun
+  std::shared_ptr<GenerateReactor> self_;   // until OnDone()
 
   std::mutex mutex_;  // guards all below
   std::unique_ptr<Generation> generation_;
   v1::GenerateResponse response_;
+  int64_t tokens_ = 0;  // that were written
   bool writing_ = false;
   bool finished_ = false;                // Finish() was called
   std::optional<absl::Status> outcome_;  // how the call ends, once that is known
@@ -86,10 +88,10 @@ void ToProto(const TokenScores& scores, v1::TokenScores& out) {
 }
 
 GenerateReactor* GenerateReactor::Start(grpc::CallbackServerContext& context,
+                                        std::unique_ptr<CallRecord> call,
                                         absl::StatusOr<std::unique_ptr<Generation>> generation,
-                                        std::string model, Metrics& metrics,
                                         SerialExecutor& executor) {
-  std::shared_ptr<GenerateReactor> reactor(new GenerateReactor(context, std::move(model), metrics));
+  std::shared_ptr<GenerateReactor> reactor(new GenerateReactor(context, std::move(call)));
   reactor->self_ = reactor;
   if (generation.ok()) {
     reactor->Run(*std::move(generation), executor);
@@ -134,12 +136,16 @@ void GenerateReactor::Write(const StreamUpdate& update) {
     ToProto(scores, *response_.add_prompt_scores());
   }
   writing_ = true;
+  tokens_ += std::ssize(update.token_ids);
+  call_->set_tokens({update.prompt_tokens, tokens_});
   if (!update.last()) {
+    call_->Sent(static_cast<int64_t>(response_.ByteSizeLong()));
     StartWrite(&response_);
     return;
   }
   response_.mutable_usage()->set_prompt_tokens(update.prompt_tokens);
   response_.mutable_usage()->set_completion_tokens(update.completion_tokens);
+  call_->Sent(static_cast<int64_t>(response_.ByteSizeLong()));
   outcome_ = absl::OkStatus();
   finished_ = true;
   StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
@@ -176,8 +182,7 @@ void GenerateReactor::OnDone() {
   {
     std::lock_guard lock(mutex_);
     generation_.reset();
-    if (!outcome_->ok()) metrics_.CountFailure(*outcome_);
-    metrics_.CountRequest(Api::kGrpc, "Generate", model_, ErrorCode(*outcome_));
+    call_->Finish(*outcome_);
   }
   self_.reset();
 }
@@ -192,31 +197,35 @@ class GenerationService : public v1::Generation::CallbackService {
 
   grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
       grpc::CallbackServerContext* context, const v1::GenerateRequest* request) override {
+    auto call = BeginCall(*context, metrics_, "Generate", *request);
+    call->set_model(handlers_.ModelName(request->model()));
     auto generation = Guarded([&] { return handlers_.Generate(*request, CallerOf(*context)); });
-    return GenerateReactor::Start(*context, std::move(generation),
-                                  handlers_.ModelName(request->model()), metrics_, executor_);
+    return GenerateReactor::Start(*context, std::move(call), std::move(generation), executor_);
   }
 
   grpc::ServerUnaryReactor* Score(grpc::CallbackServerContext* context,
                                   const v1::ScoreRequest* request,
                                   v1::ScoreResponse* response) override {
+    auto call = BeginCall(*context, metrics_, "Score", *request);
     auto pending = Guarded([&] { return handlers_.Score(*request, CallerOf(*context)); });
     return UnaryReactor<v1::ScoreResponse, PendingScore>::Start(
-        *context, std::move(pending), response, "Score", metrics_, executor_);
+        *context, std::move(call), std::move(pending), response, executor_);
   }
 
   grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
                                      const v1::TokenizeRequest* request,
                                      v1::TokenizeResponse* response) override {
+    const auto call = BeginCall(*context, metrics_, "Tokenize", *request);
     auto result = Guarded([&] { return handlers_.Tokenize(*request); });
-    return Reply(context, metrics_, "Tokenize", std::move(result), response);
+    return Reply(context, *call, std::move(result), response);
   }
 
   grpc::ServerUnaryReactor* Detokenize(grpc::CallbackServerContext* context,
                                        const v1::DetokenizeRequest* request,
                                        v1::DetokenizeResponse* response) override {
+    const auto call = BeginCall(*context, metrics_, "Detokenize", *request);
     auto result = Guarded([&] { return handlers_.Detokenize(*request); });
-    return Reply(context, metrics_, "Detokenize", std::move(result), response);
+    return Reply(context, *call, std::move(result), response);
   }
 
  private:

@@ -29,15 +29,17 @@ class ModelsService : public v1::Models::CallbackService {
  public:
   ModelsService(Handlers& handlers, Metrics& metrics) : handlers_(handlers), metrics_(metrics) {}
 
-  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListModelsRequest*,
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
+                                 const v1::ListModelsRequest* request,
                                  v1::ListModelsResponse* response) override {
-    return Reply<v1::ListModelsResponse>(context, metrics_, "List", handlers_.ListModels(),
-                                         response);
+    const auto call = BeginCall(*context, metrics_, "List", *request);
+    return Reply<v1::ListModelsResponse>(context, *call, handlers_.ListModels(), response);
   }
 
   grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context,
                                 const v1::GetModelRequest* request, v1::Model* response) override {
-    return Reply(context, metrics_, "Get", handlers_.GetModel(request->name()), response);
+    const auto call = BeginCall(*context, metrics_, "Get", *request);
+    return Reply(context, *call, handlers_.GetModel(request->name()), response);
   }
 
  private:

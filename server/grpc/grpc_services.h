@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "engine/base/status.h"
 #include "server/address.h"
 #include "server/batching/caller.h"
+#include "server/calls/call_record.h"
 #include "server/handlers/handlers.h"
 #include "server/metrics/metrics.h"
 #include "server/status_map.h"
@@ -70,18 +72,29 @@ class CancelReason {
   const Caller::Clock::time_point begin_ = Caller::Clock::now();
 };
 
+// Begins the record of a call. Takes over the ids that the client sent, each once, and tells it
+// those of the call.
+std::unique_ptr<CallRecord> BeginCall(grpc::CallbackServerContext& context, Metrics& metrics,
+                                      const char* route);
+// The same for a call that comes with its request.
+template <typename Request>
+std::unique_ptr<CallRecord> BeginCall(grpc::CallbackServerContext& context, Metrics& metrics,
+                                      const char* route, const Request& request) {
+  auto call = BeginCall(context, metrics, route);
+  call->Received(static_cast<int64_t>(request.ByteSizeLong()));
+  return call;
+}
+
 // Answers a call that needs no waiting.
 template <typename Response>
-grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, Metrics& metrics,
-                                const char* route, absl::StatusOr<Response> result,
-                                Response* response) {
+grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, CallRecord& call,
+                                absl::StatusOr<Response> result, Response* response) {
   const absl::Status status = result.status();
   if (status.ok()) {
     *response = *std::move(result);
-  } else {
-    metrics.CountFailure(status);
+    call.Sent(static_cast<int64_t>(response->ByteSizeLong()));
   }
-  metrics.CountRequest(Api::kGrpc, route, "", ErrorCode(status));
+  call.Finish(status);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpc(status, *context));
   return reactor;

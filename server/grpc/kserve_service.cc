@@ -24,49 +24,53 @@ class KServeService : public inference::GRPCInferenceService::CallbackService {
       : handlers_(handlers), inference_(handlers), metrics_(metrics) {}
 
   ServerUnaryReactor* ServerLive(CallbackServerContext* context,
-                                 const inference::ServerLiveRequest*,
+                                 const inference::ServerLiveRequest* request,
                                  inference::ServerLiveResponse* response) override {
+    const auto call = BeginCall(*context, metrics_, "ServerLive", *request);
     inference::ServerLiveResponse result;
     result.set_live(true);
-    return Reply<inference::ServerLiveResponse>(context, metrics_, "ServerLive", std::move(result),
-                                                response);
+    return Reply<inference::ServerLiveResponse>(context, *call, std::move(result), response);
   }
 
   ServerUnaryReactor* ServerReady(CallbackServerContext* context,
-                                  const inference::ServerReadyRequest*,
+                                  const inference::ServerReadyRequest* request,
                                   inference::ServerReadyResponse* response) override {
+    const auto call = BeginCall(*context, metrics_, "ServerReady", *request);
     inference::ServerReadyResponse result;
     result.set_ready(handlers_.Ready().ok());
-    return Reply<inference::ServerReadyResponse>(context, metrics_, "ServerReady",
-                                                 std::move(result), response);
+    return Reply<inference::ServerReadyResponse>(context, *call, std::move(result), response);
   }
 
   ServerUnaryReactor* ModelReady(CallbackServerContext* context,
                                  const inference::ModelReadyRequest* request,
                                  inference::ModelReadyResponse* response) override {
-    return Reply(context, metrics_, "ModelReady", Ready(*request), response);
+    const auto call = BeginCall(*context, metrics_, "ModelReady", *request);
+    return Reply(context, *call, Ready(*request), response);
   }
 
   ServerUnaryReactor* ServerMetadata(CallbackServerContext* context,
-                                     const inference::ServerMetadataRequest*,
+                                     const inference::ServerMetadataRequest* request,
                                      inference::ServerMetadataResponse* response) override {
-    return Reply<inference::ServerMetadataResponse>(context, metrics_, "ServerMetadata",
-                                                    inference_.ServerMetadata(), response);
+    const auto call = BeginCall(*context, metrics_, "ServerMetadata", *request);
+    return Reply<inference::ServerMetadataResponse>(context, *call, inference_.ServerMetadata(),
+                                                    response);
   }
 
   ServerUnaryReactor* ModelMetadata(CallbackServerContext* context,
                                     const inference::ModelMetadataRequest* request,
                                     inference::ModelMetadataResponse* response) override {
-    return Reply(context, metrics_, "ModelMetadata",
-                 inference_.ModelMetadata(request->name(), request->version()), response);
+    const auto call = BeginCall(*context, metrics_, "ModelMetadata", *request);
+    return Reply(context, *call, inference_.ModelMetadata(request->name(), request->version()),
+                 response);
   }
 
   ServerUnaryReactor* ModelInfer(CallbackServerContext* context,
                                  const inference::ModelInferRequest* request,
                                  inference::ModelInferResponse* response) override {
+    auto call = BeginCall(*context, metrics_, "ModelInfer", *request);
     auto answer = Guarded([&] { return inference_.Infer(*request, CallerOf(*context)); });
-    return UnaryReactor<inference::ModelInferResponse>::Start(*context, std::move(answer), response,
-                                                              "ModelInfer", metrics_, executor_);
+    return UnaryReactor<inference::ModelInferResponse>::Start(
+        *context, std::move(call), std::move(answer), response, executor_);
   }
 
  private:

@@ -14,12 +14,10 @@
 #include "server/grpc/serial_executor.h"
 #include "server/guarded.h"
 #include "server/handlers/encoding_handlers.h"
-#include "server/metrics/metrics.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 
-// For the metrics: the model that answers, or "" where the call was refused.
+// For the record of a call: the model that answers, or "" where the call was refused.
 template <typename Pending>
 std::string ModelOf(const absl::StatusOr<std::unique_ptr<Pending>>& answer) {
   return answer.ok() ? (*answer)->model() : "";
@@ -31,13 +29,13 @@ template <typename Response, typename Pending = PendingAnswer<Response>>
 class UnaryReactor : public grpc::ServerUnaryReactor,
                      public std::enable_shared_from_this<UnaryReactor<Response, Pending>> {
  public:
-  // Fills `response` when the answer is ready, or ends the call at once with its error. `metrics`
-  // and `executor` must outlive the call; `route` is for the metrics.
-  static UnaryReactor* Start(grpc::CallbackServerContext& context,
+  // Fills `response` when the answer is ready, or ends the call at once with its error. `executor`
+  // must outlive the call.
+  static UnaryReactor* Start(grpc::CallbackServerContext& context, std::unique_ptr<CallRecord> call,
                              absl::StatusOr<std::unique_ptr<Pending>> answer, Response* response,
-                             const char* route, Metrics& metrics, SerialExecutor& executor) {
-    std::shared_ptr<UnaryReactor> reactor(
-        new UnaryReactor(context, response, route, ModelOf(answer), metrics));
+                             SerialExecutor& executor) {
+    call->set_model(ModelOf(answer));
+    std::shared_ptr<UnaryReactor> reactor(new UnaryReactor(context, std::move(call), response));
     reactor->self_ = reactor;
     std::lock_guard lock(reactor->mutex_);
     if (answer.ok()) {
@@ -60,21 +58,16 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
     {
       std::lock_guard lock(mutex_);
       answer_.reset();
-      if (!outcome_->ok()) metrics_.CountFailure(*outcome_);
-      metrics_.CountRequest(Api::kGrpc, route_, model_, ErrorCode(*outcome_));
+      if (outcome_->ok()) call_->Sent(static_cast<int64_t>(response_->ByteSizeLong()));
+      call_->Finish(*outcome_);
     }
     self_.reset();
   }
 
  private:
-  UnaryReactor(grpc::CallbackServerContext& context, Response* response, const char* route,
-               std::string model, Metrics& metrics)
-      : context_(context),
-        cancel_reason_(context),
-        response_(response),
-        route_(route),
-        model_(std::move(model)),
-        metrics_(metrics) {}
+  UnaryReactor(grpc::CallbackServerContext& context, std::unique_ptr<CallRecord> call,
+               Response* response)
+      : context_(context), cancel_reason_(context), call_(std::move(call)), response_(response) {}
 
   // REQUIRES: mutex_ is held.
   void Wait(std::unique_ptr<Pending> answer, SerialExecutor& executor) {
@@ -110,10 +103,8 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
 
   grpc::CallbackServerContext& context_;
   const CancelReason cancel_reason_;
-  Response* const response_;  // gRPC's, until OnDone()
-  const char* const route_;
-  const std::string model_;
-  Metrics& metrics_;
+  const std::unique_ptr<CallRecord> call_;
+  Response* const response_;            // gRPC's, until OnDone()
   std::shared_ptr<UnaryReactor> self_;  // until OnDone()
 
   std::mutex mutex_;  // guards the next two

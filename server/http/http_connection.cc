@@ -37,13 +37,15 @@ constexpr std::chrono::seconds kReadOut{2};
 constexpr char kInterim[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
 // A head but for the line that says how the body is sent, and the empty one.
-std::string Head(const HttpResponse& response, bool keep_alive) {
+std::string Head(const HttpResponse& response, bool keep_alive, const CallIds& ids) {
   const auto status = static_cast<unsigned>(response.status);
   const std::string reason(http::obsolete_reason(http::int_to_status(status)));
   std::string head =
       fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nConnection: {}\r\n", status, reason,
                   response.content_type, keep_alive ? "keep-alive" : "close");
   for (const auto& [name, value] : response.headers) head += name + ": " + value + "\r\n";
+  head += fmt::format("{}: {}\r\n{}: {}\r\n", kRequestIdHeader, ids.request_id, kTraceparentHeader,
+                      ids.Traceparent());
   return head;
 }
 
@@ -146,17 +148,22 @@ void HttpConnection::Close() {
 net::awaitable<void> HttpConnection::Run(std::unique_ptr<ConnectionTable::Place> place) {
   const auto self = shared_from_this();
   place_ = std::move(place);
-  HttpRequestReader reader(shared_.options, shared_.bodies, *socket_, *place_);
+  HttpRequestReader reader(shared_.options, shared_.bodies, *socket_, *place_, shared_.all_metrics);
   for (bool first = true; !closed_ && !shared_.stopping; first = false) {
     HttpReading reading = co_await reader.Read(first);
+    call_ = reading.call.get();
     if (socket_->handshake_failed()) {
       shared_.metrics.HandshakeFailed();
     } else if (socket_->expired()) {
       shared_.metrics.TimedOut();
     }
     if (reading.refusal) co_await Refuse(*reading.refusal, reading.origin);
-    if (reading.cut && !closed_) shared_.metrics.Refused(499);
-    if (!reading.incoming || !place_->Enter(ConnectionPhase::kAnswering)) break;
+    if (reading.cut && closed_) call_->Drop();
+    if (!reading.incoming) break;
+    if (!place_->Enter(ConnectionPhase::kAnswering)) {
+      call_->Drop();
+      break;
+    }
     const bool alive = co_await Serve(*reading.incoming);
     if (!alive || !place_->Enter(ConnectionPhase::kWaiting)) break;
     socket_->ReleaseMemory();
@@ -166,7 +173,6 @@ net::awaitable<void> HttpConnection::Run(std::unique_ptr<ConnectionTable::Place>
 }
 
 net::awaitable<void> HttpConnection::Refuse(const HttpRefusal& refusal, const std::string& origin) {
-  shared_.metrics.Refused(refusal.status);
   HttpReply reply;
   reply.response = ErrorResponse(refusal.status, refusal.code, refusal.message);
   if (refusal.status == 503) reply.response.headers.emplace_back("Retry-After", "1");
@@ -194,11 +200,13 @@ net::awaitable<bool> HttpConnection::Serve(HttpIncoming& incoming) {
   socket_->ExpireNever();
   answered_ = false;
   incoming.request.client = client_;
+  call_->Received(static_cast<int64_t>(incoming.request.body.size()));
   std::optional<HttpReply> reply = co_await Handle(incoming);
-  if (!reply) {
-    shared_.metrics.Refused(499);
-    co_return false;
-  }
+  if (!reply) co_return false;
+  call_->set_route(reply->route);
+  call_->set_model(std::move(reply->model));
+  call_->set_key(std::move(reply->key));
+  call_->set_probe(reply->probe);
   incoming.memory.Resize(0);
   bool alive = co_await Answer(incoming.framing, *std::move(reply));
   alive = alive && incoming.framing.keep_alive;
@@ -256,6 +264,7 @@ net::awaitable<std::optional<bool>> HttpConnection::Work(const HttpFraming& fram
   try {
     co_return co_await Advance(framing, std::move(reply));
   } catch (const std::exception&) {
+    call_->Finish(500);
     co_return false;
   }
 }
@@ -270,8 +279,11 @@ net::awaitable<bool> HttpConnection::Advance(const HttpFraming& framing, HttpRep
         reply.filler.empty() ? net::steady_timer::time_point::max()
                              : net::steady_timer::clock_type::now() + interval);
     if (notified) done = reply.work->Advance(reply.response);
+    call_->set_tokens(reply.response.tokens);
     if (!reply.streamed) continue;
     std::string data = notified ? std::exchange(reply.response.body, "") : reply.filler;
+    if (notified) call_->Sent(static_cast<int64_t>(data.size()));
+    if (done) call_->Finish(reply.response.status);
     if (!data.empty() && !co_await WriteChunk(framing, std::move(data))) co_return false;
   }
   bool sent = false;
@@ -287,17 +299,20 @@ net::awaitable<bool> HttpConnection::Advance(const HttpFraming& framing, HttpRep
 // ---- Writing ------------------------------------------------------------------------------------
 
 net::awaitable<bool> HttpConnection::Write(const HttpFraming& framing, HttpResponse response) {
-  std::string text = Head(response, framing.keep_alive);
+  std::string text = Head(response, framing.keep_alive, call_->ids());
   // RFC 9110 8.6: an answer that says that there is nothing must not say how much.
   if (response.status != 204) text += fmt::format("Content-Length: {}\r\n", response.body.size());
   text += "\r\n";
   if (!framing.head_only) text += response.body;
+  call_->Sent(framing.head_only ? 0 : static_cast<int64_t>(response.body.size()));
+  // Before the client can ask what was counted.
+  call_->Finish(response.status);
   co_return co_await Send(std::move(text));
 }
 
 net::awaitable<bool> HttpConnection::WriteHead(const HttpFraming& framing,
                                                const HttpResponse& response) {
-  std::string text = Head(response, framing.keep_alive && framing.chunked);
+  std::string text = Head(response, framing.keep_alive && framing.chunked, call_->ids());
   text += framing.chunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n";
   co_return co_await Send(std::move(text));
 }

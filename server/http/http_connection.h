@@ -28,6 +28,7 @@ struct HttpShared {
       : options(o),
         handler(std::move(h)),
         cors(o.cors_origins),
+        all_metrics(m),
         metrics(m, o.listener),
         bodies(o.max_body_bytes_total, metrics),
         table({o.max_connections, o.max_connections_per_address}) {}
@@ -35,6 +36,7 @@ struct HttpShared {
   const HttpOptions options;
   const HttpHandler handler;
   const Cors cors;  // for refusals; what a handler answers has its headers
+  Metrics& all_metrics;
   HttpMetrics metrics;
   BodyBudget bodies;
   ConnectionTable table;
@@ -85,6 +87,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpShared& shared_;
   const std::shared_ptr<HttpSocket> socket_;
   const std::string client_;
+  CallRecord* call_ = nullptr;  // of the request at hand
   std::unique_ptr<ConnectionTable::Place> place_;
   BodyReservation ahead_;     // for what the client sends while its answer is made
   bool half_closed_ = false;  // the client sends no more

@@ -31,8 +31,7 @@ HttpResponse ErrorResponse(int http_status, const std::string& code, const std::
   return response;
 }
 
-HttpReply Failed(const absl::Status& status, Metrics& metrics, ErrorShape shape) {
-  metrics.CountFailure(status);
+HttpReply Failed(const absl::Status& status, ErrorShape shape) {
   HttpReply reply;
   reply.response = ErrorResponse(status, shape);
   return reply;

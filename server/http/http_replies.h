@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "server/http/http_types.h"
-#include "server/metrics/metrics.h"
 
 namespace hippodrome {
 
@@ -15,9 +14,7 @@ HttpReply Ok(std::string body);
 HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape = ErrorShape::kOpenAi);
 // An error that only HTTP has; `code` in OpenAI's sense.
 HttpResponse ErrorResponse(int http_status, const std::string& code, const std::string& message);
-// ErrorResponse(), with the failure counted.
-HttpReply Failed(const absl::Status& status, Metrics& metrics,
-                 ErrorShape shape = ErrorShape::kOpenAi);
+HttpReply Failed(const absl::Status& status, ErrorShape shape = ErrorShape::kOpenAi);
 
 }  // namespace hippodrome
 

@@ -21,13 +21,27 @@ HttpRefusal Overloaded() {
   return {503, "overloaded", "too many large bodies are being read: try again"};
 }
 
+// The value of a field that is there once; "" for others.
+std::string_view OnlyValue(const RequestHead& head, std::string_view name) {
+  std::string_view value;
+  int found = 0;
+  for (const auto& [field, text] : head.fields) {
+    if (field != name) continue;
+    value = text;
+    ++found;
+  }
+  return found == 1 ? value : std::string_view();
+}
+
 }  // namespace
 
 net::awaitable<HttpReading> HttpRequestReader::Read(bool first) {
   HttpReading reading;
   if (!co_await AwaitFirstByte(first)) co_return reading;
+  reading.call = std::make_unique<CallRecord>(metrics_, Api::kHttp);
   RequestHead head;
   reading.refusal = co_await ReadHead(head);
+  reading.call->Identify(OnlyValue(head, kRequestIdHeader), OnlyValue(head, kTraceparentHeader));
   if (const std::string* origin = head.Find("origin")) reading.origin = *origin;
   reading.cut = gone_;
   if (reading.refusal || gone_) co_return reading;

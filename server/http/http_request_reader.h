@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/calls/call_record.h"
 #include "server/http/body_budget.h"
 #include "server/http/connection_table.h"
 #include "server/http/http_head.h"
@@ -40,6 +41,8 @@ struct HttpReading {
   std::optional<HttpRefusal> refusal;
   std::string origin;  // of a request that is refused, as far as it came
   bool cut = false;    // the client left within a request
+  // From the first byte of a request on; null where none came.
+  std::unique_ptr<CallRecord> call;
 };
 
 // Of one connection. All functions run on the strand of the socket.
@@ -47,8 +50,8 @@ class HttpRequestReader {
  public:
   // What it is given must outlive it.
   HttpRequestReader(const HttpOptions& options, BodyBudget& budget, HttpSocket& socket,
-                    ConnectionTable::Place& place)
-      : options_(options), budget_(budget), socket_(socket), place_(place) {}
+                    ConnectionTable::Place& place, Metrics& metrics)
+      : options_(options), budget_(budget), socket_(socket), place_(place), metrics_(metrics) {}
 
   // The next request, the `first` of its connection or a later one.
   boost::asio::awaitable<HttpReading> Read(bool first);
@@ -71,6 +74,7 @@ class HttpRequestReader {
   BodyBudget& budget_;
   HttpSocket& socket_;
   ConnectionTable::Place& place_;
+  Metrics& metrics_;
   bool gone_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/calls/call_record.h"
 #include "server/status_map.h"
 
 namespace hippodrome {
@@ -32,6 +33,7 @@ struct HttpResponse {
   std::string body;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;  // further ones
+  CallTokens tokens;                                         // so far, for the record of the call
 };
 
 // The work behind an answer that takes time. Destroyed as soon as the client has gone, which gives
@@ -42,8 +44,8 @@ class HttpWork {
   // `wake` may be called on any thread, until this object is destroyed, when Advance() is worth
   // calling; at once if it is now. It is cheap.
   virtual void OnUpdate(std::function<void()> wake) = 0;
-  // Moves on. True when `response` is complete. A streamed response has had its head sent: only
-  // what is in `response.body` counts, and goes out after each call.
+  // Moves on. True when `response` is complete. A streamed response has had its head sent: what is
+  // in `response.body` goes out after each call, and `response.status` is for the record alone.
   virtual bool Advance(HttpResponse& response) = 0;
 };
 
@@ -55,6 +57,10 @@ struct HttpReply {
   // Sent whenever a streamed response has had nothing to say for HttpOptions::filler_interval, so
   // that nobody on the way takes the connection for dead. Empty: nothing is.
   std::string filler;
+  // For the record of the call, see CallRecord. `route` lives as long as the server.
+  const char* route = kOtherRoute;
+  std::string model, key;
+  bool probe = false;
 };
 
 struct HttpRoute {

@@ -5,22 +5,7 @@
 namespace hippodrome {
 namespace {
 
-// In place of a route.
-constexpr char kNoRoute[] = "none";
 constexpr int kRefusalCodes[] = {400, 408, 413, 414, 415, 417, 431, 499, 503, 505};
-
-absl::Status RefusalStatus(int http_status) {
-  switch (http_status) {
-    case 408:
-      return absl::DeadlineExceededError("");
-    case 499:
-      return absl::CancelledError();
-    case 503:
-      return absl::ResourceExhaustedError("");
-    default:
-      return absl::InvalidArgumentError("");
-  }
-}
 
 }  // namespace
 
@@ -51,9 +36,9 @@ struct HttpMetrics::Series {
 };
 
 HttpMetrics::HttpMetrics(Metrics& metrics, const std::string& listener)
-    : metrics_(metrics), series_(std::make_unique<Series>(metrics.registry(), listener)) {
+    : series_(std::make_unique<Series>(metrics.registry(), listener)) {
   for (const int code : kRefusalCodes) {
-    metrics_.AnnounceRequest(Api::kHttp, kNoRoute, "", std::to_string(code));
+    metrics.AnnounceRequest(Api::kHttp, kNoRoute, "", std::to_string(code));
   }
 }
 
@@ -73,11 +58,6 @@ void HttpMetrics::BodyBytes(int64_t bytes) {
   } else {
     series_->body_bytes.Decrement(static_cast<double>(-bytes));
   }
-}
-
-void HttpMetrics::Refused(int status) {
-  metrics_.CountFailure(RefusalStatus(status));
-  metrics_.CountRequest(Api::kHttp, kNoRoute, "", std::to_string(status));
 }
 
 }  // namespace hippodrome

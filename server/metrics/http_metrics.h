@@ -31,12 +31,9 @@ class HttpMetrics {
   void HandshakeFailed();
   // `bytes` more, or less, are held for bodies.
   void BodyBytes(int64_t bytes);
-  // A request that no route saw: refused with `status`, or 499 where its client left before.
-  void Refused(int status);
 
  private:
   struct Series;
-  Metrics& metrics_;
   std::unique_ptr<Series> series_;
 };
 

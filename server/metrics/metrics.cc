@@ -6,6 +6,8 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <array>
+#include <cstddef>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -17,15 +19,19 @@ namespace hippodrome {
 using prometheus::BuildCounter;
 using prometheus::BuildGauge;
 
+namespace {
+
+// In the order of FailureReason, behind kNone.
+constexpr std::array kFailures = {"overloaded", "validation", "deadline",
+                                  "cancelled",  "internal",   "auth"};
+
+}  // namespace
+
 struct Metrics::Families {
   explicit Families(prometheus::Registry& registry)
       : requests(BuildCounter()
                      .Name("hippodrome_requests_total")
                      .Help("Answered requests by status code")
-                     .Register(registry)),
-        failures(BuildCounter()
-                     .Name("hippodrome_request_failures_total")
-                     .Help("Failed requests by reason")
                      .Register(registry)),
         cut(BuildCounter()
                 .Name("hippodrome_requests_cut_total")
@@ -39,39 +45,24 @@ struct Metrics::Families {
         model(BuildGauge()
                   .Name("hippodrome_model_info")
                   .Help("Always 1; the labels say what was loaded")
-                  .Register(registry)) {}
+                  .Register(registry)) {
+    auto& family = BuildCounter()
+                       .Name("hippodrome_request_failures_total")
+                       .Help("Failed requests by reason")
+                       .Register(registry);
+    for (size_t i = 0; i < failures.size(); ++i) {
+      failures[i] = &family.Add({{"reason", kFailures[i]}});
+    }
+  }
 
   prometheus::Family<prometheus::Counter>& requests;
-  prometheus::Family<prometheus::Counter>& failures;
   prometheus::Counter& cut;
   prometheus::Family<prometheus::Gauge>& build;
   prometheus::Family<prometheus::Gauge>& model;
+  std::array<prometheus::Counter*, kFailures.size()> failures = {};
   std::mutex mutex;                                  // guards models
   std::map<std::string, prometheus::Gauge*> models;  // the series of `model`, by name
 };
-
-namespace {
-
-const char* FailureReason(absl::StatusCode code) {
-  switch (code) {
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kUnavailable:
-      return "overloaded";
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kOutOfRange:
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kFailedPrecondition:
-      return "validation";
-    case absl::StatusCode::kDeadlineExceeded:
-      return "deadline";
-    case absl::StatusCode::kCancelled:
-      return "cancelled";
-    default:
-      return "internal";
-  }
-}
-
-}  // namespace
 
 const char* Name(Api api) { return api == Api::kHttp ? "http" : "grpc"; }
 
@@ -79,9 +70,6 @@ Metrics::Metrics()
     : registry_(std::make_unique<prometheus::Registry>()),
       families_(std::make_unique<Families>(*registry_)) {
   families_->build.Add({{"version", Version()}}).Set(1);
-  for (const char* reason : {"overloaded", "validation", "deadline", "cancelled", "internal"}) {
-    families_->failures.Add({{"reason", reason}});
-  }
 }
 
 Metrics::~Metrics() = default;
@@ -117,8 +105,9 @@ void Metrics::AnnounceRequest(Api api, const std::string& route, const std::stri
   families_->requests.Add({{"api", Name(api)}, {"route", route}, {"model", model}, {"code", code}});
 }
 
-void Metrics::CountFailure(const absl::Status& status) {
-  families_->failures.Add({{"reason", FailureReason(status.code())}}).Increment();
+void Metrics::CountFailure(FailureReason reason) {
+  if (reason == FailureReason::kNone) return;
+  families_->failures[static_cast<size_t>(reason) - 1]->Increment();
 }
 
 void Metrics::CountCut(int64_t requests) {

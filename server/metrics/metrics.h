@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/status.h"
 #include "engine/generator.h"
 #include "hippodrome/v1/models.pb.h"
 
@@ -19,8 +18,24 @@ namespace hippodrome {
 
 enum class Api : uint8_t { kHttp, kGrpc };
 enum class Phase : uint8_t { kQueue, kPrefill, kDecode };
+// Why a request failed: its client has no right to it, left, asked for what cannot be, or set a
+// deadline that passed; the server has no room now, or broke.
+enum class FailureReason : uint8_t {
+  kNone,
+  kOverloaded,
+  kValidation,
+  kDeadline,
+  kCancelled,
+  kInternal,
+  kAuth
+};
 
 const char* Name(Api api);
+
+// In place of a route: of a request that was refused before one was looked for, and of one whose
+// path no route has.
+constexpr char kNoRoute[] = "none";
+constexpr char kOtherRoute[] = "other";
 
 // The series of one model. Counters and histograms go on where an earlier model of that name ended;
 // what gauges say of this one ends with it. Thread-safe.
@@ -72,8 +87,8 @@ class Metrics {
   // Shows such requests as 0 until there are some: a rate needs a first value.
   void AnnounceRequest(Api api, const std::string& route, const std::string& model,
                        const std::string& code);
-  // One failed request.
-  void CountFailure(const absl::Status& status);
+  // One failed request; kNone: none.
+  void CountFailure(FailureReason reason);
   // Requests that a drain did not wait for.
   void CountCut(int64_t requests);
   // The text exposition format.

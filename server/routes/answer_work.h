@@ -12,8 +12,6 @@
 #include "server/handlers/encoding_handlers.h"
 #include "server/http/http_replies.h"
 #include "server/http/http_types.h"
-#include "server/metrics/metrics.h"
-#include "server/status_map.h"
 
 namespace hippodrome {
 
@@ -24,18 +22,10 @@ class AnswerWork : public HttpWork {
   // Makes the response of the answer.
   using Complete = std::function<void(const Response& answer, HttpResponse& response)>;
 
-  // `route` and `metrics` must outlive the work.
+  // `route` must outlive the work.
   AnswerWork(std::unique_ptr<PendingAnswer<Response>> answer, Complete complete,
-             const HttpRoute& route, Metrics& metrics)
-      : model_(answer->model()),
-        answer_(std::move(answer)),
-        complete_(std::move(complete)),
-        route_(route),
-        metrics_(metrics) {}
-
-  ~AnswerWork() override {
-    if (!counted_) Count(absl::CancelledError());
-  }
+             const HttpRoute& route)
+      : answer_(std::move(answer)), complete_(std::move(complete)), route_(route) {}
 
   void OnUpdate(std::function<void()> wake) override { answer_->OnReady(std::move(wake)); }
 
@@ -43,7 +33,6 @@ class AnswerWork : public HttpWork {
     const absl::StatusOr<bool> done = Guarded([&] { return Progress(response); });
     if (done.ok() && !*done) return false;
     if (!done.ok()) response = ErrorResponse(done.status(), route_.errors);
-    Count(done.status());
     return true;
   }
 
@@ -57,28 +46,19 @@ class AnswerWork : public HttpWork {
     return true;
   }
 
-  void Count(const absl::Status& status) {
-    counted_ = true;
-    if (!status.ok()) metrics_.CountFailure(status);
-    metrics_.CountRequest(Api::kHttp, route_.pattern, model_, std::to_string(HttpStatus(status)));
-  }
-
-  const std::string model_;
   std::unique_ptr<PendingAnswer<Response>> answer_;
   const Complete complete_;
   const HttpRoute& route_;
-  Metrics& metrics_;
-  bool counted_ = false;
 };
 
 // The reply to `request` that complete(answer, response) makes of `answer`.
 template <typename Response, typename Complete>
-HttpReply AnswerReply(const HttpRequest& request, Answer<Response> answer, Complete complete,
-                      Metrics& metrics) {
-  if (!answer.ok()) return Failed(answer.status(), metrics, request.route->errors);
+HttpReply AnswerReply(const HttpRequest& request, Answer<Response> answer, Complete complete) {
+  if (!answer.ok()) return Failed(answer.status(), request.route->errors);
   HttpReply reply;
+  reply.model = (*answer)->model();
   reply.work = std::make_unique<AnswerWork<Response>>(*std::move(answer), std::move(complete),
-                                                      *request.route, metrics);
+                                                      *request.route);
   return reply;
 }
 

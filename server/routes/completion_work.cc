@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <string>
@@ -63,8 +64,7 @@ struct Candidate {
 
 class CompletionWork : public HttpWork {
  public:
-  CompletionWork(CompletionCall call, CompletionGroup made, Metrics& metrics);
-  ~CompletionWork() override;
+  CompletionWork(CompletionCall call, CompletionGroup made);
 
   void OnUpdate(std::function<void()> wake) override;
   bool Advance(HttpResponse& response) override;
@@ -88,17 +88,14 @@ class CompletionWork : public HttpWork {
   std::vector<std::string> echoes_;    // of each prompt, where they are wanted
   std::vector<Candidate> candidates_;  // prompt by prompt
   v1::Usage usage_;
-  Metrics& metrics_;
   size_t unfinished_;
-  bool counted_ = false;
 };
 
-CompletionWork::CompletionWork(CompletionCall call, CompletionGroup made, Metrics& metrics)
+CompletionWork::CompletionWork(CompletionCall call, CompletionGroup made)
     : call_(std::move(call)),
       model_(std::move(made.model)),
       prompts_(std::move(made.prompts)),
       head_(NewHead(model_->info().name())),
-      metrics_(metrics),
       unfinished_(made.generations.size()) {
   for (size_t p = 0; p < prompts_.size(); ++p) {
     usage_.set_prompt_tokens(usage_.prompt_tokens() + static_cast<int64_t>(prompts_[p].size()));
@@ -109,12 +106,6 @@ CompletionWork::CompletionWork(CompletionCall call, CompletionGroup made, Metric
     const auto index = static_cast<int64_t>(candidates_.size());
     candidates_.emplace_back(std::move(generation), index, tokenizer);
   }
-}
-
-CompletionWork::~CompletionWork() {
-  if (counted_) return;
-  metrics_.CountFailure(absl::CancelledError());
-  metrics_.CountRequest(Api::kHttp, kCompletionsPath, head_.model, "499");
 }
 
 void CompletionWork::OnUpdate(std::function<void()> wake) {
@@ -147,6 +138,8 @@ absl::StatusOr<bool> CompletionWork::Collect(size_t i, HttpResponse& response) {
   if (!update) return false;
   HIPPODROME_RETURN_IF_ERROR(update->status);
   Add(i, *update);
+  response.tokens.prompt = usage_.prompt_tokens();
+  response.tokens.generated += std::ssize(update->token_ids);
   if (update->last()) {
     usage_.set_completion_tokens(usage_.completion_tokens() + update->completion_tokens);
     candidate.finished = true;
@@ -217,13 +210,10 @@ void CompletionWork::Fail(const absl::Status& status, HttpResponse& response) {
   for (Candidate& candidate : candidates_) candidate.generation.reset();
   if (call_.stream) {
     response.body += Event(ErrorBody(status));
+    response.status = HttpStatus(status);
   } else {
     response = ErrorResponse(status);
   }
-  counted_ = true;
-  metrics_.CountFailure(status);
-  metrics_.CountRequest(Api::kHttp, kCompletionsPath, head_.model,
-                        std::to_string(HttpStatus(status)));
 }
 
 void CompletionWork::Complete(HttpResponse& response) {
@@ -233,15 +223,12 @@ void CompletionWork::Complete(HttpResponse& response) {
   } else {
     response.body = CompletionBody(head_, Choices(), usage_);
   }
-  counted_ = true;
-  metrics_.CountRequest(Api::kHttp, kCompletionsPath, head_.model, "200");
 }
 
 }  // namespace
 
-std::unique_ptr<HttpWork> NewCompletionWork(CompletionCall call, CompletionGroup made,
-                                            Metrics& metrics) {
-  return std::make_unique<CompletionWork>(std::move(call), std::move(made), metrics);
+std::unique_ptr<HttpWork> NewCompletionWork(CompletionCall call, CompletionGroup made) {
+  return std::make_unique<CompletionWork>(std::move(call), std::move(made));
 }
 
 }  // namespace hippodrome

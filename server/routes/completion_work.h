@@ -7,17 +7,14 @@
 #include "server/handlers/handlers.h"
 #include "server/http/http_types.h"
 #include "server/json/json_requests.h"
-#include "server/metrics/metrics.h"
 
 namespace hippodrome {
 
 inline constexpr char kCompletionsPath[] = "/v1/completions";
 
 // Answers `call` as one JSON body or as server-sent events; choices are numbered prompt by prompt.
-// `made` is what Handlers::Complete() gave for its requests and candidates; `metrics` must outlive
-// the work.
-std::unique_ptr<HttpWork> NewCompletionWork(CompletionCall call, CompletionGroup made,
-                                            Metrics& metrics);
+// `made` is what Handlers::Complete() gave for its requests and candidates.
+std::unique_ptr<HttpWork> NewCompletionWork(CompletionCall call, CompletionGroup made);
 
 }  // namespace hippodrome
 

@@ -15,16 +15,15 @@ namespace {
 template <typename Call, typename Request, typename Response, typename Body>
 HttpReply Run(const HttpRequest& http, absl::StatusOr<Call> call, EncodingHandlers& handlers,
               Answer<Response> (EncodingHandlers::*handle)(const Request&, const Caller&),
-              Body body, Metrics& metrics) {
-  if (!call.ok()) return Failed(call.status(), metrics);
+              Body body) {
+  if (!call.ok()) return Failed(call.status());
   Answer<Response> answer = (handlers.*handle)(call->request, Caller(Api::kHttp, http.client));
   if (answer.ok()) call->request.set_model((*answer)->model());
   return AnswerReply(
       http, std::move(answer),
       [body, call = *std::move(call)](const Response& result, HttpResponse& response) {
         response.body = body(call, result);
-      },
-      metrics);
+      });
 }
 
 // Refuses a call that expects embeddings of another size than the model's.
@@ -42,7 +41,7 @@ absl::StatusOr<EmbedCall> CheckSize(absl::StatusOr<EmbedCall> call,
 
 HttpReply EncodingRoutes::Predict(const HttpRequest& request) {
   return Run(request, ParsePredict(request.body), handlers_.encoding(), &EncodingHandlers::Classify,
-             PredictBody, metrics_);
+             PredictBody);
 }
 
 HttpReply EncodingRoutes::Embed(const HttpRequest& request) {
@@ -51,7 +50,7 @@ HttpReply EncodingRoutes::Embed(const HttpRequest& request) {
     return EmbedBody(response);
   };
   return Run(request, CheckSize(ParseEmbed(request.body), encoding), encoding,
-             &EncodingHandlers::Embed, body, metrics_);
+             &EncodingHandlers::Embed, body);
 }
 
 HttpReply EncodingRoutes::EmbedAll(const HttpRequest& request) {
@@ -59,34 +58,34 @@ HttpReply EncodingRoutes::EmbedAll(const HttpRequest& request) {
     return EmbedAllBody(response);
   };
   return Run(request, ParseEmbedAll(request.body), handlers_.encoding(), &EncodingHandlers::Embed,
-             body, metrics_);
+             body);
 }
 
 HttpReply EncodingRoutes::Embeddings(const HttpRequest& request) {
   EncodingHandlers& encoding = handlers_.encoding();
   return Run(request, CheckSize(ParseEmbeddings(request.body), encoding), encoding,
-             &EncodingHandlers::Embed, EmbeddingsBody, metrics_);
+             &EncodingHandlers::Embed, EmbeddingsBody);
 }
 
 HttpReply EncodingRoutes::FillMask(const HttpRequest& request) {
   return Run(request, ParseFillMask(request.body), handlers_.encoding(),
-             &EncodingHandlers::FillMask, FillMaskBody, metrics_);
+             &EncodingHandlers::FillMask, FillMaskBody);
 }
 
 HttpReply EncodingRoutes::TokenClassification(const HttpRequest& request) {
   return Run(request, ParseTokenClassification(request.body), handlers_.encoding(),
-             &EncodingHandlers::TagTokens, TokenClassificationBody, metrics_);
+             &EncodingHandlers::TagTokens, TokenClassificationBody);
 }
 
 HttpReply EncodingRoutes::QuestionAnswering(const HttpRequest& request) {
   return Run(request, ParseQuestionAnswering(request.body), handlers_.encoding(),
-             &EncodingHandlers::AnswerQuestion, QuestionAnsweringBody, metrics_);
+             &EncodingHandlers::AnswerQuestion, QuestionAnsweringBody);
 }
 
 HttpReply EncodingRoutes::Info(const HttpRequest&) {
   absl::StatusOr<v1::Model> model = handlers_.encoding().GetModel("");
   if (!model.ok()) model = handlers_.GetModel("");
-  if (!model.ok()) return Failed(model.status(), metrics_);
+  if (!model.ok()) return Failed(model.status());
   return Ok(InfoBody(*model, handlers_.limits(), options_));
 }
 

@@ -1,5 +1,6 @@
 #include "server/routes/generation_work.h"
 
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -17,19 +18,12 @@ constexpr int64_t kTokensPerWake = 64;
 class GenerationWork : public HttpWork {
  public:
   GenerationWork(const HttpRoute& route, std::vector<std::unique_ptr<Generation>> generations,
-                 std::unique_ptr<GenerationFormat> format, bool streamed, std::string model,
-                 Metrics& metrics)
+                 std::unique_ptr<GenerationFormat> format, bool streamed)
       : route_(route),
         generations_(std::move(generations)),
         unfinished_(generations_.size()),
         format_(std::move(format)),
-        streamed_(streamed),
-        model_(std::move(model)),
-        metrics_(metrics) {}
-
-  ~GenerationWork() override {
-    if (!counted_) Count(absl::CancelledError());
-  }
+        streamed_(streamed) {}
 
   void OnUpdate(std::function<void()> wake) override {
     for (const auto& generation : generations_) {
@@ -41,7 +35,6 @@ class GenerationWork : public HttpWork {
     const absl::StatusOr<bool> done = Guarded([&] { return Progress(response); });
     if (done.ok() && !*done) return false;
     if (!done.ok()) Fail(done.status(), response);
-    Count(done.status());
     return true;
   }
 
@@ -54,7 +47,9 @@ class GenerationWork : public HttpWork {
         if (!update) break;
         if (!update->status.ok()) return update->status;
         format_->Add(i, *update, response);
+        response.tokens.generated += std::ssize(update->token_ids);
         if (!update->last()) continue;
+        response.tokens.prompt = update->prompt_tokens;
         generations_[i].reset();
         --unfinished_;
       }
@@ -69,15 +64,10 @@ class GenerationWork : public HttpWork {
     generations_.clear();
     if (streamed_) {
       response.body += ServerSentEvent(ErrorBody(status, route_.errors));
+      response.status = HttpStatus(status);
     } else {
       response = ErrorResponse(status, route_.errors);
     }
-  }
-
-  void Count(const absl::Status& status) {
-    counted_ = true;
-    if (!status.ok()) metrics_.CountFailure(status);
-    metrics_.CountRequest(Api::kHttp, route_.pattern, model_, std::to_string(HttpStatus(status)));
   }
 
   const HttpRoute& route_;
@@ -85,9 +75,6 @@ class GenerationWork : public HttpWork {
   size_t unfinished_;
   const std::unique_ptr<GenerationFormat> format_;
   const bool streamed_;
-  const std::string model_;
-  Metrics& metrics_;
-  bool counted_ = false;
 };
 
 }  // namespace
@@ -97,17 +84,17 @@ std::string ServerSentEvent(const std::string& data) { return "data: " + data + 
 HttpReply GenerationReply(const HttpRequest& request,
                           std::vector<std::unique_ptr<Generation>> generations,
                           std::unique_ptr<GenerationFormat> format, bool streamed,
-                          std::string model, Metrics& metrics) {
+                          std::string model) {
   HttpReply reply;
+  reply.model = std::move(model);
   reply.streamed = streamed;
   if (streamed) {
     reply.response.content_type = "text/event-stream";
     reply.response.headers.emplace_back("Cache-Control", "no-cache");
     reply.filler = ": waiting\n\n";
   }
-  reply.work =
-      std::make_unique<GenerationWork>(*request.route, std::move(generations), std::move(format),
-                                       streamed, std::move(model), metrics);
+  reply.work = std::make_unique<GenerationWork>(*request.route, std::move(generations),
+                                                std::move(format), streamed);
   return reply;
 }
 

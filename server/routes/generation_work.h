@@ -10,7 +10,6 @@
 
 #include "server/batching/generation_batcher.h"
 #include "server/http/http_types.h"
-#include "server/metrics/metrics.h"
 
 namespace hippodrome {
 
@@ -30,11 +29,11 @@ class GenerationFormat {
 std::string ServerSentEvent(const std::string& data);
 
 // The reply to `request` that `format` makes of `generations`, at least one. `model` is for
-// `metrics`, which must outlive the reply's work.
+// the record of the call.
 HttpReply GenerationReply(const HttpRequest& request,
                           std::vector<std::unique_ptr<Generation>> generations,
                           std::unique_ptr<GenerationFormat> format, bool streamed,
-                          std::string model, Metrics& metrics);
+                          std::string model);
 
 }  // namespace hippodrome
 

@@ -34,10 +34,10 @@ std::function<HttpReply(const HttpRequest& request)> Bind(
 HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& options)
     : handlers_(handlers),
       metrics_(metrics),
-      encoding_(handlers, metrics, options),
-      tgi_(handlers, metrics),
-      tei_(handlers, metrics),
-      kserve_(handlers, metrics),
+      encoding_(handlers, options),
+      tgi_(handlers),
+      tei_(handlers),
+      kserve_(handlers),
       router_({
           {kCompletionsPath, "POST", Bind(this, &HttpRoutes::Completions)},
           {"/v1/chat/completions", "POST", Bind(this, &HttpRoutes::NoChats)},
@@ -100,25 +100,22 @@ HttpReply HttpRoutes::Handle(HttpRequest request) {
   } else {
     reply = Answer(request);
   }
-  if (reply.work == nullptr) {
-    metrics_.CountRequest(Api::kHttp, request.route == nullptr ? "other" : request.route->pattern,
-                          "", std::to_string(reply.response.status));
-  }
+  if (request.route != nullptr) reply.route = request.route->pattern;
   return cors_.Allow(request, std::move(reply));
 }
 
 HttpReply HttpRoutes::Answer(const HttpRequest& request) {
   absl::StatusOr<HttpReply> reply =
       Guarded([&]() -> absl::StatusOr<HttpReply> { return request.route->handle(request); });
-  return reply.ok() ? *std::move(reply) : Failed(reply.status(), metrics_, request.route->errors);
+  return reply.ok() ? *std::move(reply) : Failed(reply.status(), request.route->errors);
 }
 
 HttpReply HttpRoutes::Completions(const HttpRequest& request) {
   absl::StatusOr<CompletionCall> call = ParseCompletion(request.body, handlers_.limits());
-  if (!call.ok()) return Failed(call.status(), metrics_);
+  if (!call.ok()) return Failed(call.status());
   absl::StatusOr<CompletionGroup> made =
       handlers_.Complete(call->requests, call->candidates, Caller(Api::kHttp, request.client));
-  if (!made.ok()) return Failed(made.status(), metrics_);
+  if (!made.ok()) return Failed(made.status());
   HttpReply reply;
   reply.streamed = call->stream;
   if (call->stream) {
@@ -126,7 +123,8 @@ HttpReply HttpRoutes::Completions(const HttpRequest& request) {
     reply.response.headers.emplace_back("Cache-Control", "no-cache");
     reply.filler = ": waiting\n\n";
   }
-  reply.work = NewCompletionWork(*std::move(call), *std::move(made), metrics_);
+  reply.model = made->model->info().name();
+  reply.work = NewCompletionWork(*std::move(call), *std::move(made));
   return reply;
 }
 
@@ -141,26 +139,26 @@ HttpReply HttpRoutes::NoChats(const HttpRequest&) {
 HttpReply HttpRoutes::Tokenize(const HttpRequest& request) {
   if (AsksTei(request.body)) return tei_.Tokenize(request);
   absl::StatusOr<v1::TokenizeRequest> parsed = ParseTokenize(request.body);
-  if (!parsed.ok()) return Failed(parsed.status(), metrics_);
+  if (!parsed.ok()) return Failed(parsed.status());
   absl::StatusOr<v1::TokenizeResponse> response = handlers_.Tokenize(*parsed);
-  if (!response.ok()) return Failed(response.status(), metrics_);
+  if (!response.ok()) return Failed(response.status());
   // It may have been unloaded this moment.
   const absl::StatusOr<v1::Model> model = handlers_.GetModel(parsed->model());
-  if (!model.ok()) return Failed(model.status(), metrics_);
+  if (!model.ok()) return Failed(model.status());
   return Ok(TokenizeBody(*response, *model));
 }
 
 HttpReply HttpRoutes::Detokenize(const HttpRequest& request) {
   absl::StatusOr<v1::DetokenizeRequest> parsed = ParseDetokenize(request.body);
-  if (!parsed.ok()) return Failed(parsed.status(), metrics_);
+  if (!parsed.ok()) return Failed(parsed.status());
   absl::StatusOr<v1::DetokenizeResponse> response = handlers_.Detokenize(*parsed);
-  if (!response.ok()) return Failed(response.status(), metrics_);
+  if (!response.ok()) return Failed(response.status());
   return Ok(DetokenizeBody(*response));
 }
 
 HttpReply HttpRoutes::ShowTokenizer(const HttpRequest&) {
   absl::StatusOr<TokenizerInfo> info = handlers_.DescribeTokenizer("");
-  if (!info.ok()) return Failed(info.status(), metrics_);
+  if (!info.ok()) return Failed(info.status());
   return Ok(TokenizerInfoBody(*info));
 }
 
@@ -170,7 +168,7 @@ HttpReply HttpRoutes::ListModels(const HttpRequest&) {
 
 HttpReply HttpRoutes::GetModel(const HttpRequest& request) {
   const absl::StatusOr<v1::Model> model = handlers_.GetModel(request.parameters.at("id"));
-  if (!model.ok()) return Failed(model.status(), metrics_);
+  if (!model.ok()) return Failed(model.status());
   return Ok(ModelBody(*model));
 }
 
@@ -179,8 +177,8 @@ HttpReply HttpRoutes::Health(const HttpRequest&) { return Ok(TextBody("status", 
 HttpReply HttpRoutes::Ready(const HttpRequest&) {
   const absl::Status status = handlers_.Ready();
   if (status.ok()) return Ok(TextBody("status", "ready"));
-  HttpReply reply;
-  reply.response = ErrorResponse(status);
+  HttpReply reply = Failed(status);
+  reply.probe = true;
   return reply;
 }
 

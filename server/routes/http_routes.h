@@ -21,10 +21,10 @@ namespace hippodrome {
 // interface. Thread-safe.
 class EncodingRoutes {
  public:
-  // `handlers` and `metrics` must outlive the routes and all work that they return; `options` are
-  // those of the server, for /info.
-  EncodingRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& options)
-      : handlers_(handlers), metrics_(metrics), options_(options) {}
+  // `handlers` must outlive the routes and all work that they return; `options` are those of the
+  // server, for /info.
+  EncodingRoutes(Handlers& handlers, const HttpOptions& options)
+      : handlers_(handlers), options_(options) {}
 
   HttpReply Predict(const HttpRequest& request);
   HttpReply Embed(const HttpRequest& request);
@@ -38,7 +38,6 @@ class EncodingRoutes {
 
  private:
   Handlers& handlers_;
-  Metrics& metrics_;
   const HttpOptions options_;
 };
 

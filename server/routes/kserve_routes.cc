@@ -98,15 +98,15 @@ HttpReply KServeRoutes::ServerLive(const HttpRequest&) { return Ok(FlagBody("", 
 HttpReply KServeRoutes::ServerReady(const HttpRequest& request) {
   const absl::Status status = handlers_.Ready();
   if (status.ok()) return Ok(FlagBody("", "ready", true));
-  HttpReply reply;
-  reply.response = ErrorResponse(status, request.route->errors);
+  HttpReply reply = Failed(status, request.route->errors);
+  reply.probe = true;
   return reply;
 }
 
 HttpReply KServeRoutes::ModelMetadata(const HttpRequest& request) {
   const auto metadata =
       inference_.ModelMetadata(Segment(request, "model"), Segment(request, "version"));
-  if (!metadata.ok()) return Failed(metadata.status(), metrics_, request.route->errors);
+  if (!metadata.ok()) return Failed(metadata.status(), request.route->errors);
   return Ok(ModelMetadataBody(*metadata));
 }
 
@@ -114,41 +114,39 @@ HttpReply KServeRoutes::ModelReady(const HttpRequest& request) {
   const std::string model = Segment(request, "model");
   const absl::Status status = inference_.ModelReady(model, Segment(request, "version"));
   if (status.ok()) return Ok(FlagBody(model, "ready", true));
-  HttpReply reply;
-  reply.response = ErrorResponse(status, request.route->errors);
+  HttpReply reply = Failed(status, request.route->errors);
+  reply.probe = true;
   return reply;
 }
 
 HttpReply KServeRoutes::Infer(const HttpRequest& request) {
   absl::StatusOr<InferCall> call = ReadInfer(request);
-  if (!call.ok()) return Failed(call.status(), metrics_, request.route->errors);
+  if (!call.ok()) return Failed(call.status(), request.route->errors);
   auto answer = inference_.Infer(call->request, Caller(Api::kHttp, request.client));
   call->request.clear_inputs();
-  return AnswerReply(
-      request, std::move(answer),
-      [call = *std::move(call)](const inference::ModelInferResponse& result,
-                                HttpResponse& response) {
-        InferBody body = InferResponseBody(call, result);
-        response.body = std::move(body.body);
-        if (!body.json_bytes) return;
-        response.content_type = "application/octet-stream";
-        response.headers.emplace_back("Inference-Header-Content-Length",
-                                      std::to_string(*body.json_bytes));
-      },
-      metrics_);
+  return AnswerReply(request, std::move(answer),
+                     [call = *std::move(call)](const inference::ModelInferResponse& result,
+                                               HttpResponse& response) {
+                       InferBody body = InferResponseBody(call, result);
+                       response.body = std::move(body.body);
+                       if (!body.json_bytes) return;
+                       response.content_type = "application/octet-stream";
+                       response.headers.emplace_back("Inference-Header-Content-Length",
+                                                     std::to_string(*body.json_bytes));
+                     });
 }
 
 HttpReply KServeRoutes::AnswerText(const HttpRequest& request, bool streamed) {
   absl::StatusOr<inference::ModelInferRequest> call = ReadGenerate(request, streamed);
-  if (!call.ok()) return Failed(call.status(), metrics_, request.route->errors);
+  if (!call.ok()) return Failed(call.status(), request.route->errors);
   const auto generate = inference_.ToGenerate(*call);
-  if (!generate.ok()) return Failed(generate.status(), metrics_, request.route->errors);
+  if (!generate.ok()) return Failed(generate.status(), request.route->errors);
   auto made = handlers_.Complete({&*generate, 1}, 1, Caller(Api::kHttp, request.client));
-  if (!made.ok()) return Failed(made.status(), metrics_, request.route->errors);
+  if (!made.ok()) return Failed(made.status(), request.route->errors);
   call->clear_inputs();
   return GenerationReply(request, std::move(made->generations),
                          std::make_unique<KServeTextFormat>(*std::move(call), streamed), streamed,
-                         generate->model(), metrics_);
+                         generate->model());
 }
 
 HttpReply KServeRoutes::Generate(const HttpRequest& request) { return AnswerText(request, false); }

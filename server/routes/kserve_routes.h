@@ -5,16 +5,14 @@
 #include "server/handlers/handlers.h"
 #include "server/handlers/inference_handlers.h"
 #include "server/http/http_types.h"
-#include "server/metrics/metrics.h"
 
 namespace hippodrome {
 
 // Below /v2. {model} is required where it says so, {version} may be there. Thread-safe.
 class KServeRoutes {
  public:
-  // `handlers` and `metrics` must outlive the routes and all work that they return.
-  KServeRoutes(Handlers& handlers, Metrics& metrics)
-      : handlers_(handlers), inference_(handlers), metrics_(metrics) {}
+  // `handlers` must outlive the routes and all work that they return.
+  explicit KServeRoutes(Handlers& handlers) : handlers_(handlers), inference_(handlers) {}
 
   HttpReply ServerMetadata(const HttpRequest& request);
   HttpReply ServerLive(const HttpRequest& request);
@@ -30,7 +28,6 @@ class KServeRoutes {
 
   Handlers& handlers_;
   InferenceHandlers inference_;
-  Metrics& metrics_;
 };
 
 }  // namespace hippodrome

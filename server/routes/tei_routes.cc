@@ -45,9 +45,8 @@ absl::Status CheckBytes(const std::vector<std::string>& inputs) {
                     fmt::format("{} bytes, expected at most {}", bytes, kMostTokenizedBytes));
 }
 
-HttpReply ReplyWith(const HttpRequest& request, absl::StatusOr<std::string> body,
-                    Metrics& metrics) {
-  return body.ok() ? Ok(*std::move(body)) : Failed(body.status(), metrics, request.route->errors);
+HttpReply ReplyWith(const HttpRequest& request, absl::StatusOr<std::string> body) {
+  return body.ok() ? Ok(*std::move(body)) : Failed(body.status(), request.route->errors);
 }
 
 }  // namespace
@@ -72,28 +71,26 @@ absl::StatusOr<std::string> TeiRoutes::FindReranker(const std::string& name) con
 
 HttpReply TeiRoutes::Rerank(const HttpRequest& request) {
   absl::StatusOr<RerankCall> call = ParseRerank(request.body);
-  if (!call.ok()) return Failed(call.status(), metrics_, request.route->errors);
+  if (!call.ok()) return Failed(call.status(), request.route->errors);
   absl::StatusOr<std::string> model = FindReranker(call->request.model());
-  if (!model.ok()) return Failed(model.status(), metrics_, request.route->errors);
+  if (!model.ok()) return Failed(model.status(), request.route->errors);
   call->request.set_model(*std::move(model));
   auto answer = handlers_.encoding().Classify(call->request, Caller(Api::kHttp, request.client));
   return AnswerReply(
       request, std::move(answer),
       [call = *std::move(call)](const v1::ClassifyResponse& result, HttpResponse& response) {
         response.body = RerankBody(call, result);
-      },
-      metrics_);
+      });
 }
 
 HttpReply TeiRoutes::Similarity(const HttpRequest& request) {
   const absl::StatusOr<SimilarityCall> call = ParseSimilarity(request.body);
-  if (!call.ok()) return Failed(call.status(), metrics_, request.route->errors);
-  return AnswerReply(
-      request, handlers_.encoding().Embed(call->request, Caller(Api::kHttp, request.client)),
-      [](const v1::EmbedResponse& result, HttpResponse& response) {
-        response.body = SimilarityBody(result);
-      },
-      metrics_);
+  if (!call.ok()) return Failed(call.status(), request.route->errors);
+  return AnswerReply(request,
+                     handlers_.encoding().Embed(call->request, Caller(Api::kHttp, request.client)),
+                     [](const v1::EmbedResponse& result, HttpResponse& response) {
+                       response.body = SimilarityBody(result);
+                     });
 }
 
 absl::StatusOr<std::string> TeiRoutes::TokenizeAll(const HttpRequest& request) const {
@@ -120,11 +117,11 @@ absl::StatusOr<std::string> TeiRoutes::DecodeAll(const HttpRequest& request) con
 }
 
 HttpReply TeiRoutes::Tokenize(const HttpRequest& request) {
-  return ReplyWith(request, TokenizeAll(request), metrics_);
+  return ReplyWith(request, TokenizeAll(request));
 }
 
 HttpReply TeiRoutes::Decode(const HttpRequest& request) {
-  return ReplyWith(request, DecodeAll(request), metrics_);
+  return ReplyWith(request, DecodeAll(request));
 }
 
 }  // namespace hippodrome

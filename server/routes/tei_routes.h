@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "server/handlers/handlers.h"
 #include "server/http/http_types.h"
-#include "server/metrics/metrics.h"
 
 namespace hippodrome {
 
@@ -15,8 +14,8 @@ namespace hippodrome {
 // shape, which has `inputs`. Thread-safe.
 class TeiRoutes {
  public:
-  // `handlers` and `metrics` must outlive the routes and all work that they return.
-  TeiRoutes(Handlers& handlers, Metrics& metrics) : handlers_(handlers), metrics_(metrics) {}
+  // `handlers` must outlive the routes and all work that they return.
+  explicit TeiRoutes(Handlers& handlers) : handlers_(handlers) {}
 
   HttpReply Rerank(const HttpRequest& request);
   HttpReply Similarity(const HttpRequest& request);
@@ -31,7 +30,6 @@ class TeiRoutes {
   absl::StatusOr<std::string> DecodeAll(const HttpRequest& request) const;
 
   Handlers& handlers_;
-  Metrics& metrics_;
 };
 
 }  // namespace hippodrome

@@ -162,22 +162,22 @@ absl::StatusOr<TgiCall> TgiRoutes::ReadCall(const std::string& body, Form form) 
 
 HttpReply TgiRoutes::Answer(const HttpRequest& request, Form form) {
   absl::StatusOr<TgiCall> call = ReadCall(request.body, form);
-  if (!call.ok()) return Failed(call.status(), metrics_, request.route->errors);
+  if (!call.ok()) return Failed(call.status(), request.route->errors);
   const auto model = handlers_.FindDecoder(call->request.model());
-  if (!model.ok()) return Failed(model.status(), metrics_, request.route->errors);
+  if (!model.ok()) return Failed(model.status(), request.route->errors);
   const auto tokenizer = (*model)->Tokenizer();
-  if (!tokenizer.ok()) return Failed(tokenizer.status(), metrics_, request.route->errors);
+  if (!tokenizer.ok()) return Failed(tokenizer.status(), request.route->errors);
   Truncate(**tokenizer, *call);
   // Drawn here, for the details tell it.
   if (!call->request.has_seed()) call->request.set_seed(DrawSeed());
   auto made = handlers_.Complete(*model, {&call->request, 1}, call->candidates,
                                  Caller(Api::kHttp, request.client));
-  if (!made.ok()) return Failed(made.status(), metrics_, request.route->errors);
+  if (!made.ok()) return Failed(made.status(), request.route->errors);
   const bool streamed = call->stream;
   auto format =
       std::make_unique<TgiFormat>(*std::move(call), *made, **tokenizer, form == Form::kAsAsked);
   return GenerationReply(request, std::move(made->generations), std::move(format), streamed,
-                         (*model)->info().name(), metrics_);
+                         (*model)->info().name());
 }
 
 HttpReply TgiRoutes::Generate(const HttpRequest& request) { return Answer(request, Form::kWhole); }

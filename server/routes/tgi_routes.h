@@ -8,7 +8,6 @@
 #include "server/handlers/handlers.h"
 #include "server/http/http_types.h"
 #include "server/json/tgi_json.h"
-#include "server/metrics/metrics.h"
 
 namespace hippodrome {
 
@@ -16,8 +15,8 @@ namespace hippodrome {
 // string, which TGI leaves in it. Thread-safe.
 class TgiRoutes {
  public:
-  // `handlers` and `metrics` must outlive the routes and all work that they return.
-  TgiRoutes(Handlers& handlers, Metrics& metrics) : handlers_(handlers), metrics_(metrics) {}
+  // `handlers` must outlive the routes and all work that they return.
+  explicit TgiRoutes(Handlers& handlers) : handlers_(handlers) {}
 
   HttpReply Generate(const HttpRequest& request);
   HttpReply GenerateStream(const HttpRequest& request);
@@ -31,7 +30,6 @@ class TgiRoutes {
   HttpReply Answer(const HttpRequest& request, Form form);
 
   Handlers& handlers_;
-  Metrics& metrics_;
 };
 
 }  // namespace hippodrome

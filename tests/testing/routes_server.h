@@ -21,9 +21,11 @@ class RoutesServer {
       : handlers_(std::move(models), RequestLimits()),
         options_({.address = "127.0.0.1:0"}),
         routes_(handlers_, metrics, options_),
-        server_(HttpServer::Start(options_, [this](const HttpRequest& request) {
-                  return routes_.Handle(request);
-                }).value()) {}
+        server_(HttpServer::Start(
+                    options_,
+                    [this](const HttpRequest& request) { return routes_.Handle(request); },
+                    &metrics)
+                    .value()) {}
 
   const std::string& address() const { return server_->address(); }
   Handlers& handlers() { return handlers_; }

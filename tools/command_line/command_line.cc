@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "engine/base/status.h"
+#include "tools/command_line/config_file.h"
 
 namespace hippodrome {
 namespace {
@@ -21,14 +23,14 @@ bool ParseWhole(const std::string& text, T& value) {
   return error == std::errc() && stop == end;
 }
 
-// `text`, the value of --name, as a number in [least, most].
+// `text`, the value of the option `called` so, as a number in [least, most].
 template <typename T>
-absl::StatusOr<T> InRange(const std::string& name, const std::string& text, T least, T most,
+absl::StatusOr<T> InRange(const std::string& called, const std::string& text, T least, T most,
                           const char* kind) {
   T value = 0;
   if (!ParseWhole(text, value) || !(value >= least && value <= most)) {
-    return Usage("--" + name + " is '" + text + "', expected " + kind + " in [" +
-                 std::to_string(least) + ", " + std::to_string(most) + "]");
+    return Usage(called + " is '" + text + "', expected " + kind + " in [" + std::to_string(least) +
+                 ", " + std::to_string(most) + "]");
   }
   return value;
 }
@@ -120,6 +122,33 @@ absl::StatusOr<CommandLine> CommandLine::Parse(int argc, char** argv, const Comm
   return line;
 }
 
+absl::StatusOr<CommandLine> CommandLine::WithConfigFile() const {
+  const std::string config = ConfigOption().name;
+  CommandLine whole = *this;
+  if (!Has(config)) return whole;
+  HIPPODROME_ASSIGN_OR_RETURN(auto values, ReadConfigFile(Text(config), options_));
+  for (auto& [name, texts] : values) {
+    if (whole.given_.emplace(name, std::move(texts)).second) whole.from_file_.insert(name);
+  }
+  return whole;
+}
+
+std::string CommandLine::Called(const std::string& name) const {
+  if (!from_file_.contains(name)) return "--" + name;
+  return Text(ConfigOption().name) + ": \"" + name + "\"";
+}
+
+std::vector<std::string> CommandLine::Differences(const CommandLine& other) const {
+  std::vector<std::string> names;
+  for (const auto& [name, option] : options_) {
+    const bool same = Has(name) && other.Has(name) ? All(name) == other.All(name)
+                                                   : !option.repeatable && !option.value.empty() &&
+                                                         Text(name) == other.Text(name);
+    if (!same && (Has(name) || other.Has(name))) names.push_back(name);
+  }
+  return names;
+}
+
 absl::StatusOr<std::string> CommandLine::Required(const std::string& name) const {
   if (!Has(name)) return Usage("--" + name + " is required");
   return given_.at(name).back();
@@ -144,13 +173,13 @@ absl::StatusOr<std::string> CommandLine::Choice(const std::string& name) const {
   HIPPODROME_ASSIGN_OR_RETURN(std::string text, Value(name));
   const std::vector<std::string> words = Alternatives(options_.at(name).value);
   if (std::find(words.begin(), words.end(), text) != words.end()) return text;
-  return Usage("--" + name + " is '" + text + "', expected " + Either(words));
+  return Usage(Called(name) + " is '" + text + "', expected " + Either(words));
 }
 
 absl::StatusOr<int64_t> CommandLine::Integer(const std::string& name, int64_t least,
                                              int64_t most) const {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Value(name));
-  return InRange(name, text, least, most, "an integer");
+  return InRange(Called(name), text, least, most, "an integer");
 }
 
 absl::StatusOr<int64_t> CommandLine::Integer(const std::string& name, int64_t fallback,
@@ -162,13 +191,15 @@ absl::StatusOr<int64_t> CommandLine::Integer(const std::string& name, int64_t fa
 absl::StatusOr<double> CommandLine::Number(const std::string& name, double least,
                                            double most) const {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Value(name));
-  return InRange(name, text, least, most, "a number");
+  return InRange(Called(name), text, least, most, "a number");
 }
 
 absl::StatusOr<double> CommandLine::Number(const std::string& name) const {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Value(name));
   double value = 0;
-  if (!ParseWhole(text, value)) return Usage("--" + name + " is '" + text + "', expected a number");
+  if (!ParseWhole(text, value)) {
+    return Usage(Called(name) + " is '" + text + "', expected a number");
+  }
   return value;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,20 @@ class CommandLine {
   // argv[0] is the command's last word. Repeated options keep every value, in order.
   static absl::StatusOr<CommandLine> Parse(int argc, char** argv, const CommandSpec& spec);
 
+  // Completed by the file of ConfigOption(), where that was given: what the line has itself comes
+  // first. Errors: those of ReadConfigFile().
+  absl::StatusOr<CommandLine> WithConfigFile() const;
+
   // Whether it was given.
   bool Has(const std::string& name) const { return given_.contains(name); }
   const std::vector<std::string>& positional() const { return positional_; }
   // The command and its arguments as they were typed, for the record.
   const std::string& text() const { return text_; }
+
+  // How errors call an option: "--name", or "FILE: "name"" where it came from a file.
+  std::string Called(const std::string& name) const;
+  // The options whose values differ from those of `other`, a line of the same command.
+  std::vector<std::string> Differences(const CommandLine& other) const;
 
   // As it was given.
   absl::StatusOr<std::string> Required(const std::string& name) const;
@@ -55,6 +65,7 @@ class CommandLine {
 
   std::map<std::string, Option> options_;
   std::map<std::string, std::vector<std::string>> given_;
+  std::set<std::string> from_file_;  // of these
   std::vector<std::string> positional_;
   std::string text_;
 };

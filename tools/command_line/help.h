@@ -16,6 +16,7 @@ struct Option {
   std::string value;
   std::string meaning;   // with its unit, and a default that is not a value: "(default: ..)"
   std::string fallback;  // the default; empty: none
+  bool repeatable = false;
 };
 
 struct Argument {

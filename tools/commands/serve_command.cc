@@ -1,11 +1,14 @@
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -42,24 +45,28 @@ absl::Status RaiseFileLimit(const ServerOptions& options) {
                             "--grpc-max-connections");
 }
 
-// Must be called before threads start, so that all of them leave the signals to Wait().
+// Must be made before threads start, so that all of them leave the signals to it.
 class Signals {
  public:
   Signals() {
     sigemptyset(&set_);
     sigaddset(&set_, SIGTERM);
     sigaddset(&set_, SIGINT);
+    sigaddset(&set_, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     std::signal(SIGPIPE, SIG_IGN);
   }
-  void Wait() {
+  // The next one.
+  int Wait() {
     int signal = 0;
     sigwait(&set_, &signal);
+    return signal;
   }
-  // True if one came within 100 ms.
+  // True if one that ends the server came within 100 ms.
   bool Poll() {
     const timespec wait{0, 100 * 1000 * 1000};
-    return sigtimedwait(&set_, nullptr, &wait) > 0;
+    const int signal = sigtimedwait(&set_, nullptr, &wait);
+    return signal == SIGTERM || signal == SIGINT;
   }
 
  private:
@@ -70,7 +77,7 @@ absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options) 
   LoadOptions load = options.load;
   load.cpu.pool = MakeThreadPool(load.cpu.threads);
   std::vector<ModelParts> models;
-  for (const ModelSource& source : options.models) {
+  for (const ModelSource& source : options.server.models) {
     std::printf("loading %s from %s\n", source.name.c_str(), source.directory.c_str());
     Progress progress("loading " + source.name);
     HIPPODROME_ASSIGN_OR_RETURN(ModelParts parts, LoadModel(source.name, source.directory, load,
@@ -99,8 +106,49 @@ int64_t DrainUntilDone(Server& server, Signals& signals, const ServerOptions& op
   return cut;
 }
 
+// Options that a running server takes anew.
+constexpr std::string_view kReloaded[] = {"model"};
+
+// What changed in the file and needs another start of the server.
+std::string NeedRestart(const CommandLine& old, const CommandLine& now) {
+  std::string names;
+  for (const std::string& name : old.Differences(now)) {
+    if (std::find(std::begin(kReloaded), std::end(kReloaded), name) != std::end(kReloaded))
+      continue;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+absl::Status TryReload(const CommandLine& line, CommandLine& current, Server& server) {
+  HIPPODROME_ASSIGN_OR_RETURN(CommandLine now, line.WithConfigFile());
+  HIPPODROME_ASSIGN_OR_RETURN(const ServeOptions options, ReadServeOptions(now));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::vector<std::string> changed,
+                              server.Reload(options.server));
+  for (const std::string& name : changed) std::printf("reloaded %s\n", name.c_str());
+  const std::string rest = NeedRestart(current, now);
+  if (!rest.empty()) {
+    std::fprintf(stderr, "changed, but for the next start only: %s\n", rest.c_str());
+  }
+  current = std::move(now);
+  return absl::OkStatus();
+}
+
+// Until a signal ends the server. `line` is the command line alone, `current` with what its file
+// said last.
+void ServeUntilStopped(const CommandLine& line, CommandLine current, Signals& signals,
+                       Server& server) {
+  while (signals.Wait() == SIGHUP) {
+    const absl::Status status = TryReload(line, current, server);
+    if (!status.ok()) {
+      std::fprintf(stderr, "nothing is reloaded: %s\n", Message(status).c_str());
+    }
+  }
+}
+
 absl::Status Serve(const CommandLine& line) {
-  HIPPODROME_ASSIGN_OR_RETURN(const ServeOptions options, ReadServeOptions(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const CommandLine whole, line.WithConfigFile());
+  HIPPODROME_ASSIGN_OR_RETURN(const ServeOptions options, ReadServeOptions(whole));
   // Whoever waits for a line reads a pipe or a file, most likely.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   Signals signals;
@@ -117,7 +165,7 @@ absl::Status Serve(const CommandLine& line) {
   for (const std::string& warning : server->Warnings()) {
     std::fprintf(stderr, "warning: %s\n", warning.c_str());
   }
-  signals.Wait();
+  ServeUntilStopped(line, whole, signals, *server);
   std::printf("stopping\n");
   const int64_t cut = DrainUntilDone(*server, signals, options.server);
   if (cut == 0) return absl::OkStatus();

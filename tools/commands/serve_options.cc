@@ -7,6 +7,7 @@
 
 #include "engine/base/status.h"
 #include "server/address.h"
+#include "tools/command_line/config_file.h"
 
 namespace hippodrome {
 
@@ -36,7 +37,7 @@ const CommandSpec kServeSpec = {
         "--pad-to changes every answer; fewer tokens are faster.",
     .options = {
         {"model", "[NAME=]DIR",
-         "a model directory; NAME is its last component by default; may be repeated"},
+         "a model directory; NAME is its last component by default; may be repeated", "", true},
         {"http", "HOST:PORT", "where HTTP is served; port 0: any free one",
          ServerOptions().http.address},
         {"grpc", "HOST:PORT", "where gRPC is served", ServerOptions().grpc.address},
@@ -49,7 +50,9 @@ const CommandSpec kServeSpec = {
         {"cors-origin", "ORIGIN|*",
          "an origin (SCHEME://HOST[:PORT]) whose web pages may read answers; *: all; may be "
          "repeated "
-         "(default: none)"},
+         "(default: none)",
+         "", true},
+        ConfigOption(),
         {"admin", "HOST:PORT", "where operators ask for health and metrics (default: nowhere)"},
         DeviceOption(),
         WeightsOption(),
@@ -112,7 +115,7 @@ namespace {
 
 constexpr int64_t kMostTokens = int64_t{1} << 20;  // of a batch
 
-absl::StatusOr<ModelSource> ParseModel(const std::string& text) {
+absl::StatusOr<ModelSource> ParseModel(const std::string& called, const std::string& text) {
   ModelSource source;
   const size_t equals = text.find('=');
   if (equals != std::string::npos) {
@@ -124,7 +127,7 @@ absl::StatusOr<ModelSource> ParseModel(const std::string& text) {
     source.name = path.substr(path.find_last_of('/') + 1);
   }
   if (source.name.empty() || source.directory.empty()) {
-    return Usage("--model is '" + text + "', expected [NAME=]DIR");
+    return Usage(called + " is '" + text + "', expected [NAME=]DIR");
   }
   return source;
 }
@@ -133,10 +136,10 @@ absl::StatusOr<std::vector<ModelSource>> ReadModels(const CommandLine& line) {
   HIPPODROME_RETURN_IF_ERROR(line.Required("model").status());
   std::vector<ModelSource> models;
   for (const std::string& text : line.All("model")) {
-    HIPPODROME_ASSIGN_OR_RETURN(ModelSource source, ParseModel(text));
+    HIPPODROME_ASSIGN_OR_RETURN(ModelSource source, ParseModel(line.Called("model"), text));
     const auto same = [&](const ModelSource& other) { return other.name == source.name; };
     if (std::any_of(models.begin(), models.end(), same)) {
-      return Usage("--model: there are two models named '" + source.name +
+      return Usage(line.Called("model") + ": there are two models named '" + source.name +
                    "'; give one another NAME=");
     }
     models.push_back(std::move(source));
@@ -147,22 +150,24 @@ absl::StatusOr<std::vector<ModelSource>> ReadModels(const CommandLine& line) {
 absl::StatusOr<std::string> ReadAddress(const CommandLine& line, const std::string& name) {
   std::string text = line.Text(name);
   const absl::Status status = ParseAddress(text).status();
-  if (!status.ok()) return Usage("--" + name + ": " + Message(status));
+  if (!status.ok()) return Usage(line.Called(name) + ": " + Message(status));
   return text;
 }
 
 // As browsers send it: a page's address would never match.
-absl::Status CheckOrigin(const std::string& origin) {
+absl::Status CheckOrigin(const std::string& called, const std::string& origin) {
   const size_t host = origin.find("://");
   const bool whole = host != std::string::npos && host > 0 && host + 3 < origin.size() &&
                      origin.find_first_of("/?#* ", host + 3) == std::string::npos;
   if (origin == "*" || origin == "null" || whole) return absl::OkStatus();
-  return Usage("--cors-origin is '" + origin + "', expected SCHEME://HOST[:PORT] or *");
+  return Usage(called + " is '" + origin + "', expected SCHEME://HOST[:PORT] or *");
 }
 
 absl::StatusOr<std::vector<std::string>> ReadOrigins(const CommandLine& line) {
   std::vector<std::string> origins = line.All("cors-origin");
-  for (const std::string& origin : origins) HIPPODROME_RETURN_IF_ERROR(CheckOrigin(origin));
+  for (const std::string& origin : origins) {
+    HIPPODROME_RETURN_IF_ERROR(CheckOrigin(line.Called("cors-origin"), origin));
+  }
   return origins;
 }
 
@@ -275,9 +280,9 @@ absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
 
 absl::StatusOr<ServeOptions> ReadServeOptions(const CommandLine& line) {
   ServeOptions options;
-  HIPPODROME_ASSIGN_OR_RETURN(options.models, ReadModels(line));
   HIPPODROME_ASSIGN_OR_RETURN(options.load, ReadLoadOptions(line));
   HIPPODROME_ASSIGN_OR_RETURN(options.server, ReadServerOptions(line));
+  HIPPODROME_ASSIGN_OR_RETURN(options.server.models, ReadModels(line));
   return options;
 }
 

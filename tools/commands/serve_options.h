@@ -2,9 +2,6 @@
 #ifndef HIPPODROME_TOOLS_COMMANDS_SERVE_OPTIONS_H_
 #define HIPPODROME_TOOLS_COMMANDS_SERVE_OPTIONS_H_
 
-#include <string>
-#include <vector>
-
 #include "absl/status/statusor.h"
 #include "server/load_model.h"
 #include "server/options.h"
@@ -12,13 +9,7 @@
 
 namespace hippodrome {
 
-struct ModelSource {
-  std::string name;
-  std::string directory;
-};
-
 struct ServeOptions {
-  std::vector<ModelSource> models;  // names differ
   LoadOptions load;
   ServerOptions server;
 };

@@ -16,8 +16,8 @@ using testing::HasSubstr;
 TEST(MetricsTest, RequestsAndFailures) {
   Metrics metrics;
   metrics.CountRequest(Api::kGrpc, "Generate", "m", "ok");
-  metrics.CountFailure(absl::CancelledError());
-  metrics.CountFailure(absl::ResourceExhaustedError(""));
+  metrics.CountFailure(FailureReason::kCancelled);
+  metrics.CountFailure(FailureReason::kOverloaded);
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr("hippodrome_requests_total{api=\"grpc\""));
   EXPECT_THAT(text, HasSubstr("hippodrome_request_failures_total{reason=\"cancelled\"} 1"));

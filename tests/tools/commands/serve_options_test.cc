@@ -22,9 +22,9 @@ absl::StatusOr<ServeOptions> ParseServeOptions(std::vector<std::string> argument
 TEST(ServeOptionsTest, Defaults) {
   const auto options = ParseServeOptions({"--model", "/models/h3-demo/"});
   ASSERT_TRUE(options.ok()) << options.status();
-  ASSERT_EQ(options->models.size(), 1u);
-  EXPECT_EQ(options->models[0].name, "h3-demo");
-  EXPECT_EQ(options->models[0].directory, "/models/h3-demo/");
+  ASSERT_EQ(options->server.models.size(), 1u);
+  EXPECT_EQ(options->server.models[0].name, "h3-demo");
+  EXPECT_EQ(options->server.models[0].directory, "/models/h3-demo/");
   EXPECT_EQ(options->server.http.address, "127.0.0.1:8080");
   EXPECT_EQ(options->server.grpc.address, "127.0.0.1:50051");
   EXPECT_EQ(options->server.grace, std::chrono::seconds(30));
@@ -76,8 +76,8 @@ TEST(ServeOptionsTest, EveryOption) {
                                           "--grace-seconds",
                                           "0"});
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->models[1].name, "b");
-  EXPECT_EQ(options->models[1].directory, "y/z");
+  EXPECT_EQ(options->server.models[1].name, "b");
+  EXPECT_EQ(options->server.models[1].directory, "y/z");
   EXPECT_EQ(options->load.weights, DType::kBF16);
   EXPECT_EQ(options->load.cpu.threads, 3);
   EXPECT_EQ(options->load.generator.max_sequences, 5);
