@@ -288,6 +288,23 @@ class EncryptedTest(unittest.TestCase):
                 pass
 
 
+class EncryptedServerTest(EncryptedTest):
+    """TLS between HAProxy and the server too."""
+
+    @classmethod
+    def options(cls):
+        return "--tls-cert", cls.certificate, "--tls-key", cls.key
+
+    @classmethod
+    def variables(cls):
+        return {"HIPPODROME_CA": cls.certificate}
+
+    def test_a_server_with_another_name_is_not_used(self):
+        log = os.path.join(self.work.name, "stranger")
+        with self.assertRaisesRegex(RuntimeError, "no server available"):
+            HAProxy(HAPROXY, CONFIG, [self.server], log, HIPPODROME_NAME="elsewhere", **self.variables())
+
+
 if __name__ == "__main__":
     if not os.access(HAPROXY, os.X_OK):
         print(f"there is no HAProxy at {HAPROXY}; tools/deps --checks installs it")

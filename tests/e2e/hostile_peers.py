@@ -47,11 +47,14 @@ class HAProxy(Process):
         for _ in range(100):
             if answers(self.grpc, tls=tls):
                 return
-            if self.process.poll() is not None:
+            if self.process.poll() is not None or "has no server available" in self.said():
                 break
             time.sleep(0.1)
+        said = self.said()
         self.process.kill()
-        raise RuntimeError("HAProxy does not serve: " + self.said())
+        self.process.wait()
+        self.log.close()
+        raise RuntimeError("HAProxy does not serve: " + said)
 
     @staticmethod
     def with_more(config, servers, path):
