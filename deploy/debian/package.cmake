@@ -15,9 +15,15 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_COMPRESSION_TYPE gzip)  # xz takes ten times longer for an eighth less
 
-# Its dependencies are those that dpkg-shlibdeps finds in the program.
+# Its dependencies are those that dpkg-shlibdeps finds in the program, and what makes the service's user.
 set(CPACK_DEBIAN_HIPPODROME_PACKAGE_NAME hippodrome)
 set(CPACK_DEBIAN_HIPPODROME_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_HIPPODROME_PACKAGE_DEPENDS adduser)
+set(CPACK_DEBIAN_HIPPODROME_PACKAGE_CONTROL_EXTRA)
+foreach(file IN ITEMS conffiles postinst prerm postrm)
+  list(APPEND CPACK_DEBIAN_HIPPODROME_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_SOURCE_DIR}/debian/${file})
+endforeach()
+set(CPACK_DEBIAN_HIPPODROME_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_HIPPODROME_PACKAGE_SUGGESTS "hippodrome-cuda (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_HIPPODROME_DESCRIPTION
 "inference server for state-space language models

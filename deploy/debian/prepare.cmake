@@ -22,3 +22,11 @@ set(share ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/hippodrome-cuda${CPACK_PACKAGING_
 if(EXISTS ${share})
   file(WRITE ${share}/lintian/overrides/hippodrome-cuda "hippodrome-cuda: custom-library-search-path\n")
 endif()
+# The service, which is installed and not enabled: what it reads lies outside of the prefix.
+set(root ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/hippodrome)
+set(systemd ${CMAKE_CURRENT_LIST_DIR}/../systemd)
+set(readable FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+file(COPY ${systemd}/hippodrome.service DESTINATION ${root}/lib/systemd/system ${readable})
+file(COPY ${systemd}/config.json DESTINATION ${root}/etc/hippodrome ${readable})
+file(COPY ${systemd}/logrotate DESTINATION ${root}/etc/logrotate.d ${readable})
+file(RENAME ${root}/etc/logrotate.d/logrotate ${root}/etc/logrotate.d/hippodrome)

@@ -92,18 +92,18 @@ def send(where, data, timeout=60):
 
 
 class Server(Process):
-    """With both demo models. `files`: its limit of descriptors. Sizes are in MiB."""
+    """With both demo models. `files`: its limit of descriptors; `before`: what its process does first. Sizes
+    are in MiB."""
 
-    def __init__(self, hippodrome, models, *options, files=None):
+    def __init__(self, hippodrome, models, *options, files=None, before=None):
         command = [hippodrome, "serve", "--device", "cpu", "--http", "127.0.0.1:0",
                    "--grpc", "127.0.0.1:0", *options]
         for name in ("h3-demo", "bigs-demo"):
             command += ["--model", os.path.join(models, name)]
-        limit = None
         if files is not None:
-            limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+            before = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         self.folder = tempfile.TemporaryDirectory(prefix="hippodrome-")
-        super().__init__(command, self.folder.name + "/log", preexec_fn=limit)
+        super().__init__(command, self.folder.name + "/log", preexec_fn=before)
         self.http = self.address("http")
         self.admin = self.address("admin") if "--admin" in options else self.http
         if not wait_until(lambda: self.get("/ready")[0] == 200):

@@ -22,7 +22,9 @@ share/doc/hippodrome/README.md
 share/doc/hippodrome/LICENSE
 share/doc/hippodrome/CHANGELOG.md
 share/doc/hippodrome/docs/architecture.md
+share/hippodrome/docker/Dockerfile
 share/hippodrome/haproxy/haproxy.cfg
+share/hippodrome/systemd/hippodrome.service
 share/hippodrome/prometheus/prometheus.yml
 share/hippodrome/prometheus/alerts.yml
 share/hippodrome/grafana/dashboards/overview.json
@@ -66,9 +68,18 @@ for file in bin/hippodrome share/man/man1/hippodrome.1.gz share/doc/hippodrome/c
   share/bash-completion/completions/hippodrome; do
   grep -qx "./usr/$file" <<<"$listed" || fail "not in the package: usr/$file"
 done
+for file in lib/systemd/system/hippodrome.service etc/hippodrome/config.json etc/logrotate.d/hippodrome; do
+  grep -qx "./$file" <<<"$listed" || fail "not in the package: $file"
+done
+for file in $(dpkg-deb --ctrl-tarfile "${package[0]}" | tar -xO ./conffiles); do
+  grep -qx "./${file#/}" <<<"$listed" || fail "a conffile that is not there: $file"
+done
+for script in postinst prerm postrm; do
+  dpkg-deb --ctrl-tarfile "${package[0]}" | tar -xO "./$script" | sh -n || fail "$script is no script"
+done
 grep -q 'libhippodrome_cuda' <<<"$listed" && fail "the CUDA module is in the main package"
 depends=$(dpkg-deb -f "${package[0]}" Depends)
-for library in libc6 libstdc++6 'libgrpc++' libprotobuf libabsl libhwy libutf8proc; do
+for library in adduser libc6 libstdc++6 'libgrpc++' libprotobuf libabsl libhwy libutf8proc; do
   grep -qF "$library" <<<"$depends" || fail "no dependency on $library: $depends"
 done
 grep -qE -- '-dev|cuda|cublas|nvidia' <<<"$depends" && fail "a strange dependency: $depends"
