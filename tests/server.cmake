@@ -80,6 +80,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/json/json_requests_test.cc
       server/json/json_responses_test.cc
       server/json/log_probabilities_json_test.cc
+      server/page/page_test.cc
       server/status_map_test.cc
   )
   hippodrome_test_files(server_grpc_tests

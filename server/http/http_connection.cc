@@ -300,8 +300,11 @@ net::awaitable<bool> HttpConnection::Advance(const HttpFraming& framing, HttpRep
 
 net::awaitable<bool> HttpConnection::Write(const HttpFraming& framing, HttpResponse response) {
   std::string text = Head(response, framing.keep_alive, call_->ids());
-  // RFC 9110 8.6: an answer that says that there is nothing must not say how much.
-  if (response.status != 204) text += fmt::format("Content-Length: {}\r\n", response.body.size());
+  // RFC 9110 8.6: an answer that says that there is nothing must not say how much; and 304 has
+  // nothing of what it speaks of.
+  if (response.status != 204 && response.status != 304) {
+    text += fmt::format("Content-Length: {}\r\n", response.body.size());
+  }
   text += "\r\n";
   if (!framing.head_only) text += response.body;
   call_->Sent(framing.head_only ? 0 : static_cast<int64_t>(response.body.size()));

@@ -59,11 +59,16 @@ OrderedJson PositiveOrNull(int64_t number) {
   return number > 0 ? OrderedJson(number) : OrderedJson(nullptr);
 }
 
+// What OpenAI's have, vLLM's max_model_len, and what tells which tasks the model can do.
 OrderedJson ModelJson(const v1::Model& model) {
-  return {{"id", model.name()},
-          {"object", "model"},
-          {"created", model.created()},
-          {"owned_by", "hippodrome"}};
+  OrderedJson json = {{"id", model.name()},
+                      {"object", "model"},
+                      {"created", model.created()},
+                      {"owned_by", "hippodrome"},
+                      {"max_model_len", PositiveOrNull(model.max_positions())},
+                      {"architecture", model.architecture()}};
+  if (!model.head().empty()) json["head"] = model.head();
+  return json;
 }
 
 std::string Error(const std::string& message, const char* type, const std::string& code,

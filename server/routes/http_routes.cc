@@ -47,6 +47,7 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& 
           {"/generate", "POST", Bind(&tgi_, &TgiRoutes::Generate), ErrorShape::kTgi},
           {"/generate_stream", "POST", Bind(&tgi_, &TgiRoutes::GenerateStream), ErrorShape::kTgi},
           {"/", "POST", Bind(&tgi_, &TgiRoutes::Root), ErrorShape::kTgi},
+          {"/", "GET", [this](const HttpRequest& request) { return page_.Answer(request); }},
           {"/predict", "POST", Bind(&encoding_, &EncodingRoutes::Predict)},
           {"/embed", "POST", Bind(&encoding_, &EncodingRoutes::Embed)},
           {"/embed_all", "POST", Bind(&encoding_, &EncodingRoutes::EmbedAll)},

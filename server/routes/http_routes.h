@@ -10,6 +10,7 @@
 #include "server/http/http_types.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
+#include "server/page/page.h"
 #include "server/routes/kserve_routes.h"
 #include "server/routes/tei_routes.h"
 #include "server/routes/tgi_routes.h"
@@ -41,9 +42,9 @@ class EncodingRoutes {
   const HttpOptions options_;
 };
 
-// Routes: POST /v1/completions /tokenize /detokenize; GET /tokenizer_info /v1/models
-// /v1/models/{id} /health /ready /metrics /version; and those of EncodingRoutes. Errors are JSON,
-// {"error": {"message", "type", "code", "param"}}. Thread-safe.
+// Routes: GET / is the page; POST /v1/completions /tokenize /detokenize; GET /tokenizer_info
+// /v1/models /v1/models/{id} /health /ready /metrics /version; and those of EncodingRoutes. Errors
+// are JSON, {"error": {"message", "type", "code", "param"}}. Thread-safe.
 class HttpRoutes {
  public:
   // `handlers` and `metrics` must outlive the routes and all work that they return; `options` are
@@ -78,6 +79,7 @@ class HttpRoutes {
   TgiRoutes tgi_;
   TeiRoutes tei_;
   KServeRoutes kserve_;
+  const Page page_;
   const HttpRouter router_;
   const Cors cors_;
 };

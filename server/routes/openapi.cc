@@ -97,8 +97,12 @@ ApiJson Operation(const HttpRoute& route) {
   const ApiJson error = {
       {"description", "what is wrong"},
       {"content", {{"application/json", {{"schema", {{"$ref", ErrorSchema(route.errors)}}}}}}}};
-  operation["responses"] = {
-      {"200", {{"description", "the answer"}}}, {"4XX", error}, {"5XX", error}};
+  ApiJson answer = {{"description", "the answer"}};
+  if (route.pattern == std::string_view("/") && route.method == std::string_view("GET")) {
+    answer = {{"description", "a page where people try the models"},
+              {"content", {{"text/html", {{"schema", {{"type", "string"}}}}}}}};
+  }
+  operation["responses"] = {{"200", std::move(answer)}, {"4XX", error}, {"5XX", error}};
   return operation;
 }
 

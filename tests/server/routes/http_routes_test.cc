@@ -361,6 +361,21 @@ TEST_F(HttpRoutesTest, RequestsAreCountedUnderThePatternOfTheirRoute) {
   EXPECT_THAT(text, testing::Not(HasSubstr("/v1/models/other")));
 }
 
+TEST_F(HttpRoutesTest, RootIsAPageForBrowsersAndARouteForClients) {
+  const HttpAnswer page = Get("/");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_THAT(page.headers.at("content-type"), HasSubstr("text/html"));
+  EXPECT_THAT(page.body, HasSubstr("</html>"));
+  HttpClient client(server_->address());
+  client.Send("GET / HTTP/1.1\r\nHost: h\r\nIf-None-Match: " + page.headers.at("etag") +
+              "\r\n\r\n");
+  const HttpAnswer same = client.Read();
+  EXPECT_EQ(same.status, 304);
+  EXPECT_EQ(same.headers.at("content-length"), "");
+  EXPECT_EQ(client.Get("/health").status, 200);  // nothing came behind the 304
+  EXPECT_EQ(client.Post("/", "{}").headers.at("content-type"), "application/json");
+}
+
 TEST_F(HttpRoutesTest, MetricsCountRequestsAndTokens) {
   Complete(R"({"prompt": "abc", "max_tokens": 5})");
   Complete(R"({"prompt": "x", "n": 129})");
