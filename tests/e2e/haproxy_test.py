@@ -208,6 +208,38 @@ class HAProxyTest(unittest.TestCase):
         self.assertTrue(wait_until(lambda: completion(self.proxy.http, 1) and completions(again)))
 
 
+class ForwardedTest(unittest.TestCase):
+    def test_what_is_said_of_a_clients_address_is_not_believed(self):
+        """Whoever says to be others still has the share of one in the queue."""
+        with tempfile.TemporaryDirectory() as work, contextlib.ExitStack() as stack:
+            server = Hippodrome(PROGRAM, MODEL, os.path.join(work, "log"), "--max-sequences", "1",
+                                "--max-queue", "8", "--grace-seconds", "0")
+            stack.callback(server.stop)
+            running_one = stack.enter_context(streaming(server.http, ENDLESS))
+            next(events(running_one))
+
+            def begin(number, source):
+                connection = http.client.HTTPConnection(server.http, timeout=60,
+                                                        source_address=(source, 0))
+                stack.callback(connection.close)
+                connection.request("POST", "/v1/completions", body(ENDLESS, stream=True), {
+                    "Content-Type": "application/json", "X-Forwarded-For": f"192.0.2.{number}",
+                    "Forwarded": f"for=192.0.2.{number}", "X-Real-IP": f"192.0.2.{number}"})
+
+            def refused():
+                return metric(server, r'hippodrome_admission_rejected_total\{.*"client_share".*\}')
+
+            def queued():
+                return metric(server, r"hippodrome_requests_queued\{.*\}")
+
+            for number in range(8):
+                begin(number, "127.0.0.1")
+            self.assertTrue(wait_until(lambda: refused() == 2 and queued() == 6), (refused(), queued()))
+            begin(0, "127.0.0.2")
+            self.assertTrue(wait_until(lambda: queued() == 7))
+            self.assertEqual(refused(), 2)
+
+
 def make_certificate(folder):
     """Of an authority of its own, for localhost: the path of the certificate, and of it with its key."""
     certificate, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
