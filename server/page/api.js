@@ -18,8 +18,9 @@ function make(tag, attributes = {}, ...children) {
 
 const percent = (p) => `${(p * 100).toFixed(p >= 0.0995 || p < 0.0005 ? 0 : 1)} %`;
 
-const duration = (seconds) => (seconds === 0 ? '0' : seconds < 0.00995 ? `${(seconds * 1000).toFixed(1)} ms`
-  : seconds < 0.9995 ? `${(seconds * 1000).toFixed(0)} ms` : `${seconds.toFixed(1)} s`);
+// Two digits, or as many as there are before the point.
+const duration = (seconds) => (seconds < 0.9995
+  ? `${Number((seconds * 1000).toPrecision(seconds < 0.1 ? 2 : 3))} ms` : `${Number(seconds.toFixed(1))} s`);
 
 // A row that shows a share of one: a name, a bar, a number.
 function barRow(tag, name, share, attributes = {}) {
@@ -43,9 +44,11 @@ class ApiError extends Error {
 // The key lives as long as the tab. Where storage is forbidden it lives as long as the page.
 const key = {
   value: '',
+  refused: false,  // so that nothing asks again by itself before there is another one
   load() { try { this.value = sessionStorage.getItem('key') ?? ''; } catch { /* forbidden */ } },
   keep(value) {
     this.value = value;
+    this.refused = false;
     try {
       if (value) sessionStorage.setItem('key', value);
       else sessionStorage.removeItem('key');
@@ -63,6 +66,7 @@ async function failure(response) {
   const seconds = Number(response.headers.get('Retry-After')) || 0;
   const {status} = response;
   if (status === 401) {
+    key.refused = true;
     document.dispatchEvent(new Event('keywanted'));
     return new ApiError(key.value ? 'The server does not accept this key.'
                                   : 'The server asks for an API key.', status);

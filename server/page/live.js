@@ -76,14 +76,14 @@ const kCharts = [
     generated: rate('generated'), prompt: rate('prompt'), encoded: rate('encoded')}},
   {title: 'Requests per second', unit: plain, least: 1, lines: {
     answered: rate('answered'), refused: rate('refused')}},
-  {title: 'Time to first token', unit: duration, least: 0.01, lines: {
+  {title: 'Time to first token', unit: duration, least: 0.001, lines: {
     median: part('first', 0.5), '99th percentile': part('first', 0.99)}},
   {title: 'Time between tokens', unit: duration, least: 0.001, lines: {
     median: part('next', 0.5), '99th percentile': part('next', 0.99)}},
   {title: 'Requests', unit: plain, least: 4, lines: {
     running: level('running'), queued: level('queued')}},
   {title: 'State', unit: bytes, least: 1 << 20, lines: {bytes: level('bytes')},
-   note: ({slots, budget}) => `${slots} sequences; room for ${bytes(budget)}`},
+   note: ({slots, budget}) => `sequences: ${slots}; room for ${bytes(budget)}`},
 ];
 
 // A chart by itself: a card with what is true now, and lines of the last minutes.
@@ -124,17 +124,15 @@ class Chart {
     const width = this.svg.clientWidth, height = this.svg.clientHeight;
     if (width === 0) return;
     const values = this.lines.flatMap(({points}) => points.filter(Boolean).map(([, value]) => value));
-    const most = Math.max(this.least, ...values);
-    const scale = this.unit === bytes ? 1024 ** Math.floor(Math.log2(most / 3) / 10) : 1;
-    const step = scale * niceStep(most / 3 / scale);
-    const top = step * Math.ceil(most / step);
+    const {ticks, share} = this.unit === duration ? decades(values, this.least)
+                                                  : steps(values, this.least, this.unit === bytes);
     const left = 58, bottom = height - 20, right = width - 6;
     const seconds = (kSamples - 1) * kSampleEvery / 1000;
     const end = performance.now() / 1000;
     const x = (time) => right - (end - time) / seconds * (right - left);
-    const y = (value) => bottom - value / top * (bottom - 8);
+    const y = (value) => bottom - share(value) * (bottom - 8);
     const grid = [];
-    for (let value = 0; value <= top * 1.001; value += step) {
+    for (const value of ticks) {
       grid.push(make('line', {x1: left, x2: right, y1: y(value), y2: y(value), class: 'grid'}),
                 make('text', {x: left - 6, y: y(value) + 4, class: 'end'}, this.unit(value)));
     }
@@ -155,10 +153,24 @@ class Chart {
   }
 }
 
-// 1, 2 or 5 times a power of ten, at least `x`.
-function niceStep(x) {
-  const power = 10 ** Math.floor(Math.log10(x));
-  return power * [1, 2, 5, 10].find((factor) => factor * power >= x * 0.999);
+// Axes: the values that have a line, and which share of the height a value has.
+
+// From 0, in some three steps of 1, 2 or 5 times a power of ten, of bytes in their larger units.
+function steps(values, least, binary) {
+  const most = Math.max(least, ...values);
+  const unit = binary ? 1024 ** Math.floor(Math.log2(most / 3) / 10) : 1;
+  const power = unit * 10 ** Math.floor(Math.log10(most / 3 / unit));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= most / 3 * 0.999);
+  const count = Math.ceil(most / step);
+  return {ticks: Array.from({length: count + 1}, (_, i) => i * step), share: (x) => x / step / count};
+}
+
+// Whole powers of ten: a median and a high percentile may be far apart.
+function decades(values, least) {
+  const low = Math.floor(Math.log10(Math.min(least, ...values)));
+  const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(least, ...values))));
+  return {ticks: Array.from({length: high - low + 1}, (_, i) => 10 ** (low + i)),
+          share: (x) => (Math.log10(x) - low) / (high - low)};
 }
 
 // Samples while the page is seen, so that there is a past when the charts are opened.
@@ -173,7 +185,7 @@ class Live {
   }
 
   async sample() {
-    if (document.hidden || this.busy) return;
+    if (document.hidden || this.busy || key.refused) return;
     this.busy = true;
     try {
       const sample = sampleOf(parseMetrics(await (await call('metrics')).text()));

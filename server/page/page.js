@@ -24,22 +24,26 @@ function showTasks() {
   showSection();
 }
 
+// What did not change is not said again by screen readers.
+function showState(text, kind, about) {
+  if ($('state').textContent !== text) $('state').textContent = text;
+  $('state').className = kind;
+  $('none-text').textContent = about;
+}
+
 async function loadModels() {
   try {
     const {data} = await (await call('v1/models')).json();
     const changed = JSON.stringify(data) !== JSON.stringify(models);
     models = data;
-    $('state').textContent = models.length === 1 ? '1 model' : `${models.length} models`;
-    $('state').className = 'good';
-    $('none-text').textContent = 'The server has no model now. As soon as one is loaded, what it can do appears here.';
+    showState(models.length === 1 ? '1 model' : `${models.length} models`, 'good',
+              'The server has no model now. As soon as one is loaded, what it can do appears here.');
     if (changed) {
       document.dispatchEvent(new Event('models'));
       showTasks();
     }
   } catch (error) {
-    $('state').textContent = error.status === 401 ? 'needs a key' : 'not available';
-    $('state').className = 'bad';
-    $('none-text').textContent = error.message;
+    showState(error.status === 401 ? 'needs a key' : 'not available', 'bad', error.message);
   }
 }
 
@@ -94,6 +98,6 @@ new Writer();
 const live = new Live();
 window.addEventListener('hashchange', showSection);
 $('reload').addEventListener('click', loadModels);
-setInterval(() => { if (!document.hidden) loadModels(); }, kModelsEvery);
+setInterval(() => { if (!document.hidden && !key.refused) loadModels(); }, kModelsEvery);
 showSection();
 loadModels();

@@ -48,7 +48,9 @@ const kTasks = [
     fields: [{name: 'text', label: 'Text', rows: 4,
               value: 'Captain Nemo sailed from Nantes to Iceland with Mary and the old man.'}],
     async answer(ask, {text}) {
-      return taggedText(text, await ask('token_classification', {inputs: text}));
+      return taggedText(text, await ask('token_classification', {
+        inputs: text, aggregation_strategy: 'first',  // words stay whole
+      }));
     },
   },
   {

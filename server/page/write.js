@@ -278,12 +278,19 @@ class Alternatives {
         type: 'button', class: chosen ? 'chosen' : null, 'aria-current': chosen && 'true',
         disabled: !isText(name) || chosen,
         title: chosen ? 'stands there' : isText(name) ? 'go on from here' : 'a part of a character, or none',
-        click: () => { this.hide(); this.writer.branch(index, name, probability); },
+        click: () => this.branch(name, probability),
       });
     });
     this.box.replaceChildren(make('p', {}, 'Likely here. Choose one to go on from it.'), ...rows);
     this.box.hidden = false;
     this.place(token.element);
+  }
+
+  // The list goes: what had the focus in it leaves it to the button that can stop.
+  branch(name, probability) {
+    this.hide();
+    $('go').focus({preventScroll: true});
+    this.writer.branch(this.index, name, probability);
   }
 
   // Below the token, or above it where there is no room, and within the window.
@@ -323,7 +330,8 @@ class Alternatives {
     if (event.key === 'Enter' || event.key === ' ') {
       event.preventDefault();
       this.enter(at);
-    } else if (event.key === 'Escape') {
+    } else if (event.key === 'Escape' && !this.box.hidden) {
+      event.stopPropagation();
       this.hide();
     } else if (to >= 0 && to <= last) {
       event.preventDefault();
