@@ -1,5 +1,8 @@
 #include "engine/model_directory.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+
 #include <utility>
 
 #include "engine/base/status.h"
@@ -35,6 +38,18 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& dire
 }
 
 }  // namespace
+
+std::string FingerprintModel(const std::string& directory) {
+  std::string fingerprint;
+  for (const char* name :
+       {"config.json", "model.safetensors", "vocab.json", "merges.txt", "vocab.txt"}) {
+    struct stat file;
+    if (stat((directory + "/" + name).c_str(), &file) != 0) continue;
+    fingerprint += fmt::format("{} {} {} {}.{:09}; ", name, file.st_ino, file.st_size,
+                               file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
+  }
+  return fingerprint;
+}
 
 absl::StatusOr<std::unique_ptr<BpeTokenizer>> LoadBpe(const std::string& directory,
                                                       int64_t vocab_size) {

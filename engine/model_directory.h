@@ -17,6 +17,10 @@
 
 namespace hippodrome {
 
+// Differs where one of the files that a model is loaded from differs in size or time, or is there
+// or not. Reads none of them.
+std::string FingerprintModel(const std::string& directory);
+
 struct LoadedDecoder {
   std::unique_ptr<HybridH3> model;
   std::unique_ptr<BpeTokenizer> tokenizer;  // null without tokenizer files

@@ -166,6 +166,7 @@ absl::StatusOr<ModelParts> LoadEncoder(const Source& source, std::unique_ptr<Bac
 
 absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string& directory,
                                      const LoadOptions& options, const LoadProgress& progress) {
+  ModelOrigin origin{directory, FingerprintModel(directory)};
   std::string obstacle;
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                               OpenBackend(options.device, options.cpu, &obstacle));
@@ -175,6 +176,7 @@ absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string&
                                                     ? LoadEncoder(source, std::move(backend))
                                                     : LoadDecoder(source, std::move(backend)));
   parts.device_obstacle = std::move(obstacle);
+  parts.origin = std::move(origin);
   return parts;
 }
 

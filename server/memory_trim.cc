@@ -13,6 +13,8 @@ size_t FreeBytes() { return mallinfo2().fordblks; }
 
 }  // namespace
 
+void TrimMemory() { malloc_trim(0); }
+
 MemoryTrim::~MemoryTrim() {
   {
     std::lock_guard lock(mutex_);
@@ -29,7 +31,7 @@ void MemoryTrim::Loop() {
     const size_t now = FreeBytes();
     least = std::min(least, now);
     if (now < least + kTrimBytes) continue;
-    malloc_trim(0);
+    TrimMemory();
     least = now;
   }
 }

@@ -9,6 +9,9 @@
 
 namespace hippodrome {
 
+// Gives back now what is free.
+void TrimMemory();
+
 // Looks each second at what the allocator holds free, and has it give that back once it is
 // kTrimBytes more than after the last time. glibc alone gives back what is free at the end of a
 // heap, and keeps for good what a flood of small allocations took below.

@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <cstdio>
 #include <initializer_list>
 #include <thread>
 #include <utility>
@@ -31,6 +32,20 @@ std::string ExposureWarning(const std::string& listener, const std::string& addr
          "the way (--tls-cert)";
 }
 
+// How models are loaded while the server runs, and served as those that it began with.
+ModelRepository::Functions RepositoryFunctions(const ServerOptions& options,
+                                               const LoadOptions& load, Metrics& metrics) {
+  return {.read =
+              [load](const ModelSource& source, const LoadProgress& progress) {
+                return LoadModel(source.name, source.directory, load, progress);
+              },
+          .serve =
+              [batcher = options.batcher, encoding = options.encoding, &metrics](ModelParts parts) {
+                return NewServedModel(std::move(parts), batcher, encoding, metrics);
+              },
+          .report = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }};
+}
+
 // Few connections and small requests, on a thread of their own.
 HttpOptions AdminOptions(const std::string& address) {
   HttpOptions options;
@@ -45,14 +60,20 @@ HttpOptions AdminOptions(const std::string& address) {
 
 }  // namespace
 
-Server::Server(const ServerOptions& options, std::vector<ModelParts> models)
+Server::Server(const ServerOptions& options, std::vector<ModelParts> models,
+               const LoadOptions& load)
     : handlers_(Serve(std::move(models), options, metrics_), options.limits),
+      repository_(handlers_.models(), metrics_, RepositoryFunctions(options, load, metrics_)),
       routes_(handlers_, metrics_, options.http),
-      admin_routes_(routes_) {}
+      admin_routes_(routes_, repository_) {
+  reloadables_.Add(
+      {"models", [this](const ServerOptions& now) { return repository_.Match(now.models); }});
+}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
-                                                      std::vector<ModelParts> models) {
-  std::unique_ptr<Server> server(new Server(options, std::move(models)));
+                                                      std::vector<ModelParts> models,
+                                                      const LoadOptions& load) {
+  std::unique_ptr<Server> server(new Server(options, std::move(models), load));
   HIPPODROME_RETURN_IF_ERROR(server->StartTransports(options));
   return server;
 }
@@ -101,6 +122,7 @@ int64_t Server::Drain(std::chrono::milliseconds delay, std::chrono::milliseconds
   handlers_.AnnounceStop();
   grpc_->SetServing(false);
   Wait(delay, [] { return false; });
+  repository_.Stop();
   handlers_.Close();
   Wait(grace, [this] { return handlers_.pending() == 0; });
   const int64_t cut = handlers_.pending();

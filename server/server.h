@@ -14,8 +14,10 @@
 #include "absl/status/statusor.h"
 #include "server/grpc/grpc_server.h"
 #include "server/handlers/handlers.h"
+#include "server/handlers/model_repository.h"
 #include "server/handlers/served_model.h"
 #include "server/http/http_server.h"
+#include "server/load_model.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
 #include "server/reload.h"
@@ -28,10 +30,11 @@ namespace hippodrome {
 // Thread-safe.
 class Server {
  public:
-  // Serves `models` at both addresses. REQUIRES: at least one model; names differ. Errors: those of
-  // TlsFiles::Open(), HttpServer::Start() and GrpcServer::Start().
+  // Serves `models` at both addresses, and later those that operators load, by `load`. REQUIRES:
+  // names differ. Errors: those of TlsFiles::Open(), HttpServer::Start() and GrpcServer::Start().
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
-                                                       std::vector<ModelParts> models);
+                                                       std::vector<ModelParts> models,
+                                                       const LoadOptions& load = {});
   // Stops at once, where Drain() was not called.
   ~Server();
 
@@ -40,6 +43,7 @@ class Server {
   const std::string& grpc_address() const { return grpc_->address(); }
   // Empty where there is no admin listener.
   std::string admin_address() const { return admin_ == nullptr ? "" : admin_->address(); }
+  ModelRepository& repository() { return repository_; }
 
   // Adds what Reload() takes anew; must not change the server before Start() has returned.
   void Add(Reloadable reloadable) { reloadables_.Add(std::move(reloadable)); }
@@ -64,7 +68,7 @@ class Server {
   absl::Status ReloadTls();
 
  private:
-  Server(const ServerOptions& options, std::vector<ModelParts> models);
+  Server(const ServerOptions& options, std::vector<ModelParts> models, const LoadOptions& load);
   absl::Status StartTransports(const ServerOptions& options);
   // Waits for `time`, or until the grace period is ended, or `done`.
   void Wait(std::chrono::milliseconds time, const std::function<bool()>& done);
@@ -73,6 +77,7 @@ class Server {
   std::shared_ptr<TlsFiles> tls_;  // null: none
   Metrics metrics_;
   Handlers handlers_;
+  ModelRepository repository_;
   HttpRoutes routes_;
   AdminRoutes admin_routes_;
   std::unique_ptr<HttpServer> admin_;  // null: none

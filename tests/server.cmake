@@ -32,11 +32,13 @@ hippodrome_test_files(server_tests
     server/handlers/generation_call_test.cc
     server/handlers/handlers_test.cc
     server/handlers/model_list_test.cc
+    server/handlers/model_repository_test.cc
     server/handlers/score_handler_test.cc
     server/handlers/tag_tokens_handler_test.cc
     server/handlers/tensor_contents_test.cc
     server/http/connection_table_test.cc
     server/http/cors_test.cc
+    server/routes/admin_routes_test.cc
     server/routes/completion_work_test.cc
     server/routes/encoding_routes_test.cc
     server/http/http_limits_test.cc

@@ -154,7 +154,7 @@ ModelList::Models ModelList::leaving() const {
 }
 
 // Nobody finds those that leave any more: once this list alone holds one, that stays so.
-int64_t ModelList::Reap() {
+std::vector<std::string> ModelList::Reap() {
   Models done;  // destroyed without the lock, for that takes time
   Models late;
   const Clock::time_point now = Clock::now();
@@ -173,7 +173,9 @@ int64_t ModelList::Reap() {
   for (const auto& model : late) {
     model->Abort(Unavailable("model '" + model->info().name() + "' was unloaded"));
   }
-  return std::ssize(done);
+  std::vector<std::string> names;
+  for (const auto& model : done) names.push_back(model->info().name());
+  return names;
 }
 
 // ---- Of all models ------------------------------------------------------------------------------

@@ -53,8 +53,8 @@ class ModelList {
   // Orders the models as `names` say, from now on; others follow behind them.
   void Arrange(std::vector<std::string> names);
   // Destroys those that have left and that no request holds any more, and ends the requests of
-  // those whose time is over. How many were destroyed.
-  int64_t Reap();
+  // those whose time is over. The names of those that were destroyed.
+  std::vector<std::string> Reap();
 
   // As of ServedModel, of all models, those that leave and those that are yet to come included.
   void Close();

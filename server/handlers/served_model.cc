@@ -106,13 +106,16 @@ ServedModel::Clock::duration ServedEncoder::longest_turn() const { return std::c
 
 std::unique_ptr<ServedModel> NewServedModel(ModelParts parts, const BatcherOptions& generation,
                                             const EncodingOptions& encoding, Metrics& metrics) {
-  metrics.SetModelInfo(parts.info);
+  std::unique_ptr<ServedModel> served;
   if (auto* decoder = std::get_if<DecoderParts>(&parts.family)) {
-    return std::make_unique<ServedDecoder>(std::move(parts.info), std::move(*decoder), generation,
-                                           metrics);
+    served = std::make_unique<ServedDecoder>(std::move(parts.info), std::move(*decoder), generation,
+                                             metrics);
+  } else {
+    served = std::make_unique<ServedEncoder>(
+        std::move(parts.info), std::get<EncoderParts>(std::move(parts.family)), encoding, metrics);
   }
-  return std::make_unique<ServedEncoder>(
-      std::move(parts.info), std::get<EncoderParts>(std::move(parts.family)), encoding, metrics);
+  served->set_origin(std::move(parts.origin));
+  return served;
 }
 
 }  // namespace hippodrome

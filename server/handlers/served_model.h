@@ -37,12 +37,19 @@ struct EncoderParts {
   std::unique_ptr<EncoderEngine> engine;
 };
 
+// Where a model came from.
+struct ModelOrigin {
+  std::string directory;
+  std::string fingerprint;  // of its files, as FingerprintModel() gave it before they were read
+};
+
 // What loading gives.
 struct ModelParts {
   v1::Model info;
   std::string device;           // the backend's name
   std::string device_obstacle;  // why it is not CUDA; empty where it is, or was not asked for
   std::variant<DecoderParts, EncoderParts> family;
+  ModelOrigin origin;
 };
 
 class ServedDecoder;
@@ -56,6 +63,9 @@ class ServedModel : public std::enable_shared_from_this<ServedModel> {
   virtual ~ServedModel() = default;
 
   const v1::Model& info() const { return info_; }
+  const ModelOrigin& origin() const { return origin_; }
+  // Before others have the model.
+  void set_origin(ModelOrigin origin) { origin_ = std::move(origin); }
 
   // Null where the model is of the other kind.
   virtual ServedDecoder* decoder() { return nullptr; }
@@ -85,6 +95,7 @@ class ServedModel : public std::enable_shared_from_this<ServedModel> {
 
  private:
   const v1::Model info_;
+  ModelOrigin origin_;
 };
 
 class ServedDecoder : public ServedModel {

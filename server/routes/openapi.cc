@@ -8,6 +8,7 @@
 #include "server/json/json_encoding_requests.h"
 #include "server/json/json_requests.h"
 #include "server/json/kserve_json.h"
+#include "server/json/repository_json.h"
 #include "server/json/tei_json.h"
 #include "server/json/tgi_json.h"
 #include "server/version.h"
@@ -134,6 +135,9 @@ std::optional<RequestFields> BodyFields(const std::string& pattern) {
   if (pattern == "/decode") return kTeiDecodeFields;
   if (pattern == "/detokenize") return kDetokenizeFields;
   if (pattern == "/" || pattern == "/generate" || pattern == "/generate_stream") return kTgiFields;
+  if (pattern == "/v2/repository/index") return kRepositoryIndexFields;
+  if (pattern.ends_with("/load")) return kModelLoadFields;
+  if (pattern.ends_with("/unload")) return kModelUnloadFields;
   if (pattern.ends_with("/infer")) return kInferFields;
   if (pattern.ends_with("/generate") || pattern.ends_with("/generate_stream")) {
     return kKServeGenerateFields;

@@ -73,9 +73,8 @@ class Signals {
   sigset_t set_;
 };
 
-absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options) {
-  LoadOptions load = options.load;
-  load.cpu.pool = MakeThreadPool(load.cpu.threads);
+absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options,
+                                                   const LoadOptions& load) {
   std::vector<ModelParts> models;
   for (const ModelSource& source : options.server.models) {
     std::printf("loading %s from %s\n", source.name.c_str(), source.directory.c_str());
@@ -153,9 +152,11 @@ absl::Status Serve(const CommandLine& line) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   Signals signals;
   HIPPODROME_RETURN_IF_ERROR(RaiseFileLimit(options.server));
-  HIPPODROME_ASSIGN_OR_RETURN(std::vector<ModelParts> models, LoadModels(options));
+  LoadOptions load = options.load;
+  load.cpu.pool = MakeThreadPool(load.cpu.threads);
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<ModelParts> models, LoadModels(options, load));
   HIPPODROME_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
-                              Server::Start(options.server, std::move(models)));
+                              Server::Start(options.server, std::move(models), load));
   const MemoryTrim trim;
   std::printf("http listening on %s\n", server->http_address().c_str());
   std::printf("grpc listening on %s\n", server->grpc_address().c_str());

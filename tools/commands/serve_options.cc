@@ -7,6 +7,7 @@
 
 #include "engine/base/status.h"
 #include "server/address.h"
+#include "server/handlers/model_repository.h"
 #include "tools/command_line/config_file.h"
 
 namespace hippodrome {
@@ -32,12 +33,17 @@ const CommandSpec kServeSpec = {
         "or 1 where requests were cut.\n"
         "The admin listener has /health, /ready, /metrics and /version, which the main one has "
         "too, "
-        "on a thread and connections of its own: whatever clients do, it answers.\n"
+        "on a thread and connections of its own: whatever clients do, it answers. There alone, "
+        "models are loaded, replaced and unloaded while others are served (POST "
+        "/v2/repository/models/NAME/load and .../unload).\n"
         "Encoders were trained with all inputs padded to their longest, and never mask padding, so "
         "--pad-to changes every answer; fewer tokens are faster.",
     .options = {
         {"model", "[NAME=]DIR",
-         "a model directory; NAME is its last component by default; may be repeated", "", true},
+         "a model directory; NAME is its last component by default; may be repeated; with --admin "
+         "or "
+         "--config there may be none, for models can be loaded later",
+         "", true},
         {"http", "HOST:PORT", "where HTTP is served; port 0: any free one",
          ServerOptions().http.address},
         {"grpc", "HOST:PORT", "where gRPC is served", ServerOptions().grpc.address},
@@ -129,11 +135,16 @@ absl::StatusOr<ModelSource> ParseModel(const std::string& called, const std::str
   if (source.name.empty() || source.directory.empty()) {
     return Usage(called + " is '" + text + "', expected [NAME=]DIR");
   }
+  const absl::Status named = CheckModelName(source.name);
+  if (!named.ok()) return Usage(called + " is '" + text + "': " + Message(named));
   return source;
 }
 
 absl::StatusOr<std::vector<ModelSource>> ReadModels(const CommandLine& line) {
-  HIPPODROME_RETURN_IF_ERROR(line.Required("model").status());
+  // They may come later: by the admin listener, or by the file and SIGHUP.
+  if (!line.Has("admin") && !line.Has("config")) {
+    HIPPODROME_RETURN_IF_ERROR(line.Required("model").status());
+  }
   std::vector<ModelSource> models;
   for (const std::string& text : line.All("model")) {
     HIPPODROME_ASSIGN_OR_RETURN(ModelSource source, ParseModel(line.Called("model"), text));

@@ -20,6 +20,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 class ModelListTest : public testing::Test {
  protected:
@@ -84,15 +85,15 @@ TEST_F(ModelListTest, ARequestKeepsTheModelThatItBeganWith) {
   handlers.models().Publish(NewModel("m"));
   EXPECT_EQ(handlers.pending(), 1);
   EXPECT_EQ(handlers.models().leaving().size(), 1);
-  EXPECT_EQ(handlers.models().Reap(), 0);
+  EXPECT_THAT(handlers.models().Reap(), IsEmpty());
   auto other = handlers.Generate(request, Api::kHttp);
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_TRUE(Finish(**other).ok());  // although the old model is held
   engine->hold_decode = false;
   EXPECT_EQ(Finish(**generation).value(), "abababababababab");
-  EXPECT_EQ(handlers.models().Reap(), 0);  // its answer may still be read
+  EXPECT_THAT(handlers.models().Reap(), IsEmpty());  // its answer may still be read
   generation->reset();
-  EXPECT_EQ(handlers.models().Reap(), 1);
+  EXPECT_THAT(handlers.models().Reap(), ElementsAre("m"));
   EXPECT_TRUE(handlers.models().leaving().empty());
 }
 
@@ -109,7 +110,7 @@ TEST_F(ModelListTest, RequestsAreCutWhereThereIsATimeLimit) {
   ASSERT_TRUE(handlers.models().Withdraw("m", ModelList::Clock::now()).ok());
   EXPECT_TRUE(absl::IsNotFound(handlers.Generate(request, Api::kHttp).status()) ||
               absl::IsFailedPrecondition(handlers.Generate(request, Api::kHttp).status()));
-  EXPECT_EQ(handlers.models().Reap(), 0);
+  EXPECT_THAT(handlers.models().Reap(), IsEmpty());
   engine->hold_decode = false;
   const auto text = Finish(**generation);
   EXPECT_TRUE(absl::IsUnavailable(text.status()));
@@ -156,7 +157,7 @@ TEST_F(ModelListTest, ChangesUnderTraffic) {
       }
     });
   }
-  int64_t destroyed = 0;
+  size_t destroyed = 0;
   for (int i = 0; i < 20; ++i) {
     handlers.models().Publish(NewModel("m"));
     if (i % 3 == 0) {
@@ -164,12 +165,12 @@ TEST_F(ModelListTest, ChangesUnderTraffic) {
     }
     const int64_t before = answers.load();
     ASSERT_TRUE(WaitUntil([&] { return answers.load() > before; }));
-    destroyed += handlers.models().Reap();
+    destroyed += handlers.models().Reap().size();
     EXPECT_TRUE(handlers.Ready().ok());
   }
   stop.store(true);
   for (std::thread& client : clients) client.join();
-  destroyed += handlers.models().Reap();
+  destroyed += handlers.models().Reap().size();
   EXPECT_EQ(destroyed, 20);  // all but the last
 }
 
