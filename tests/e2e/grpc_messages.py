@@ -88,27 +88,37 @@ def connection_data(connection, stream, data):
         yield piece
 
 
-def generate(server, message, source="127.0.0.1", pause=lambda: None):
-    """The text, the tokens and their scores, as bytes; `pause` is called before each read."""
+def answer(connection, stream, message, pause=lambda: None):
+    """Sends the one message of a call that was opened. Its grpc-status, and the fields of all its answers,
+    joined by their number; `pause` is called before each read."""
+    for _ in connection_data(connection, stream, raw_http2.message(message)):
+        pass
     data = b""
-    with raw_http2.Connection(address_of(server), 120, source) as connection:
-        open_call(connection, GENERATE, message)
-        for kind, flags, _, payload in connection.frames():
-            pause()
-            if kind == raw_http2.DATA:
-                data += payload
-                update = struct.pack(">I", max(len(payload), 1))
-                connection.send(raw_http2.frame(raw_http2.WINDOW_UPDATE, 0, 1, update) +
-                                raw_http2.frame(raw_http2.WINDOW_UPDATE, 0, 0, update))
-            if kind == raw_http2.HEADERS and flags & raw_http2.END_STREAM:
-                assert b"grpc-status\x010" in payload, payload
-                break
-        else:
-            raise OSError("the connection ended before the call")
-    answer = collections.defaultdict(bytes)
+    for kind, flags, _, payload in connection.frames():
+        pause()
+        if kind == raw_http2.DATA:
+            data += payload
+            update = struct.pack(">I", max(len(payload), 1))
+            connection.send(raw_http2.frame(raw_http2.WINDOW_UPDATE, 0, stream, update) +
+                            raw_http2.frame(raw_http2.WINDOW_UPDATE, 0, 0, update))
+        if kind == raw_http2.HEADERS and flags & raw_http2.END_STREAM:
+            value = payload.partition(b"grpc-status")[2]
+            status = int(value[1:1 + value[0]])
+            break
+    else:
+        raise OSError("the connection ended before the call")
+    found = collections.defaultdict(bytes)
     while data:
         size = int.from_bytes(data[1:5], "big")
         for field, value in fields(data[5:5 + size]).items():
-            answer[field] += value
+            found[field] += value
         data = data[5 + size:]
-    return answer[1], answer[2], answer[5]
+    return status, found
+
+
+def generate(server, message, source="127.0.0.1", pause=lambda: None):
+    """The text, the tokens and their scores, as bytes; `pause` is called before each read."""
+    with raw_http2.Connection(address_of(server), 120, source) as connection:
+        status, found = answer(connection, connection.open(GENERATE), message, pause)
+    assert status == 0, status
+    return found[1], found[2], found[5]
