@@ -83,6 +83,7 @@ def at_rest(server, operator, clients):
     with resting(clients):
         assert wait_until(lambda: settled(operator)), operator.index()
         assert wait_until(lambda: server.running() == 0)
+        time.sleep(0.2)  # the last model may be being destroyed
         return held(server)
 
 
