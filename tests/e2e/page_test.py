@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 import encoder_models
@@ -25,6 +26,7 @@ HIPPODROME, MODELS, GOLDEN = sys.argv[1:4]
 PROMPT = "It was a dark night, and"
 INJECTION = '<img src=x onerror="document.title=1"></textarea>&lt;🐎'
 SECTIONS = ["write", "classify", "choose", "fill", "tag", "ask", "embed", "live"]
+DECODER = {"h3-demo": os.path.join(MODELS, "h3-demo")}
 DESKTOP, PHONE, SMALL = (1280, 900), (390, 844), (360, 640)
 
 
@@ -40,26 +42,33 @@ def post(url, path, body):
     request = urllib.request.Request(url + path, json.dumps(body).encode(),
                                      {"Content-Type": "application/json"})
     with web_driver.DIRECT.open(request, timeout=300) as response:
-        return json.load(response)
+        text = response.read()
+    return json.loads(text) if text else None
 
 
-class PageTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.work = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.work.cleanup)
-        cls.decoder = {"h3-demo": os.path.join(MODELS, "h3-demo")}
-        encoders = encoder_models.make_models(GOLDEN, cls.work.name)
-        models = {**cls.decoder, "bigs-demo": os.path.join(MODELS, "bigs-demo"), **encoders}
-        cls.server = serve(models, os.path.join(cls.work.name, "log"))
-        cls.addClassCleanup(cls.server.stop)
-        cls.url = f"http://{cls.server.listens('http')}/"
-        cls.browser = web_driver.Browser(cls.work.name)
-        cls.addClassCleanup(cls.browser.__exit__)
+def setUpModule():
+    """One server of all models and one window for all tests."""
+    work = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(work.cleanup)
+    Steps.work = work.name
+    models = {**DECODER, "bigs-demo": os.path.join(MODELS, "bigs-demo"),
+              **encoder_models.make_models(GOLDEN, work.name)}
+    server = serve(models, os.path.join(work.name, "log"))
+    unittest.addModuleCleanup(server.stop)
+    Steps.url = f"http://{server.listens('http')}/"
+    Steps.browser = web_driver.Browser(work.name)
+    unittest.addModuleCleanup(Steps.browser.__exit__)
+
+
+class Steps(unittest.TestCase):
+    """What the tests do with the page, and what they ask of all of them: that the browser does not
+    complain, and that no request leaves the server."""
+
+    size = DESKTOP
 
     def setUp(self):
         self.expected = []  # of what the browser complains of
-        self.browser.resize(*DESKTOP)
+        self.browser.resize(*self.size, phone=self.size == PHONE)
         self.prefer("light")
         self.show("write")
 
@@ -69,8 +78,6 @@ class PageTest(unittest.TestCase):
                           if not any(expected in text for expected in self.expected)], [])
         for url in self.browser.requested():
             self.assertTrue(url.startswith((self.url, "data:")), url)
-
-    # ---- Steps
 
     def prefer(self, scheme):
         """Nothing moves: what is looked at is not on its way."""
@@ -157,20 +164,43 @@ class PageTest(unittest.TestCase):
             "return [...document.querySelectorAll(arguments[0] + ' mark')].map((m) => m.firstChild.data)",
             "#" + task)
 
+    def branch(self, choose, before):
+        """`before`: the answer from which `choose` goes another way at token 5, its first row."""
+        names = [name.replace(" ", "·").replace("\n", "↵") for name in before["logprobs"]["top_logprobs"][5]]
+        probabilities = before["logprobs"]["top_logprobs"][5].values()
+        expected = sorted(zip(names, (2.718281828459045 ** x for x in probabilities)),
+                          key=lambda pair: -pair[1])
+        self.assert_rows(self.rows("#alternatives"), expected)
+        chosen = before["logprobs"]["tokens"][5]
+        other = next(name for name in before["logprobs"]["top_logprobs"][5] if name != chosen)
+        shown = self.written()
+        choose()
+        self.browser.wait("return document.querySelector('#written').textContent !== arguments[0]", shown)
+        self.finish()
+        ids = self.api("tokenize", {"model": "h3-demo", "prompt": PROMPT})["tokens"]
+        ids += before["token_ids"][:5]
+        ids += self.api("tokenize", {"model": "h3-demo", "prompt": other})["tokens"]
+        after = self.complete(ids, seed=7, max_tokens=20)
+        stem = "".join(before["logprobs"]["tokens"][:5])
+        self.assertEqual(self.written(), PROMPT + stem + other + after["text"])
+
+
+class DesktopTest(Steps):
+    def reach(self, token):
+        """Shows the alternatives of a token."""
+        self.browser.point(token)
+
     # ---- Writing
 
     def test_writes_what_the_api_does(self):
-        for size in (DESKTOP, PHONE):
-            self.browser.resize(*size, phone=size == PHONE)
-            self.show("write")
-            self.settle(seed=7, max_tokens=40)
-            self.browser.click("#go")
-            self.finish()
-            expected = self.complete(PROMPT, seed=7, max_tokens=40)
-            self.assertEqual(self.written(), PROMPT + expected["text"])
-            self.assertEqual(self.browser.text("#count"), "40")
-            self.assertRegex(self.browser.text("#first-token"), r"^[\d.]+ m?s$")
-            self.assertGreater(float(self.browser.text("#speed")), 0)
+        self.settle(seed=7, max_tokens=40)
+        self.browser.click("#go")
+        self.finish()
+        expected = self.complete(PROMPT, seed=7, max_tokens=40)
+        self.assertEqual(self.written(), PROMPT + expected["text"])
+        self.assertEqual(self.browser.text("#count"), "40")
+        self.assertRegex(self.browser.text("#first-token"), r"^[\d.]+ m?s$")
+        self.assertGreater(float(self.browser.text("#speed")), 0)
 
     def test_streams_stops_and_goes_on(self):
         before = self.metric(r'hippodrome_cancelled_total\{model="h3-demo",where="decode"\}')
@@ -197,32 +227,12 @@ class PageTest(unittest.TestCase):
         self.browser.click("#undo")
         self.assertEqual(self.written(), stopped)
 
-    def branch(self, choose, before):
-        """`before`: the answer from which `choose` goes another way at token 5, its first row."""
-        names = [name.replace(" ", "·").replace("\n", "↵") for name in before["logprobs"]["top_logprobs"][5]]
-        probabilities = before["logprobs"]["top_logprobs"][5].values()
-        expected = sorted(zip(names, (2.718281828459045 ** x for x in probabilities)),
-                          key=lambda pair: -pair[1])
-        self.assert_rows(self.rows("#alternatives"), expected)
-        chosen = before["logprobs"]["tokens"][5]
-        other = next(name for name in before["logprobs"]["top_logprobs"][5] if name != chosen)
-        shown = self.written()
-        choose()
-        self.browser.wait("return document.querySelector('#written').textContent !== arguments[0]", shown)
-        self.finish()
-        ids = self.api("tokenize", {"model": "h3-demo", "prompt": PROMPT})["tokens"]
-        ids += before["token_ids"][:5]
-        ids += self.api("tokenize", {"model": "h3-demo", "prompt": other})["tokens"]
-        after = self.complete(ids, seed=7, max_tokens=20)
-        stem = "".join(before["logprobs"]["tokens"][:5])
-        self.assertEqual(self.written(), PROMPT + stem + other + after["text"])
-
     def test_goes_on_from_another_token(self):
         before = self.complete(PROMPT, seed=7, max_tokens=20)
         self.settle(seed=7, max_tokens=20)
         self.browser.click("#go")
         self.finish()
-        self.browser.point('.token[data-index="5"]')
+        self.reach('.token[data-index="5"]')
         self.browser.wait("return !document.querySelector('#alternatives').hidden")
         self.branch(lambda: self.browser.click("#alternatives button:enabled"), before)
         self.browser.click("#undo")
@@ -234,46 +244,6 @@ class PageTest(unittest.TestCase):
         self.browser.click("#edit")
         self.assertEqual(self.browser.run("return document.querySelector('#text').value"),
                          PROMPT + before["text"])
-
-    def test_keyboard_alone(self):
-        before = self.complete(PROMPT, seed=7, max_tokens=20)
-        self.settle(seed=7, max_tokens=20)
-        focus = lambda: self.browser.run(
-            "const e = document.activeElement; const style = getComputedStyle(e); return "
-            "[e === document.body ? '' : e.id || e.className || e.textContent, style.outlineStyle]")
-
-        def tab_to(name):
-            for _ in range(30):
-                self.browser.press("Tab")
-                found, outline = focus()
-                if found:  # else it is the window's turn
-                    self.assertEqual(outline, "solid", found)
-                if found.startswith(name):
-                    return
-            self.fail(f"Tab does not reach {name}")
-
-        self.browser.run("document.activeElement.blur()")
-        tab_to("Classify")
-        self.browser.press("Enter")
-        self.browser.wait("return !document.querySelector('#classify').hidden")
-        self.browser.press("Tab")
-        self.browser.run("location.hash = '#write'")
-        tab_to("text")
-        self.browser.press("Control", "Enter")
-        self.finish()
-        self.assertEqual(self.written(), PROMPT + before["text"])
-        self.browser.run("document.querySelector('#sections').lastChild.focus()")
-        tab_to("token")
-        for _ in range(5):
-            self.browser.press("Right")
-        self.assertEqual(self.browser.run("return document.activeElement.dataset.index"), "5")
-        self.browser.press("Enter")
-        self.browser.press("Escape")
-        self.assertEqual(self.browser.run("return document.activeElement.dataset.index"), "5")
-        self.browser.press("Enter")
-        self.browser.press("Down")
-        self.browser.press("Up")
-        self.branch(lambda: self.browser.press("Enter"), before)
 
     # ---- Encoders
 
@@ -349,7 +319,54 @@ class PageTest(unittest.TestCase):
         for found, cosine in zip(cells, expected):
             self.assertLessEqual(abs(found - cosine), 0.0051)
 
-    # ---- The page as a whole
+
+class PhoneTest(DesktopTest):
+    size = PHONE
+
+    def reach(self, token):
+        self.browser.point(token, "touch")
+
+
+class PageTest(Steps):
+    def test_keyboard_alone(self):
+        before = self.complete(PROMPT, seed=7, max_tokens=20)
+        self.settle(seed=7, max_tokens=20)
+        focus = lambda: self.browser.run(
+            "const e = document.activeElement; const style = getComputedStyle(e); return "
+            "[e === document.body ? '' : e.id || e.className || e.textContent, style.outlineStyle]")
+
+        def tab_to(name):
+            for _ in range(30):
+                self.browser.press("Tab")
+                found, outline = focus()
+                if found:  # else it is the window's turn
+                    self.assertEqual(outline, "solid", found)
+                if found.startswith(name):
+                    return
+            self.fail(f"Tab does not reach {name}")
+
+        self.browser.run("document.activeElement.blur()")
+        tab_to("Classify")
+        self.browser.press("Enter")
+        self.browser.wait("return !document.querySelector('#classify').hidden")
+        self.browser.press("Tab")
+        self.browser.run("location.hash = '#write'")
+        tab_to("text")
+        self.browser.press("Control", "Enter")
+        self.finish()
+        self.assertEqual(self.written(), PROMPT + before["text"])
+        self.browser.run("document.querySelector('#sections').lastChild.focus()")
+        tab_to("token")
+        for _ in range(5):
+            self.browser.press("Right")
+        self.assertEqual(self.browser.run("return document.activeElement.dataset.index"), "5")
+        self.browser.press("Enter")
+        self.browser.press("Escape")
+        self.assertEqual(self.browser.run("return document.activeElement.dataset.index"), "5")
+        self.browser.press("Enter")
+        self.browser.press("Down")
+        self.browser.press("Up")
+        self.branch(lambda: self.browser.press("Enter"), before)
 
     def test_charts_show_what_metrics_say(self):
         self.show("live")
@@ -464,6 +481,35 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.browser.run("return document.querySelectorAll('img').length"), 0)
         self.assertEqual(self.browser.run("return document.title"), "Hippodrome")
 
+    def test_policy_stops_what_is_not_of_the_page(self):
+        self.expected = ["Content Security Policy", "TrustedHTML", "Trusted Type"]
+        seen = self.browser.run("""
+            const seen = [];
+            document.addEventListener('securitypolicyviolation', (e) => seen.push(e.effectiveDirective));
+            fetch('http://127.0.0.1:9/').catch(() => {});
+            new Image().src = 'http://127.0.0.1:9/x.png';
+            const style = document.createElement('style');
+            style.textContent = 'body { display: none }';
+            document.head.append(style);
+            try { document.querySelector('#speech').innerHTML = '<b>x</b>'; } catch { seen.push('thrown'); }
+            return new Promise((done) => setInterval(() => { if (seen.length >= 5) done(seen); }, 10))""")
+        self.assertEqual(sorted(seen), ["connect-src", "img-src", "require-trusted-types-for",
+                                        "style-src-elem", "thrown"])
+        self.leave()
+
+    def test_browsers_need_not_load_it_twice(self):
+        with web_driver.DIRECT.open(self.url) as page:
+            body, tag = page.read(), page.headers["ETag"]
+        head = urllib.request.Request(self.url, method="HEAD")
+        with web_driver.DIRECT.open(head) as answer:
+            self.assertEqual(answer.read(), b"")
+            self.assertEqual(int(answer.headers["Content-Length"]), len(body))
+            self.assertEqual(answer.headers["ETag"], tag)
+        with self.assertRaises(urllib.error.HTTPError) as same:
+            web_driver.DIRECT.open(urllib.request.Request(self.url, headers={"If-None-Match": tag}))
+        with same.exception as answer:
+            self.assertEqual(answer.code, 304)
+
     # ---- Failures
 
     def error(self):
@@ -478,8 +524,31 @@ class PageTest(unittest.TestCase):
         self.browser.click("#go")
         self.finish()
 
+    def test_models_come_and_go(self):
+        masks = os.path.join(GOLDEN, "masked_lm")
+        server = serve({**DECODER, "masks": masks}, os.path.join(self.work, "changing"),
+                       "--admin", "127.0.0.1:0")
+        self.addCleanup(server.stop)
+        url = f"http://{server.listens('http')}/"
+        admin = f"http://{server.listens('admin')}/v2/repository/models/"
+        link = "return document.querySelector('#sections [href=\"#' + arguments[0] + '\"]').hidden"
+        self.show("fill", url)
+        post(admin, "masks/unload", {})
+        self.browser.click("#reload")
+        self.browser.wait(link, "fill")
+        self.assertTrue(self.browser.run("return !document.querySelector('#write').hidden"))
+        post(admin, "h3-demo/unload", {})
+        self.browser.wait(link, "write")  # without being asked
+        self.assertIn("no model", self.browser.text("#none"))
+        post(admin, "masks/load", {"parameters": {"directory": masks}})
+        self.browser.click("#reload")
+        self.browser.wait(link + " === false", "fill")
+        self.do("fill", text="the [MASK]")
+        self.assertEqual(len(self.marks("fill")), 1)
+        self.leave()
+
     def test_waits_as_long_as_a_busy_server_asks(self):
-        server = serve(self.decoder, os.path.join(self.work.name, "busy"), "--max-sequences", "1",
+        server = serve(DECODER, os.path.join(self.work, "busy"), "--max-sequences", "1",
                        "--max-queue", "1", "--max-client-share", "1")
         try:
             url = f"http://{server.listens('http')}/"

@@ -132,13 +132,15 @@ class Browser:
         self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard",
                                                     "actions": actions}]})
 
-    def point(self, selector):
-        """Moves the pointer there."""
-        move = {"type": "pointerMove", "duration": 0, "x": 0, "y": 0,
-                "origin": {ELEMENT: self.find(selector)}}
+    def point(self, selector, kind="mouse"):
+        """Moves the mouse there, or taps there with "touch"."""
+        actions = [{"type": "pointerMove", "duration": 0, "x": 0, "y": 0,
+                    "origin": {ELEMENT: self.find(selector)}}]
+        if kind == "touch":
+            actions += [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
         self.call("POST", "/actions", {"actions": [{
-            "type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"},
-            "actions": [move]}]})
+            "type": "pointer", "id": kind, "parameters": {"pointerType": kind},
+            "actions": actions}]})
 
     def text(self, selector):
         """The text as the document has it, hidden parts too."""

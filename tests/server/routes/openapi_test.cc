@@ -103,6 +103,13 @@ TEST_F(OpenApiTest, RoutesTakeTheFieldsThatAreWrittenAndNoOthers) {
   EXPECT_GE(bodies, 15);
 }
 
+TEST_F(OpenApiTest, RootIsAPageForBrowsersAndARouteForClients) {
+  const json root = Document()["paths"]["/"];
+  EXPECT_TRUE(root["get"]["responses"]["200"]["content"].contains("text/html"));
+  EXPECT_FALSE(root["get"].contains("requestBody"));
+  EXPECT_TRUE(root["post"].contains("requestBody"));
+}
+
 TEST_F(OpenApiTest, TheReadmeHasEveryPath) {
   std::ifstream file("README.md");
   const std::string text(std::istreambuf_iterator<char>(file), {});
