@@ -19,6 +19,26 @@ hippodrome_test_files(tools_tests
     tools/plots/bigs_figures_test.cc
     tools/plots/encoder_kernels_test.cc
     tools/plots/h3_kernel_plot_test.cc
+    tools/plots/line_chart_test.cc
+)
+
+# What calls a server.
+hippodrome_test_files(client_tests
+  LIBRARIES hippodrome_load hippodrome_serving_commands hippodrome_server_testing hippodrome_server
+    hippodrome_testing nlohmann_json::nlohmann_json
+  SOURCES
+    tools/client/client_connection_test.cc
+    tools/client/client_security_test.cc
+    tools/client/event_stream_test.cc
+    tools/client/metrics_text_test.cc
+    tools/load/load_client_test.cc
+    tools/load/load_figures_test.cc
+    tools/load/load_report_test.cc
+    tools/load/load_schedule_test.cc
+    tools/load/prompts_test.cc
+    tools/top/top_figures_test.cc
+    tools/top/top_screen_test.cc
+    tools/top/top_state_test.cc
 )
 
 # The program without its tools.

@@ -72,10 +72,12 @@ def http(server, tokens, streamed):
 def grpc(client, server, tokens):
     with tempfile.NamedTemporaryFile("r") as report:
         subprocess.run([client, "bench", "serve", "--grpc", "%s:%d" % server.address("grpc"),
-                        "--model", "h3-demo", "--streams", str(STREAMS), "--prompt", "16",
-                        "--tokens", str(tokens), "--json", report.name],
-                       check=True, stdout=subprocess.DEVNULL)
-        return json.load(report)["results"][0]["value"]
+                        "--model", "h3-demo", "--concurrency", str(STREAMS),
+                        "--requests", str(STREAMS), "--prompt", "16", "--tokens", str(tokens),
+                        "--json", report.name],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return next(result["value"] for result in json.load(report)["results"]
+                    if result["name"] == "output_tokens_per_second")
 
 
 def measure(server, work):

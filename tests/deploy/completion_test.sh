@@ -23,7 +23,7 @@ complete -p hippodrome | grep -q _hippodrome
 
 # Commands.
 expect 'serve' s
-expect 'train tokenizer' t
+expect 'top train tokenizer' t
 expect 'sst2 stsb squad syntax' eval s
 expect 'generate' bench g
 expect '' nothing s
@@ -31,6 +31,8 @@ expect '' nothing s
 expect '--help --version' --
 expect '--max-sequences --max-queue --max-wait --max-client-share --max-body-bytes-total --max-stall-ms --max-batch-tokens --max-batch-delay' serve --max
 expect '--temperature --top-k --top-p --typical-p --threads' generate --t
+expect '--limit-ttft --limit-itl --limit-e2e' bench serve --l
+expect 'generate predict' bench serve --task ''
 expect '--table7 --tokens --threads' bench generate --preset h3-125m --t
 expect '--data --device' eval rte --json out --d
 # Enumerations, in both forms of an option.

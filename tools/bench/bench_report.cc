@@ -17,8 +17,11 @@ nlohmann::json ToJson(const Ceilings& c) {
 }
 
 nlohmann::json ToJson(const BenchResult& r) {
-  return {{"name", r.name},   {"length", r.length}, {"batch", r.batch}, {"weights", r.weights},
-          {"value", r.value}, {"unit", r.unit},     {"limit", r.limit}, {"fraction", r.fraction}};
+  nlohmann::json json = {{"name", r.name},       {"length", r.length},    {"batch", r.batch},
+                         {"weights", r.weights}, {"value", r.value},      {"unit", r.unit},
+                         {"limit", r.limit},     {"fraction", r.fraction}};
+  if (r.rate > 0) json["rate"] = r.rate;
+  return json;
 }
 
 void Print(const Ceilings& c) {
@@ -81,13 +84,35 @@ absl::Status WriteReport(const CommandLine& line, const std::string& machine,
   for (const BenchResult& result : report.results) Print(result);
   for (const auto& [work, shares] : report.shares) Print(work, shares);
   if (!line.Has("json")) return absl::OkStatus();
+  return WriteTextFile(line.Text("json"), ReportText(ReportJson(line, machine, report)));
+}
+
+nlohmann::json ReportJson(const CommandLine& line, const std::string& machine,
+                          const BenchReport& report) {
   nlohmann::json rows = nlohmann::json::array();
   for (const BenchResult& result : report.results) rows.push_back(ToJson(result));
-  const nlohmann::json json = {{"machine", machine},
-                               {"command", "hippodrome " + line.text()},
-                               {"ceilings", ToJson(report.ceilings)},
-                               {"results", rows}};
-  return WriteTextFile(line.Text("json"), json.dump(2) + "\n");
+  return {{"machine", machine},
+          {"command", "hippodrome " + line.text()},
+          {"ceilings", ToJson(report.ceilings)},
+          {"results", rows}};
+}
+
+std::string ReportText(const nlohmann::json& report) {
+  std::string text = "{\n";
+  for (const auto& [name, value] : report.items()) {
+    if (text.size() > 2) text += ",\n";
+    text += " \"" + name + "\": ";
+    if (!value.is_array()) {
+      text += value.dump();
+      continue;
+    }
+    text += "[\n";
+    for (size_t i = 0; i < value.size(); ++i) {
+      text += "  " + value[i].dump() + (i + 1 < value.size() ? ",\n" : "\n");
+    }
+    text += " ]";
+  }
+  return text + "\n}\n";
 }
 
 }  // namespace hippodrome

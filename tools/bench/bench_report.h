@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct BenchResult {
   int64_t length = 0;  // tokens or points
   int64_t batch = 1;
   std::string weights;  // "f32", "bf16"; empty where there are none
+  double rate = 0;      // requests/s that arrived; 0: they did not by themselves
   double value = 0;
   std::string unit;     // "tokens/s", "ns/point", ...
   double limit = 0;     // the best `value` that the ceilings of the same run allow; 0: none known
@@ -57,6 +59,11 @@ Shares SharesOf(const TimingBackend& timing, double seconds);
 // Prints the report; with --json FILE also writes all but the shares there. Errors: of writing.
 absl::Status WriteReport(const CommandLine& line, const std::string& machine,
                          const BenchReport& report);
+
+// The same as JSON, without the shares; and its text, a line for each result.
+nlohmann::json ReportJson(const CommandLine& line, const std::string& machine,
+                          const BenchReport& report);
+std::string ReportText(const nlohmann::json& report);
 
 }  // namespace hippodrome
 

@@ -1,11 +1,15 @@
 // In place of bench_serve.cc in builds without the server.
-#include "engine/base/status.h"
+#include <cstdio>
+
 #include "tools/bench/bench_serve.h"
 
 namespace hippodrome {
 
-absl::StatusOr<BenchResult> BenchServe(const ServeBenchmark&) {
-  return Unavailable("this program was built without gRPC (HIPPODROME_SERVER=OFF)");
+int BenchServeCommand(int, char**) {
+  std::fprintf(stderr,
+               "hippodrome bench serve: this program was built without the network "
+               "(HIPPODROME_SERVER=OFF)\n");
+  return 1;
 }
 
 }  // namespace hippodrome

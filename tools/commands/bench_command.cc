@@ -100,19 +100,6 @@ const CommandSpec kKernelsBenchSpec = {.name = "bench kernels",
                                        .description = "",
                                        .options = {DeviceOption(), ThreadsOption(), JsonOption()}};
 
-const CommandSpec kServeBenchSpec = {
-    .name = "bench serve",
-    .summary = "Measures the streams of a server that runs already.",
-    .usage = {"--grpc HOST:PORT [OPTION]..."},
-    .description = "",
-    .options = {
-        {"grpc", "HOST:PORT", "where the server listens"},
-        {"model", "NAME", "its model (default: its first)"},
-        {"streams", "N", "that run at once", std::to_string(ServeBenchmark().streams)},
-        {"prompt", "N", "tokens of each prompt", std::to_string(ServeBenchmark().prompt)},
-        {"tokens", "N", "new tokens of each stream", std::to_string(ServeBenchmark().max_tokens)},
-        JsonOption()}};
-
 // Operations of the 125M shape, for the CPU.
 constexpr OperationSizes kCpuSizes = {
     .d_model = 768, .heads = 12, .prompts = 1, .tokens = 512, .batch = 32};
@@ -248,17 +235,6 @@ absl::Status Kernels(const CommandLine& line) {
   return WriteReport(line, machine.name, {.ceilings = ceilings, .results = results});
 }
 
-absl::Status Serve(const CommandLine& line) {
-  ServeBenchmark benchmark;
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.address, line.Required("grpc"));
-  benchmark.model = line.Text("model");
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.streams, line.Integer("streams", 1, 1024));
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt, line.Integer("prompt", 1, 1 << 20));
-  HIPPODROME_ASSIGN_OR_RETURN(benchmark.max_tokens, line.Integer("tokens", 2, 1 << 20));
-  HIPPODROME_ASSIGN_OR_RETURN(const BenchResult result, BenchServe(benchmark));
-  return WriteReport(line, MachineName(), {.ceilings = MeasureCeilings(0), .results = {result}});
-}
-
 int GenerateBench(int argc, char** argv) {
   return RunCommand(argc, argv, kGenerateBenchSpec, Generate);
 }
@@ -267,14 +243,13 @@ int TrainBench(int argc, char** argv) { return RunCommand(argc, argv, kTrainBenc
 int KernelsBench(int argc, char** argv) {
   return RunCommand(argc, argv, kKernelsBenchSpec, Kernels);
 }
-int ServeBench(int argc, char** argv) { return RunCommand(argc, argv, kServeBenchSpec, Serve); }
 
 constexpr Subcommand kBenchmarks[] = {
     {"generate", "prefill and decode of a language model", GenerateBench},
     {"encode", "an encoder", EncodeBench},
     {"train", "a step of training a language model", TrainBench},
     {"kernels", "the operations of a backend", KernelsBench},
-    {"serve", "the streams of a server that runs already", ServeBench},
+    {"serve", "a server that runs already, under load", BenchServeCommand},
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ int KernelsCommand(int argc, char** argv);
 // signal ends. 0 after a signal.
 int ServeCommand(int argc, char** argv);
 int TokenizerCommand(int argc, char** argv);
+int TopCommand(int argc, char** argv);
 int TrainCommand(int argc, char** argv);
 
 }  // namespace hippodrome

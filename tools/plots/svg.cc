@@ -22,6 +22,26 @@ std::string Move(int x, int y) {
   return "translate(" + std::to_string(x) + " " + std::to_string(y) + ")";
 }
 
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '&':
+        escaped += "&amp;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
 }  // namespace
 
 std::string Label(double value) {
@@ -32,12 +52,12 @@ std::string Label(double value) {
 
 std::string SvgText(int x, int y, const std::string& text, const char* anchor) {
   return "<text" + Attribute("x", x) + Attribute("y", y) + Attribute("text-anchor", anchor) + ">" +
-         text + "</text>\n";
+         Escaped(text) + "</text>\n";
 }
 
 std::string SvgVerticalText(int x, int y, const std::string& text) {
   return "<text" + Attribute("transform", Move(x, y) + " rotate(-90)") +
-         Attribute("text-anchor", "middle") + ">" + text + "</text>\n";
+         Attribute("text-anchor", "middle") + ">" + Escaped(text) + "</text>\n";
 }
 
 std::string SvgRect(int x, int y, int width, int height, const std::string& fill) {

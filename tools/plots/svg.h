@@ -16,7 +16,7 @@ struct Drawing {
 // The number in up to four digits: enough for a label.
 std::string Label(double value);
 
-// `text` at a point; anchor: "start", "middle" or "end". REQUIRES: text without <, > and &.
+// `text` at a point; anchor: "start", "middle" or "end".
 std::string SvgText(int x, int y, const std::string& text, const char* anchor = "start");
 // The same, read upwards.
 std::string SvgVerticalText(int x, int y, const std::string& text);
