@@ -16,7 +16,7 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-const percent = (p) => `${(p * 100).toFixed(p >= 0.0995 || p < 0.0005 ? 0 : 1)} %`;
+const percent = (p) => `${(p * 100).toFixed(p >= 0.9995 ? 0 : 1)} %`;
 
 // Two digits, or as many as there are before the point.
 const duration = (seconds) => (seconds < 0.9995

@@ -3,6 +3,7 @@
 const kSampleEvery = 2000;  // milliseconds
 const kSamples = 91;        // that are shown: three minutes
 const kWindow = 5;          // samples over which rates and percentiles are taken
+const kCounters = ['generated', 'prompt', 'encoded', 'answered', 'refused'];
 
 // [{name, labels, value}] of Prometheus's text format.
 function parseMetrics(text) {
@@ -138,7 +139,7 @@ class Chart {
     }
     for (const minutes of [3, 2, 1, 0]) {
       const place = x(end - minutes * 60);
-      grid.push(make('text', {x: place, y: height - 4, class: minutes === 3 ? '' : minutes ? 'middle' : 'end'},
+      grid.push(make('text', {x: place, y: height - 4, class: minutes ? 'middle' : 'end'},
                      minutes ? `−${minutes} min` : 'now'));
     }
     for (const line of this.lines) {
@@ -190,7 +191,8 @@ class Live {
     try {
       const sample = sampleOf(parseMetrics(await (await call('metrics')).text()));
       // Counters that fall are those of another process, or without a model that has gone.
-      if (sample.generated < this.samples.at(-1)?.generated) this.samples = [];
+      const last = this.samples.at(-1) ?? sample;
+      if (kCounters.some((name) => sample[name] < last[name])) this.samples = [];
       this.samples = [...this.samples, sample].slice(-kSamples - kWindow);
       showError($('live-error'));
       if (!$('live').hidden) this.show();

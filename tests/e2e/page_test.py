@@ -142,7 +142,7 @@ class Steps(unittest.TestCase):
         """`expected`: (name, probability) of each row."""
         self.assertEqual([name for name, _ in found], [name for name, _ in expected])
         for (_, shown), (_, probability) in zip(found, expected):
-            self.assertLessEqual(abs(float(shown.split()[0]) / 100 - probability), 0.0051)
+            self.assertLessEqual(abs(float(shown.split()[0]) / 100 - probability), 0.00051)
 
     def do(self, task, **fields):
         """Fills the form of a task in, sends it, and waits for what comes of it."""
@@ -410,6 +410,12 @@ class PageTest(Steps):
                 self.browser.resize(*size, phone=size != DESKTOP)
                 wide = self.browser.run("return document.documentElement.scrollWidth")
                 self.assertLessEqual(wide, size[0], f"{section} at {size}")
+
+    def test_an_address_of_a_section_shows_the_page_from_its_top(self):
+        self.browser.resize(*SMALL, phone=True)
+        self.show("live")
+        self.browser.wait("return document.readyState === 'complete'")
+        self.assertEqual(self.browser.run("return window.scrollY"), 0)
 
     def test_themes(self):
         ground = lambda: self.browser.run("return getComputedStyle(document.body).backgroundColor")
