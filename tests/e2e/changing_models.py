@@ -82,6 +82,32 @@ class Place:
             return grpc_messages.answer(connection, stream, message)
 
 
+# A library may begin threads, twice as many as there are cores (gRPC), whenever load first asks for them.
+MOST_NEW_THREADS = 2 * os.cpu_count()
+
+
+def held(pid):
+    """What a server at rest holds: the least that is seen within a moment, for connections are closing and a
+    model may be being destroyed."""
+    def look():
+        with open(f"/proc/{pid}/status") as file:
+            resident = next(line for line in file if line.startswith("VmRSS"))
+        return {"resident_mib": round(int(resident.split()[1]) / 1024, 1),
+                "threads": len(os.listdir(f"/proc/{pid}/task")),
+                "descriptors": len(os.listdir(f"/proc/{pid}/fd"))}
+    samples = []
+    for _ in range(5):
+        time.sleep(0.1)
+        samples.append(look())
+    return {name: min(sample[name] for sample in samples) for name in samples[0]}
+
+
+def growth(samples):
+    """The most that was held beyond the first of `samples`."""
+    return {name: round(max(sample[name] for sample in samples) - samples[0][name], 1)
+            for name in ("resident_mib", "threads", "descriptors")}
+
+
 # ---- What is asked
 
 

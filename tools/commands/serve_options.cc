@@ -25,7 +25,8 @@ std::string ShareText(double share) {
 const CommandSpec kServeSpec = {
     .name = "serve",
     .summary = "Serves models over HTTP and gRPC until SIGTERM or SIGINT.",
-    .usage = {"--model [NAME=]DIR [OPTION]..."},
+    .usage = {"--model [NAME=]DIR [OPTION]...", "--admin HOST:PORT [OPTION]...",
+              "--config FILE [OPTION]..."},
     .description =
         "A signal ends it: /ready and the gRPC health service say that it is stopping, while "
         "requests are still taken for the drain delay; then it takes no more, gives running "
@@ -41,8 +42,7 @@ const CommandSpec kServeSpec = {
     .options = {
         {"model", "[NAME=]DIR",
          "a model directory; NAME is its last component by default; may be repeated; with --admin "
-         "or "
-         "--config there may be none, for models can be loaded later",
+         "or --config there may be none, for models can be loaded later",
          "", true},
         {"http", "HOST:PORT", "where HTTP is served; port 0: any free one",
          ServerOptions().http.address},
