@@ -119,6 +119,7 @@ class Work:
         self.directories = directories
         self.draw = random.Random(1)
         self.done = {}
+        self.counters = {}  # as of the last scrape: they never fall, whatever happens to models
 
     def count(self, name):
         self.done[name] = self.done.get(name, 0) + 1
@@ -183,9 +184,15 @@ class Work:
         self.count("connected")
 
     def scrape(self, i):
-        for path in ("/metrics", "/health", "/ready"):
+        for path in ("/health", "/ready"):
             status, body = self.place.ask(path, where=self.place.admin)
             assert status == 200, (path, status, body)
+        found = self.server.metrics()
+        for name, value in self.counters.items():
+            assert found.get(name, -1) >= value, f"{name} went from {value} to {found.get(name)}"
+        self.counters = {name: value for name, value in found.items()
+                         if name.split("{")[0].endswith(("_total", "_count", "_bucket"))}
+        assert self.counters
         self.count("scraped")
 
     def change(self, i):
