@@ -7,6 +7,7 @@ what it writes; then prompts that cannot be read, refusals, and a server that is
 
 import json
 import os
+import resource
 import subprocess
 import tempfile
 import unittest
@@ -127,6 +128,15 @@ class BenchServeTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("bad.jsonl, line 2: expected", done.stderr)
 
+    def test_more_connections_than_descriptors_at_first(self):
+        asked = [given.hippodrome, "bench", "serve", "--http", self.addresses["http"], "--concurrency", "150",
+                 "--requests", "150", "--prompt", "4", "--tokens", "1"]
+        for most, code, said in ((4096, 0, "150 answered"), (100, 1, "descriptors")):
+            limit = lambda most=most: resource.setrlimit(resource.RLIMIT_NOFILE, (64, most))
+            done = subprocess.run(asked, capture_output=True, text=True, preexec_fn=limit)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(said, done.stdout + done.stderr)
+
     def test_what_fails_is_told(self):
         done = self.run_bench("--http", self.addresses["http"], "--model", "nobody", "--requests", "2",
                               "--concurrency", "1")
@@ -160,12 +170,16 @@ class BenchServeTest(unittest.TestCase):
             self.assertGreater(again["sent_again"], 0)
             self.assertEqual(again["answered"], 6)
 
-    def test_tls_with_a_client_certificate(self):
-        key, certificate = self.path("key.pem"), self.path("cert.pem")
+    def make_certificate(self, name):
+        certificate, key = self.path(name + ".pem"), self.path(name + "-key.pem")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                        "-nodes", "-days", "1", "-subj", "/CN=localhost", "-addext",
+                        "-nodes", "-days", "1", "-subj", "/CN=" + name, "-addext",
                         "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", certificate],
                        check=True, capture_output=True)
+        return certificate, key
+
+    def test_tls_with_a_client_certificate(self):
+        (certificate, key), (foreign, _) = self.make_certificate("own"), self.make_certificate("foreign")
         identity = ("--tls-client-cert", certificate, "--tls-client-key", key)
         server = Process([given.hippodrome, "serve", "--device", "cpu", "--model", os.path.join(given.models, "h3-demo"),
                           "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--tls-cert", certificate,
@@ -177,7 +191,8 @@ class BenchServeTest(unittest.TestCase):
                          "--tokens", "4")
                 report = self.bench(*asked, "--tls-ca", certificate, *identity)
                 self.assertEqual(report["points"][0]["answered"], 4)
-                # Neither without TLS, nor without a certificate.
+                # Not a server of another authority; nor without TLS, nor without a certificate.
+                self.assertEqual(self.run_bench(*asked, "--tls-ca", foreign, *identity).returncode, 1)
                 self.assertEqual(self.run_bench(*asked).returncode, 1)
                 self.assertEqual(self.run_bench(*asked, "--tls-ca", certificate).returncode, 1)
         finally:

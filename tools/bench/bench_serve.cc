@@ -1,5 +1,8 @@
 #include "tools/bench/bench_serve.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <charconv>
 #include <chrono>
@@ -201,7 +204,27 @@ absl::StatusOr<ServeBenchmark> ReadBenchmark(const CommandLine& line) {
   return benchmark;
 }
 
+// Raises the limit of descriptors as far as may be: over HTTP each request that is outstanding has
+// a connection.
+absl::Status RaiseFileLimit(const ServeBenchmark& benchmark) {
+  constexpr int64_t kOthers = 64;  // files, the libraries' own
+  const int64_t needed = (benchmark.http ? benchmark.target.most_outstanding : 64) + kOthers;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return absl::OkStatus();
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max == RLIM_INFINITY || static_cast<int64_t>(limit.rlim_max) >= needed) {
+    return absl::OkStatus();
+  }
+  return FailedPrecondition("so many requests at once need " + std::to_string(needed) +
+                            " file descriptors, and this process may have " +
+                            std::to_string(limit.rlim_max) +
+                            ": raise the limit (ulimit -Hn), or lower --concurrency or "
+                            "--max-outstanding");
+}
+
 absl::StatusOr<std::vector<LoadPoint>> Measure(const ServeBenchmark& benchmark) {
+  HIPPODROME_RETURN_IF_ERROR(RaiseFileLimit(benchmark));
   Prompts prompts(benchmark.prompts);
   if (!benchmark.prompts_file.empty()) {
     HIPPODROME_ASSIGN_OR_RETURN(prompts, Prompts::Read(benchmark.prompts_file, benchmark.prompts));
