@@ -387,4 +387,8 @@ void Generator::Release(SequenceId sequence) {
   impl_->sequences.erase(found);
 }
 
+void Generator::WatchFreed(std::function<void(const LayerStates&, const SequenceState&)> on_freed) {
+  impl_->state->WatchFreed(std::move(on_freed));
+}
+
 }  // namespace hippodrome

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -17,6 +18,8 @@
 namespace hippodrome {
 
 class HybridH3;
+struct LayerStates;
+struct SequenceState;
 
 struct GenerationRequest {
   std::vector<int32_t> prompt;  // 1 or more ids in [0, vocab_size)
@@ -110,6 +113,9 @@ class Generator {
   // Gives back all that the sequence reserved, at any time, also mid-prompt. Unknown ids are
   // ignored.
   void Release(SequenceId sequence);
+
+  // As DecodeState::WatchFreed().
+  void WatchFreed(std::function<void(const LayerStates&, const SequenceState&)> on_freed);
 
  private:
   struct Impl;

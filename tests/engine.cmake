@@ -41,6 +41,8 @@ hippodrome_compile_alone(${CMAKE_CURRENT_SOURCE_DIR}/kernels/training/row_proble
 target_link_libraries(hippodrome_training_problems PUBLIC hippodrome_testing)
 
 add_library(hippodrome_test_backend_cpu STATIC
+  ${CMAKE_CURRENT_SOURCE_DIR}/testing/freed_state_cpu.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/testing/isolation.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/test_backend_cpu.cc)
 target_link_libraries(hippodrome_test_backend_cpu PUBLIC hippodrome_testing)
 
@@ -64,6 +66,16 @@ hippodrome_test_files(backend_tests
   COMPILED hippodrome_backend_tests
   LIBRARIES hippodrome_training_problems hippodrome_test_backend_cpu
   SOURCES ${HIPPODROME_BACKEND_TESTS})
+
+# tests/benchmarks/README.md says what it showed.
+if(NOT HIPPODROME_SANITIZE)
+  find_package(fmt CONFIG REQUIRED)
+  add_executable(isolation ${CMAKE_CURRENT_LIST_DIR}/benchmarks/isolation.cc)
+  target_link_libraries(isolation PRIVATE hippodrome_test_backend_cpu fmt::fmt)
+endif()
+hippodrome_test_files(isolation_tests
+  LIBRARIES hippodrome_test_backend_cpu
+  SOURCES engine/isolation_test.cc)
 
 hippodrome_test_files(engine_tests
   LIBRARIES hippodrome_training_problems

@@ -31,9 +31,16 @@ std::optional<SequenceState> DecodeState::Reserve(int64_t pages) {
 }
 
 void DecodeState::Release(SequenceState& state) {
+  if (on_freed_) on_freed_(layers_, state);
   free_slots_.push_back(state.slot);
   free_pages_.insert(free_pages_.end(), state.pages.rbegin(), state.pages.rend());
   state = {};
+}
+
+void DecodeState::WatchFreed(OnFreed on_freed) {
+  on_freed_ = std::move(on_freed);
+  for (const int64_t slot : free_slots_) on_freed_(layers_, {.slot = slot});
+  on_freed_(layers_, {.pages = free_pages_});
 }
 
 }  // namespace hippodrome

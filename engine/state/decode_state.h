@@ -3,6 +3,7 @@
 #define HIPPODROME_ENGINE_STATE_DECODE_STATE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -39,6 +40,11 @@ class DecodeState {
   std::optional<SequenceState> Reserve(int64_t pages);
   void Release(SequenceState& state);
 
+  // For tests that fill what nobody holds with values that nobody may see: calls `on_freed` for all
+  // that is free now, and then for what is released, before it can be reserved again.
+  using OnFreed = std::function<void(const LayerStates&, const SequenceState&)>;
+  void WatchFreed(OnFreed on_freed);
+
   int64_t slots() const { return slots_; }
   int64_t free_slots() const { return static_cast<int64_t>(free_slots_.size()); }
   int64_t pages() const { return pages_; }
@@ -58,6 +64,7 @@ class DecodeState {
   int64_t bytes_per_page_ = 0;
   std::vector<int64_t> free_slots_;  // stacks: what was freed last is reused first
   std::vector<int32_t> free_pages_;
+  OnFreed on_freed_;  // may be null
 };
 
 }  // namespace hippodrome

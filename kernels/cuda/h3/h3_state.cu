@@ -9,10 +9,6 @@ constexpr const char* kReset = "reset_slot";
 constexpr const char* kCopy = "copy_slot";
 constexpr const char* kExport = "export_slot";
 
-char* At(const std::shared_ptr<void>& memory, int64_t bytes) {
-  return static_cast<char*>(memory.get()) + bytes;
-}
-
 void Clear(Device& device, void* to, int64_t bytes) {
   device.Note(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), device.stream()), kReset);
 }
@@ -143,20 +139,27 @@ H3Slots::H3Slots(Device& device, const H3PrefillWeights& constants, int64_t slot
 
 int64_t H3Slots::bytes_per_slot() const { return rings_.bytes + modes_.bytes + ahead_.bytes; }
 
-void H3Slots::Reset(Device& device, int64_t slot) {
+std::array<H3Slots::Place, 3> H3Slots::Places(int64_t slot) const {
   assert(slot >= 0 && slot < slots_);
-  for (const Part* part : {&rings_, &modes_, &ahead_}) {
-    if (part->bytes > 0) Clear(device, At(part->memory, slot * part->bytes), part->bytes);
+  const auto place = [slot](const Part& part) {
+    return Place{static_cast<char*>(part.memory.get()) + slot * part.bytes, part.bytes};
+  };
+  return {place(rings_), place(modes_), place(ahead_)};
+}
+
+void H3Slots::Reset(Device& device, int64_t slot) {
+  for (const Place& place : Places(slot)) {
+    if (place.bytes > 0) Clear(device, place.begin, place.bytes);
   }
 }
 
 void H3Slots::Copy(Device& device, int64_t from, int64_t to) {
-  assert(from >= 0 && from < slots_ && to >= 0 && to < slots_);
   if (from == to) return;
-  for (const Part* part : {&rings_, &modes_, &ahead_}) {
-    if (part->bytes == 0) continue;
-    CopyOnDevice(device, At(part->memory, from * part->bytes), At(part->memory, to * part->bytes),
-                 part->bytes);
+  const std::array<Place, 3> source = Places(from);
+  const std::array<Place, 3> target = Places(to);
+  for (size_t i = 0; i < source.size(); ++i) {
+    if (source[i].bytes == 0) continue;
+    CopyOnDevice(device, source[i].begin, target[i].begin, source[i].bytes);
   }
 }
 

@@ -2,6 +2,7 @@
 #ifndef HIPPODROME_KERNELS_CUDA_H3_H3_STATE_H_
 #define HIPPODROME_KERNELS_CUDA_H3_H3_STATE_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -84,6 +85,13 @@ class H3Slots final : public H3State {
   // H3Step() knows, and H3Settle() ends that.
   bool looks_ahead() const { return ahead_.bytes > 0; }
   void* ahead() const { return ahead_.memory.get(); }  // as AheadSlot says
+
+  // Where a slot lies: rings, modes, and what looks ahead; one of no bytes is not there.
+  struct Place {
+    char* begin;
+    int64_t bytes;
+  };
+  std::array<Place, 3> Places(int64_t slot) const;
 
   void Reset(Device& device, int64_t slot);
   void Copy(Device& device, int64_t from, int64_t to);

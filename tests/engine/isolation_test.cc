@@ -1,0 +1,46 @@
+// What is freed holds nothing for whoever gets it next: all that is free is NaN here.
+#include "tests/testing/isolation.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/models/h3/hybrid_h3.h"
+#include "tests/testing/random_model.h"
+#include "tests/testing/test_backend.h"
+
+namespace hippodrome::isolation_test {
+namespace {
+
+// Long enough for each slot and page to be used again many times.
+void Check(const H3Config& config, DType weights, IsolationOptions options, uint32_t seed) {
+  HIPPODROME_TEST_BACKEND(backend);
+  const auto model = MakeTestModel(*backend, config, weights);
+  int64_t operations = 1500;
+  if (TestBackendIsSlow()) {
+    options.tenants = 2;
+    options.requests = 2;
+    options.longest_prompt = 70;
+    options.most_new_tokens = 3;
+    operations = 40;
+  }
+  const IsolationResult result = RunIsolation(*backend, *model, options, operations, seed);
+  EXPECT_EQ(result.fault, "");
+  const int64_t slots = options.generator.max_sequences;
+  EXPECT_GT(result.freed_slots, TestBackendIsSlow() ? slots : 10 * slots);
+  EXPECT_GT(result.cancelled, 0);
+  EXPECT_GT(result.finished, 0);
+  EXPECT_GT(result.tokens, 0);
+}
+
+TEST(IsolationTest, HybridModel) { Check(TinyConfig(), DType::kF32, {}, 1); }
+
+TEST(IsolationTest, HybridModelInBF16) { Check(TinyConfig(), DType::kBF16, {}, 2); }
+
+TEST(IsolationTest, WithoutAttention) {
+  H3Config config = TinyConfig();
+  config.attention_layers = {};
+  config.attention_heads = 0;
+  Check(config, DType::kF32, {}, 3);
+}
+
+}  // namespace
+}  // namespace hippodrome::isolation_test

@@ -1,0 +1,165 @@
+#include "tests/testing/isolation.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "engine/models/h3/hybrid_h3.h"
+#include "tests/testing/freed_state.h"
+#include "tests/testing/random_model.h"
+
+namespace hippodrome {
+namespace {
+
+constexpr auto kForever = Generator::Clock::time_point::max();
+constexpr auto kAtOnce = Generator::Clock::time_point::min();
+
+// Lengths around those of pages, short ones and long ones; one in three is scored.
+GenerationRequest NewRequest(const IsolationOptions& options, int64_t vocabulary,
+                             std::mt19937& random) {
+  const auto below = [&](int64_t count) { return static_cast<int64_t>(random() % count); };
+  const auto seed = static_cast<uint32_t>(random());
+  int64_t prompt = 1 + below(below(2) == 0 ? 20 : options.longest_prompt);
+  if (below(4) == 0) prompt = std::min(options.longest_prompt, 63 + below(4));
+  GenerationRequest request{.prompt = RandomIds(prompt, vocabulary, seed),
+                            .max_tokens = 1 + below(options.most_new_tokens)};
+  request.sampling.temperature = below(2) == 0 ? 0.0f : 1.2f;
+  request.sampling.seed = seed;
+  request.ignore_eos = true;
+  request.score_prompt = below(3) == 0;
+  if (request.score_prompt) request.likeliest = static_cast<int32_t>(below(3));
+  return request;
+}
+
+bool Same(const TokenScores& a, const TokenScores& b) {
+  const auto same = [](const auto& x, const auto& y) {
+    return x.token == y.token && x.log_probability == y.log_probability;
+  };
+  return a.log_probability == b.log_probability &&
+         std::equal(a.likeliest.begin(), a.likeliest.end(), b.likeliest.begin(), b.likeliest.end(),
+                    same);
+}
+
+bool Same(const std::optional<TokenScores>& a, const std::optional<TokenScores>& b) {
+  return a.has_value() == b.has_value() && (!a || Same(*a, *b));
+}
+
+bool Same(const TokenEvent& a, const TokenEvent& b) {
+  return a.token == b.token && a.finish == b.finish && Same(a.scores, b.scores) &&
+         std::equal(a.prompt_scores.begin(), a.prompt_scores.end(), b.prompt_scores.begin(),
+                    b.prompt_scores.end(), [](const auto& x, const auto& y) { return Same(x, y); });
+}
+
+class Isolation {
+ public:
+  Isolation(Backend& backend, const HybridH3& model, const IsolationOptions& options, uint32_t seed)
+      : backend_(backend), model_(model), options_(options), random_(seed) {
+    for (int64_t i = 0; i < options.tenants * options.requests; ++i) {
+      requests_.push_back(NewRequest(options, model.config().vocab_size, random_));
+      alone_.push_back(Alone(requests_.back()));
+    }
+    generator_ = Generator::Create(backend, model, options.generator).value();
+    generator_->WatchFreed([this](const LayerStates& layers, const SequenceState& freed) {
+      FillFreed(backend_, layers, freed);
+      result_.freed_slots += freed.slot >= 0 ? 1 : 0;
+      result_.freed_pages += std::ssize(freed.pages);
+    });
+  }
+
+  IsolationResult Run(int64_t operations) {
+    for (int64_t i = 0; i < operations && result_.fault.empty(); ++i) DoSomething();
+    while (!running_.empty() && result_.fault.empty()) Advance(true);
+    if (result_.fault.empty() && generator_->used().bytes != 0) {
+      result_.fault = "the end holds " + std::to_string(generator_->used().bytes) + " bytes";
+    }
+    return result_;
+  }
+
+ private:
+  struct Running {
+    size_t request = 0;
+    size_t events = 0;  // that came
+  };
+
+  std::vector<TokenEvent> Alone(const GenerationRequest& request) {
+    GeneratorOptions options = options_.generator;
+    options.max_sequences = 1;
+    const auto generator = Generator::Create(backend_, model_, options).value();
+    std::vector<TokenEvent> events;
+    generator->Admit(request).value();
+    generator->Prefill(kForever, events);
+    while (events.back().finish == FinishReason::kNone) generator->Step(events);
+    return events;
+  }
+
+  void DoSomething() {
+    const uint32_t what = random_() % 10;
+    if (what < 3) {
+      Admit();
+    } else if (what == 3) {
+      Cancel();
+    } else {
+      Advance(what < 7);
+    }
+  }
+
+  void Admit() {
+    const size_t request = random_() % requests_.size();
+    const auto id = generator_->Admit(requests_[request]);
+    (id.ok() ? result_.admitted : result_.refused) += 1;
+    if (id.ok()) running_.emplace(*id, Running{request});
+  }
+
+  void Cancel() {
+    if (running_.empty()) return;
+    const auto victim = std::next(running_.begin(), random_() % running_.size());
+    generator_->Release(victim->first);
+    running_.erase(victim);
+    ++result_.cancelled;
+  }
+
+  // A piece of the prompts, and a token more for each sequence, or one of these.
+  void Advance(bool step) {
+    std::vector<TokenEvent> events;
+    generator_->Prefill(kAtOnce, events);
+    if (step) generator_->Step(events);
+    for (const TokenEvent& event : events) Take(event);
+  }
+
+  void Take(const TokenEvent& event) {
+    Running& running = running_.at(event.sequence);
+    const TokenEvent& expected = alone_[running.request][running.events++];
+    if (!Same(event, expected) && result_.fault.empty()) {
+      result_.fault = "request " + std::to_string(running.request) + ", token " +
+                      std::to_string(running.events) + ": " + std::to_string(event.token) +
+                      ", alone " + std::to_string(expected.token);
+    }
+    ++result_.tokens;
+    result_.scored += std::ssize(event.prompt_scores);
+    if (event.finish == FinishReason::kNone) return;
+    generator_->Release(event.sequence);
+    running_.erase(event.sequence);
+    ++result_.finished;
+  }
+
+  Backend& backend_;
+  const HybridH3& model_;
+  const IsolationOptions options_;
+  std::mt19937 random_;
+  std::vector<GenerationRequest> requests_;
+  std::vector<std::vector<TokenEvent>> alone_;  // what comes of each
+  std::unique_ptr<Generator> generator_;
+  std::map<SequenceId, Running> running_;
+  IsolationResult result_;
+};
+
+}  // namespace
+
+IsolationResult RunIsolation(Backend& backend, const HybridH3& model,
+                             const IsolationOptions& options, int64_t operations, uint32_t seed) {
+  return Isolation(backend, model, options, seed).Run(operations);
+}
+
+}  // namespace hippodrome

@@ -1,0 +1,45 @@
+// Many tenants on one generator, in random patterns, and what each says alone.
+#ifndef HIPPODROME_TESTS_TESTING_ISOLATION_H_
+#define HIPPODROME_TESTS_TESTING_ISOLATION_H_
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/generator.h"
+
+namespace hippodrome {
+
+struct IsolationOptions {
+  int64_t tenants = 4;           // each has prompts of its own
+  int64_t requests = 6;          // of a tenant, of different lengths
+  int64_t longest_prompt = 200;  // tokens
+  int64_t most_new_tokens = 24;  // of a request
+  // Few, so that all are used again soon: of TinyConfig(), twice the pages of the longest request.
+  GeneratorOptions generator{.max_sequences = 5, .key_value_bytes = 8 * 16384};
+};
+
+// What was done, and the first thing that was wrong.
+struct IsolationResult {
+  int64_t admitted = 0;
+  int64_t refused = 0;    // there was no room
+  int64_t cancelled = 0;  // before the prompt, within it, or between tokens
+  int64_t finished = 0;
+  int64_t tokens = 0;  // each the one that its request has alone
+  int64_t scored = 0;  // tokens of prompts whose log probabilities are those that they have alone
+  int64_t freed_slots = 0;  // filled with NaN
+  int64_t freed_pages = 0;
+  std::string fault;  // empty: none
+};
+
+// Admits, cancels, takes prompts in by pieces, steps, scores and finishes in an order drawn from
+// `seed`, `operations` times, while all that is free holds NaN. What each request says alone is
+// found with a generator of its own, without NaN. `backend`: that of MakeTestBackend().
+IsolationResult RunIsolation(Backend& backend, const HybridH3& model,
+                             const IsolationOptions& options, int64_t operations, uint32_t seed);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TESTS_TESTING_ISOLATION_H_
