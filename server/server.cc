@@ -84,6 +84,7 @@ absl::Status Server::StartTransports(const ServerOptions& options) {
   };
   if (options.tls.on()) {
     HIPPODROME_ASSIGN_OR_RETURN(tls_, TlsFiles::Open(options.tls));
+    Add({"certificates", [this](const ServerOptions&) { return tls_->Prepare(); }});
   }
   HIPPODROME_ASSIGN_OR_RETURN(http_, HttpServer::Start(options.http, handler, &metrics_, tls_));
   HIPPODROME_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(options.grpc, handlers_, metrics_, tls_));
@@ -108,8 +109,6 @@ std::vector<std::string> Server::Warnings() const {
   std::erase(warnings, "");
   return warnings;
 }
-
-absl::Status Server::ReloadTls() { return tls_ == nullptr ? absl::OkStatus() : tls_->Reload(); }
 
 void Server::Wait(std::chrono::milliseconds time, const std::function<bool()>& done) {
   const auto end = std::chrono::steady_clock::now() + time;

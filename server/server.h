@@ -63,9 +63,6 @@ class Server {
   // What an operator should know: a listener that other machines can reach unprotected,
   // certificates that are not valid now. One line each.
   std::vector<std::string> Warnings() const;
-  // Reads the certificates anew, for connections that begin from now on. Errors: those of
-  // TlsFiles::Reload(), which leave the old ones in force. Does nothing without TLS.
-  absl::Status ReloadTls();
 
  private:
   Server(const ServerOptions& options, std::vector<ModelParts> models, const LoadOptions& load);

@@ -98,6 +98,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/mixed_streams_test.cc
       server/score_pairs_test.cc
       server/server_test.cc
+      server/tls_server_test.cc
   )
 endif()
 

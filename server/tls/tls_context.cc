@@ -153,8 +153,9 @@ TlsContext NewContext(const SSL_METHOD* method) {
                       SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context.get(), 0);
-  // Thousands of connections may be idle.
-  SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);
+  // Thousands of connections may be idle. What is shown is what is in the file, not what is found
+  // among the authorities of clients.
+  SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
   return context;
 }
 

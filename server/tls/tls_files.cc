@@ -20,6 +20,10 @@ std::string DateText(Time time) {
   return text.data();
 }
 
+bool SameFiles(const TlsIdentity& a, const TlsIdentity& b) {
+  return a.certificates == b.certificates && a.key == b.key && a.client_ca == b.client_ca;
+}
+
 // "" where they are valid.
 std::string CheckDates(const std::string& path, const TlsIdentity& identity, Time now) {
   const TlsDates dates = DatesOf(identity.http);
@@ -54,15 +58,16 @@ absl::StatusOr<std::shared_ptr<const TlsIdentity>> TlsFiles::Read() const {
   return identity;
 }
 
-absl::Status TlsFiles::Reload() {
-  std::lock_guard one(reload_mutex_);
+absl::StatusOr<std::function<void()>> TlsFiles::Prepare() {
   HIPPODROME_ASSIGN_OR_RETURN(std::shared_ptr<const TlsIdentity> identity, Read());
+  if (SameFiles(*identity, *current())) return nullptr;
   const std::string wrong =
       CheckDates(options_.certificate, *identity, std::chrono::system_clock::now());
   if (!wrong.empty()) return FailedPrecondition(wrong);
-  std::lock_guard lock(mutex_);
-  current_.swap(identity);
-  return absl::OkStatus();
+  return [this, identity = std::move(identity)]() mutable {
+    std::lock_guard lock(mutex_);
+    current_.swap(identity);
+  };
 }
 
 std::shared_ptr<const TlsIdentity> TlsFiles::current() const {

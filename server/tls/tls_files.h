@@ -4,6 +4,7 @@
 #define HIPPODROME_SERVER_TLS_TLS_FILES_H_
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -31,9 +32,9 @@ class TlsFiles {
   // says so. Errors: as NewServerContext(). REQUIRES: options.on().
   static absl::StatusOr<std::shared_ptr<TlsFiles>> Open(const TlsOptions& options);
 
-  // Reads them anew. Where something is wrong with them, dates included, what was in force stays
-  // so. Errors: as Open(), and kFailedPrecondition for dates.
-  absl::Status Reload();
+  // Reads them anew, for Reloadable::prepare. Returns what puts them into force, while this lives;
+  // null where nothing is new. Errors: as Open(), and kFailedPrecondition for dates.
+  absl::StatusOr<std::function<void()>> Prepare();
 
   std::shared_ptr<const TlsIdentity> current() const;
   // That the certificates in force are not valid at `now`, and which file that is about; "" where
@@ -45,7 +46,6 @@ class TlsFiles {
   absl::StatusOr<std::shared_ptr<const TlsIdentity>> Read() const;
 
   const TlsOptions options_;
-  std::mutex reload_mutex_;   // one at a time, so that the last to begin wins
   mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<const TlsIdentity> current_;
 };

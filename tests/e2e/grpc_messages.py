@@ -116,9 +116,10 @@ def answer(connection, stream, message, pause=lambda: None):
     return status, found
 
 
-def generate(server, message, source="127.0.0.1", pause=lambda: None):
-    """The text, the tokens and their scores, as bytes; `pause` is called before each read."""
-    with raw_http2.Connection(address_of(server), 120, source) as connection:
+def generate(server, message, source="127.0.0.1", pause=lambda: None, tls=None):
+    """The text, the tokens and their scores, as bytes; `pause` is called before each read, `tls` as in
+    raw_http2."""
+    with raw_http2.Connection(address_of(server), 120, source, tls) as connection:
         status, found = answer(connection, connection.open(GENERATE), message, pause)
     assert status == 0, status
     return found[1], found[2], found[5]

@@ -21,6 +21,16 @@ TEST(AddressTest, RefusesWhatIsNone) {
   }
 }
 
+TEST(AddressTest, LoopbackIsWhatOnlyThisMachineReaches) {
+  for (const char* host : {"127.0.0.1", "127.9.9.9", "::1", "localhost", "::ffff:127.0.0.1"}) {
+    EXPECT_TRUE(IsLoopback(host)) << host;
+  }
+  for (const char* host : {"0.0.0.0", "::", "192.0.2.7", "2001:db8::1", "::ffff:192.0.2.7",
+                           "example.org", "localhost.example.org", "127.0.0.1.example.org"}) {
+    EXPECT_FALSE(IsLoopback(host)) << host;
+  }
+}
+
 TEST(ClientTest, IsAnAddressOrTheNetworkThatItsOwnerHas) {
   EXPECT_EQ(ClientOf("192.0.2.7"), "192.0.2.7");
   EXPECT_EQ(ClientOf("::ffff:192.0.2.7"), "192.0.2.7");

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "tests/testing/temporary_directory.h"
+
 namespace hippodrome {
 namespace {
 
@@ -87,6 +89,16 @@ TestCertificate TestAuthority::Issue(const std::string& name, std::chrono::hours
   Extend(certificate.get(), certificate_.get(), NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");
   Sign(certificate.get(), certificate_.get(), key_.get());
   return {ToPem(certificate.get()), ToPem(key.get())};
+}
+
+TlsPeers NewTlsPeers() {
+  const TestAuthority authority("authority");
+  const TestCertificate own = authority.Issue("server");
+  const TemporaryDirectory directory;
+  const std::string certificate = directory.Write("certificate", own.certificate);
+  const std::string key = directory.Write("key", own.key);
+  const std::string ca = directory.Write("ca", authority.certificate());
+  return {TlsFiles::Open({certificate, key, ""}).value(), NewClientContext({.ca = ca}).value()};
 }
 
 }  // namespace hippodrome

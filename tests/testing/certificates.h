@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "server/tls/tls_files.h"
+
 struct evp_pkey_st;
 struct x509_st;
 
@@ -33,6 +35,13 @@ class TestAuthority {
   std::shared_ptr<x509_st> certificate_;
   std::string pem_;
 };
+
+// A server's files, and a client that trusts them.
+struct TlsPeers {
+  std::shared_ptr<const TlsFiles> server;
+  TlsContext client;
+};
+TlsPeers NewTlsPeers();
 
 }  // namespace hippodrome
 

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
+#include <utility>
 
 #include "server/address.h"
 
@@ -20,7 +22,7 @@ std::string Lower(std::string text) {
 
 }  // namespace
 
-HttpClient::HttpClient(const std::string& address) {
+HttpClient::HttpClient(const std::string& address, const TlsContext& tls) {
   const HostPort where = ParseAddress(address).value();
   sockaddr_in to{};
   to.sin_family = AF_INET;
@@ -28,6 +30,7 @@ HttpClient::HttpClient(const std::string& address) {
   inet_pton(AF_INET, where.host.c_str(), &to.sin_addr);
   socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) Close();
+  if (tls != nullptr) tls_ = std::make_unique<TlsSession>(tls, where.host);
 }
 
 HttpClient::~HttpClient() { Close(); }
@@ -37,7 +40,13 @@ void HttpClient::Close() {
   socket_ = -1;
 }
 
-void HttpClient::HalfClose() { ::shutdown(socket_, SHUT_WR); }
+void HttpClient::HalfClose() {
+  if (tls_ != nullptr) {
+    tls_->End();
+    SendBytes(std::exchange(tls_->output(), ""));
+  }
+  ::shutdown(socket_, SHUT_WR);
+}
 
 void HttpClient::Reset() {
   const linger at_once{1, 0};
@@ -46,6 +55,26 @@ void HttpClient::Reset() {
 }
 
 void HttpClient::Send(const std::string& bytes) {
+  constexpr size_t kPiece = 64 << 10;
+  if (tls_ == nullptr) return SendBytes(bytes);
+  if (!ShakeHands()) return;
+  for (size_t sent = 0; sent < bytes.size(); sent += kPiece) {
+    tls_->Write(std::string_view(bytes).substr(sent, kPiece));
+    SendBytes(std::exchange(tls_->output(), ""));
+  }
+}
+
+bool HttpClient::ShakeHands() {
+  auto outcome = TlsSession::Outcome::kWantsInput;
+  while (outcome == TlsSession::Outcome::kWantsInput) {
+    outcome = tls_->Handshake();
+    SendBytes(std::exchange(tls_->output(), ""));
+    if (outcome == TlsSession::Outcome::kWantsInput && !Receive()) return false;
+  }
+  return outcome == TlsSession::Outcome::kDone;
+}
+
+void HttpClient::SendBytes(const std::string& bytes) {
   for (size_t sent = 0; sent < bytes.size();) {
     const ssize_t n = ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
     if (n <= 0) return;
@@ -69,12 +98,30 @@ HttpAnswer HttpClient::Post(const std::string& path, const std::string& body) {
   return Read();
 }
 
-bool HttpClient::Fill() {
+bool HttpClient::Receive() {
   char bytes[4096];
   const ssize_t n = ::recv(socket_, bytes, sizeof(bytes), 0);
   if (n <= 0) return false;
-  buffer_.append(bytes, static_cast<size_t>(n));
+  const std::string_view received(bytes, static_cast<size_t>(n));
+  if (tls_ != nullptr) {
+    tls_->Feed(received);
+  } else {
+    buffer_.append(received);
+  }
   return true;
+}
+
+bool HttpClient::Fill() { return tls_ == nullptr ? Receive() : ShakeHands() && FillFromTls(); }
+
+bool HttpClient::FillFromTls() {
+  char bytes[4096];
+  size_t n = 0;
+  auto outcome = TlsSession::Outcome::kWantsInput;
+  while ((outcome = tls_->Read(bytes, sizeof(bytes), n)) == TlsSession::Outcome::kWantsInput) {
+    if (!Receive()) return false;
+  }
+  buffer_.append(bytes, n);
+  return outcome == TlsSession::Outcome::kDone;
 }
 
 bool HttpClient::Closed() { return !Fill(); }

@@ -4,7 +4,10 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
+
+#include "server/tls/tls_session.h"
 
 namespace hippodrome {
 
@@ -17,8 +20,9 @@ struct HttpAnswer {
 // One connection. Not thread-safe.
 class HttpClient {
  public:
-  // `address`: HOST:PORT with a numeric host.
-  explicit HttpClient(const std::string& address);
+  // `address`: HOST:PORT with a numeric host. `tls`: for TLS, which begins with the first byte that
+  // is sent or awaited; null: plain TCP.
+  explicit HttpClient(const std::string& address, const TlsContext& tls = nullptr);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -33,6 +37,8 @@ class HttpClient {
   HttpAnswer Post(const std::string& path, const std::string& body);
   // True when the server has closed the connection; waits for bytes or the end.
   bool Closed();
+  // Why TLS failed; "" where it has not.
+  std::string TlsError() const { return tls_ == nullptr ? "" : tls_->error(); }
   void Close();
   // Ends this side only.
   void HalfClose();
@@ -41,10 +47,16 @@ class HttpClient {
 
  private:
   bool Fill();
+  void SendBytes(const std::string& bytes);
+  // Adds what comes to the buffer, or to what TLS reads. False at the end.
+  bool Receive();
+  bool ShakeHands();
+  bool FillFromTls();
   bool ReadBytes(size_t count, std::string& bytes);
   bool ReadChunks(HttpAnswer& answer, const std::function<bool(const std::string&)>& on_chunk);
 
   int socket_ = -1;
+  std::unique_ptr<TlsSession> tls_;
   std::string buffer_;
 };
 

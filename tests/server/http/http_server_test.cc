@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "tests/testing/certificates.h"
 #include "tests/testing/http_client.h"
 #include "tests/testing/manual_work.h"
 #include "tests/testing/wait_until.h"
@@ -17,7 +18,8 @@
 namespace hippodrome::http_server_test {
 namespace {
 
-class HttpServerTest : public testing::Test {
+// Over plain TCP, and over TLS.
+class HttpServerTest : public testing::TestWithParam<bool> {
  protected:
   HttpServerTest() {
     options_.address = "127.0.0.1:0";
@@ -26,33 +28,40 @@ class HttpServerTest : public testing::Test {
   }
 
   void Start() {
-    auto server = HttpServer::Start(options_, [this](HttpRequest request) {
-      HttpReply reply;
-      if (request.path == "/stream" || request.path == "/later") {
-        reply.streamed = request.path == "/stream";
-        reply.filler = reply.streamed ? ": waiting\n\n" : "";
-        reply.work = std::make_unique<ManualWork>(control_);
-      } else if (request.path == "/client") {
-        reply.response.body = request.client;
-      } else if (request.path == "/throw") {
-        throw std::bad_alloc();
-      } else {
-        reply.response.body = request.method + " " + request.path + " " + request.body;
-      }
-      return reply;
-    });
+    auto server = HttpServer::Start(
+        options_,
+        [this](HttpRequest request) {
+          HttpReply reply;
+          if (request.path == "/stream" || request.path == "/later") {
+            reply.streamed = request.path == "/stream";
+            reply.filler = reply.streamed ? ": waiting\n\n" : "";
+            reply.work = std::make_unique<ManualWork>(control_);
+          } else if (request.path == "/client") {
+            reply.response.body = request.client;
+          } else if (request.path == "/throw") {
+            throw std::bad_alloc();
+          } else {
+            reply.response.body = request.method + " " + request.path + " " + request.body;
+          }
+          return reply;
+        },
+        nullptr, tls_.server);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
 
   HttpOptions options_;
   std::shared_ptr<ManualWork::Control> control_ = std::make_shared<ManualWork::Control>();
+  const TlsPeers tls_ = GetParam() ? NewTlsPeers() : TlsPeers();
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
+INSTANTIATE_TEST_SUITE_P(Transports, HttpServerTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Tls" : "Plain"; });
+
+TEST_P(HttpServerTest, AnswersAndKeepsTheConnection) {
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   EXPECT_EQ(client.Get("/a?x=1").body, "GET /a ");
   const HttpAnswer answer = client.Post("/b", "body");
   EXPECT_EQ(answer.status, 200);
@@ -60,15 +69,15 @@ TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
   EXPECT_EQ(answer.headers.at("content-type"), "application/json");
 }
 
-TEST_F(HttpServerTest, KnowsWhoAsks) {
+TEST_P(HttpServerTest, KnowsWhoAsks) {
   Start();
-  EXPECT_EQ(HttpClient(server_->address()).Get("/client").body, "127.0.0.1");
+  EXPECT_EQ(HttpClient(server_->address(), tls_.client).Get("/client").body, "127.0.0.1");
 }
 
-TEST_F(HttpServerTest, AStreamThatWaitsSendsComments) {
+TEST_P(HttpServerTest, AStreamThatWaitsSendsComments) {
   options_.filler_interval = std::chrono::milliseconds(20);
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   client.SendRequest("GET", "/stream", "");
   int comments = 0;
   std::string events;
@@ -84,31 +93,31 @@ TEST_F(HttpServerTest, AStreamThatWaitsSendsComments) {
   EXPECT_EQ(events, "data: last\n\n");
 }
 
-TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {
+TEST_P(HttpServerTest, AnswersPipelinedRequestsInOrder) {
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   client.Send("GET /1 HTTP/1.1\r\nHost: t\r\n\r\nGET /2 HTTP/1.1\r\nHost: t\r\n\r\n");
   EXPECT_EQ(client.Read().body, "GET /1 ");
   EXPECT_EQ(client.Read().body, "GET /2 ");
 }
 
-TEST_F(HttpServerTest, ClosesWhenAskedTo) {
+TEST_P(HttpServerTest, ClosesWhenAskedTo) {
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   client.Send("GET /1 HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(client.Read().body, "GET /1 ");
   EXPECT_TRUE(client.Closed());
 }
 
-TEST_F(HttpServerTest, BodiesUpToTheLimitAreTaken) {
+TEST_P(HttpServerTest, BodiesUpToTheLimitAreTaken) {
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   const std::string body(100000, 'x');
   EXPECT_EQ(client.Post("/b", body).body, "POST /b " + body);
-  EXPECT_EQ(HttpClient(server_->address()).Post("/b", body + "x").status, 413);
+  EXPECT_EQ(HttpClient(server_->address(), tls_.client).Post("/b", body + "x").status, 413);
 }
 
-TEST_F(HttpServerTest, BrokenRequestsAreRefused) {
+TEST_P(HttpServerTest, BrokenRequestsAreRefused) {
   Start();
   struct Row {
     std::string bytes;
@@ -122,7 +131,7 @@ TEST_F(HttpServerTest, BrokenRequestsAreRefused) {
       {"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 9999999999999\r\n\r\n", 413},
   };
   for (const Row& row : rows) {
-    HttpClient client(server_->address());
+    HttpClient client(server_->address(), tls_.client);
     client.Send(row.bytes);
     const HttpAnswer answer = client.Read();
     EXPECT_EQ(answer.status, row.status) << row.bytes.substr(0, 60);
@@ -131,27 +140,27 @@ TEST_F(HttpServerTest, BrokenRequestsAreRefused) {
   }
 }
 
-TEST_F(HttpServerTest, ChunkedBodiesAreJoined) {
+TEST_P(HttpServerTest, ChunkedBodiesAreJoined) {
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   client.Send(
       "POST /c HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"
       "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
   EXPECT_EQ(client.Read().body, "POST /c abcde");
 }
 
-TEST_F(HttpServerTest, SlowHeadersAreCutOff) {
+TEST_P(HttpServerTest, SlowHeadersAreCutOff) {
   options_.header_timeout = std::chrono::seconds(1);
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   client.Send("GET / HT");
   EXPECT_EQ(client.Read().status, 408);
   EXPECT_TRUE(client.Closed());
 }
 
-TEST_F(HttpServerTest, StreamsPieceByPiece) {
+TEST_P(HttpServerTest, StreamsPieceByPiece) {
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   client.SendRequest("POST", "/stream", "");
   int pieces = 0;
   control_->Add("piece 0", false);
@@ -168,9 +177,9 @@ TEST_F(HttpServerTest, StreamsPieceByPiece) {
   EXPECT_EQ(client.Get("/again").body, "GET /again ");
 }
 
-TEST_F(HttpServerTest, AnswersLater) {
+TEST_P(HttpServerTest, AnswersLater) {
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   client.SendRequest("POST", "/later", "");
   ASSERT_TRUE(WaitUntil([&] { return control_->Started(); }));
   control_->Add("one ", false);
@@ -180,11 +189,11 @@ TEST_F(HttpServerTest, AnswersLater) {
   EXPECT_EQ(client.Get("/again").body, "GET /again ");
 }
 
-TEST_F(HttpServerTest, ADisconnectEndsTheWork) {
+TEST_P(HttpServerTest, ADisconnectEndsTheWork) {
   Start();
   for (const char* path : {"/stream", "/later"}) {
     control_ = std::make_shared<ManualWork::Control>();
-    HttpClient client(server_->address());
+    HttpClient client(server_->address(), tls_.client);
     client.SendRequest("POST", path, "");
     ASSERT_TRUE(WaitUntil([&] { return control_->Started(); }));
     client.Close();
@@ -192,9 +201,9 @@ TEST_F(HttpServerTest, ADisconnectEndsTheWork) {
   }
 }
 
-TEST_F(HttpServerTest, ARequestSentAheadOfAStreamWaitsForItsEnd) {
+TEST_P(HttpServerTest, ARequestSentAheadOfAStreamWaitsForItsEnd) {
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   client.SendRequest("POST", "/stream", "");
   client.SendRequest("GET", "/next", "");
   ASSERT_TRUE(WaitUntil([&] { return control_->Started(); }));
@@ -203,35 +212,35 @@ TEST_F(HttpServerTest, ARequestSentAheadOfAStreamWaitsForItsEnd) {
   EXPECT_EQ(client.Read().body, "GET /next ");
 }
 
-TEST_F(HttpServerTest, AReaderThatStopsReadingIsCutOff) {
+TEST_P(HttpServerTest, AReaderThatStopsReadingIsCutOff) {
   options_.write_timeout = std::chrono::seconds(1);
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   client.SendRequest("POST", "/stream", "");
   ASSERT_TRUE(WaitUntil([&] { return control_->Started(); }));
   control_->Add(std::string(64 << 20, 'x'), false);
-  EXPECT_EQ(HttpClient(server_->address()).Get("/other").body, "GET /other ");
+  EXPECT_EQ(HttpClient(server_->address(), tls_.client).Get("/other").body, "GET /other ");
   EXPECT_TRUE(WaitUntil([&] { return control_->WasDestroyed(); }));
 }
 
 // Not only once the system's buffers are full, which take megabytes.
-TEST_F(HttpServerTest, AReaderThatStopsReadingHoldsLittle) {
+TEST_P(HttpServerTest, AReaderThatStopsReadingHoldsLittle) {
   options_.write_timeout = std::chrono::seconds(1);
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   client.SendRequest("POST", "/stream", "");
   ASSERT_TRUE(WaitUntil([&] { return control_->Started(); }));
   control_->Add(std::string(1 << 20, 'x'), false);
   EXPECT_TRUE(WaitUntil([&] { return control_->WasDestroyed(); }));
 }
 
-TEST_F(HttpServerTest, ManyConnectionsAtOnce) {
+TEST_P(HttpServerTest, ManyConnectionsAtOnce) {
   Start();
   std::atomic<int> good = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
-      HttpClient client(server_->address());
+      HttpClient client(server_->address(), tls_.client);
       for (int i = 0; i < 50; ++i) good += client.Post("/x", "y").body == "POST /x y" ? 1 : 0;
     });
   }
@@ -239,10 +248,10 @@ TEST_F(HttpServerTest, ManyConnectionsAtOnce) {
   EXPECT_EQ(good, 400);
 }
 
-TEST_F(HttpServerTest, StopLetsARequestFinish) {
+TEST_P(HttpServerTest, StopLetsARequestFinish) {
   Start();
-  HttpClient client(server_->address());
-  HttpClient idle(server_->address());
+  HttpClient client(server_->address(), tls_.client);
+  HttpClient idle(server_->address(), tls_.client);
   EXPECT_EQ(idle.Get("/").status, 200);
   client.SendRequest("POST", "/stream", "");
   ASSERT_TRUE(WaitUntil([&] { return control_->Started(); }));
@@ -251,16 +260,16 @@ TEST_F(HttpServerTest, StopLetsARequestFinish) {
   EXPECT_EQ(client.Read().body, "the end");
   stop.join();
   EXPECT_TRUE(idle.Closed());
-  EXPECT_EQ(HttpClient(server_->address()).Get("/").status, 0);
+  EXPECT_EQ(HttpClient(server_->address(), tls_.client).Get("/").status, 0);
 }
 
 // Were the request still counted as busy, the server would wait for the whole hour.
-TEST_F(HttpServerTest, AHandlerThatThrowsEndsItsConnectionAlone) {
+TEST_P(HttpServerTest, AHandlerThatThrowsEndsItsConnectionAlone) {
   Start();
-  HttpClient other(server_->address());
+  HttpClient other(server_->address(), tls_.client);
   EXPECT_EQ(other.Get("/1").status, 200);
   for (const std::string& body : {std::string("x"), std::string(90000, 'x')}) {
-    HttpClient client(server_->address());
+    HttpClient client(server_->address(), tls_.client);
     client.SendRequest("POST", "/throw", body);
     EXPECT_TRUE(client.Closed());
   }
@@ -268,16 +277,16 @@ TEST_F(HttpServerTest, AHandlerThatThrowsEndsItsConnectionAlone) {
   server_->Stop(std::chrono::hours(1));
 }
 
-TEST_F(HttpServerTest, StopWithoutPatienceDestroysTheWork) {
+TEST_P(HttpServerTest, StopWithoutPatienceDestroysTheWork) {
   Start();
-  HttpClient client(server_->address());
+  HttpClient client(server_->address(), tls_.client);
   client.SendRequest("POST", "/later", "");
   ASSERT_TRUE(WaitUntil([&] { return control_->Started(); }));
   server_->Stop(std::chrono::milliseconds(0));
   EXPECT_TRUE(control_->WasDestroyed());
 }
 
-TEST_F(HttpServerTest, APortThatIsTakenIsAnError) {
+TEST_P(HttpServerTest, APortThatIsTakenIsAnError) {
   Start();
   HttpOptions other = options_;
   other.address = server_->address();

@@ -20,6 +20,11 @@ class TlsFilesTest : public testing::Test {
     directory_.Write("certificate", identity.certificate);
     directory_.Write("key", identity.key);
   }
+  static absl::Status Reload(TlsFiles& files) {
+    const auto change = files.Prepare();
+    if (change.ok() && *change != nullptr) (*change)();
+    return change.status();
+  }
   std::string Warning(const TlsFiles& files) {
     return files.Warning(std::chrono::system_clock::now());
   }
@@ -39,7 +44,9 @@ TEST_F(TlsFilesTest, NewFilesAreInForceAfterAReload) {
   const TestCertificate renewed = authority_.Issue("new", hours(-1), hours(40));
   Write(renewed);
   EXPECT_EQ(files->current(), old);
-  ASSERT_TRUE(files->Reload().ok());
+  const auto change = files->Prepare().value();
+  EXPECT_EQ(files->current(), old);
+  change();
   EXPECT_EQ(files->current()->certificates, renewed.certificate);
   EXPECT_EQ(files->current()->key, renewed.key);
   EXPECT_GT(files->current()->expires, old->expires + hours(10));
@@ -51,7 +58,7 @@ TEST_F(TlsFilesTest, BrokenFilesLeaveTheOldInForce) {
   const auto files = TlsFiles::Open(options_).value();
   const auto old = files->current();
   const auto refused = [&](const std::string& file) {
-    const absl::Status status = files->Reload();
+    const absl::Status status = Reload(*files);
     EXPECT_NE(Message(status).find(directory_.File(file)), std::string::npos) << status;
     EXPECT_EQ(files->current(), old);
   };
@@ -68,7 +75,15 @@ TEST_F(TlsFilesTest, BrokenFilesLeaveTheOldInForce) {
   Write(authority_.Issue("early", hours(1), hours(2)));
   refused("certificate");
   Write(good);
-  EXPECT_TRUE(files->Reload().ok());
+  EXPECT_TRUE(Reload(*files).ok());
+}
+
+TEST_F(TlsFilesTest, FilesThatAreTheSameChangeNothing) {
+  Write(authority_.Issue("expired", hours(-2), hours(-1)));
+  const auto files = TlsFiles::Open(options_).value();
+  const auto change = files->Prepare();
+  ASSERT_TRUE(change.ok()) << change.status();
+  EXPECT_EQ(*change, nullptr);
 }
 
 TEST_F(TlsFilesTest, AtTheStartDatesAreAWarning) {
