@@ -37,6 +37,7 @@ class TlsServerTest : public testing::Test {
     options.admin_address = "127.0.0.1:0";
     options.tls = {directory_.File("certificate"), directory_.File("key"), ""};
     if (ask_clients) options.tls.client_ca = directory_.Write("ca", authority_.certificate());
+    options.models = {{"m", ""}};
     std::vector<ModelParts> models;
     models.push_back(NewFakeModel("m", {}, &engine_));
     server_ = Server::Start(options, std::move(models)).value();
