@@ -21,6 +21,7 @@ share/bash-completion/completions/hippodrome
 share/doc/hippodrome/README.md
 share/doc/hippodrome/LICENSE
 share/doc/hippodrome/CHANGELOG.md
+share/doc/hippodrome/SECURITY.md
 share/doc/hippodrome/docs/architecture.md
 share/hippodrome/docker/Dockerfile
 share/hippodrome/haproxy/haproxy.cfg
