@@ -108,6 +108,13 @@ struct TlsOptions {
   bool on() const { return !certificate.empty(); }
 };
 
+enum class LogLevel : uint8_t { kError, kWarning, kInfo, kDebug };
+
+struct LogOptions {
+  LogLevel level = LogLevel::kInfo;
+  std::string access_log;  // a file; "-": standard error; empty: no lines for calls
+};
+
 struct ModelSource {
   std::string name;
   std::string directory;
@@ -118,6 +125,9 @@ struct ModelSource {
 struct ServerOptions {
   std::vector<ModelSource> models;  // to be served; names differ
   TlsOptions tls;
+  LogOptions log;
+  // Upper bounds of the buckets of all histograms of seconds, ascending; empty: the usual ones.
+  std::vector<double> latency_buckets;
   HttpOptions http;
   std::string admin_address;  // as HttpOptions::address; empty: no admin listener
   GrpcOptions grpc;

@@ -1,12 +1,12 @@
 #include "server/server.h"
 
-#include <cstdio>
 #include <initializer_list>
 #include <thread>
 #include <utility>
 
 #include "engine/base/status.h"
 #include "server/address.h"
+#include "server/log/log.h"
 
 namespace hippodrome {
 namespace {
@@ -43,7 +43,10 @@ ModelRepository::Functions RepositoryFunctions(const ServerOptions& options,
               [batcher = options.batcher, encoding = options.encoding, &metrics](ModelParts parts) {
                 return NewServedModel(std::move(parts), batcher, encoding, metrics);
               },
-          .report = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }};
+          .report =
+              [](const std::string& line) {
+                Log(LogLine(LogLevel::kInfo, "models").Text("message", line));
+              }};
 }
 
 // Few connections and small requests, on a thread of their own.
@@ -62,7 +65,8 @@ HttpOptions AdminOptions(const std::string& address) {
 
 Server::Server(const ServerOptions& options, std::vector<ModelParts> models,
                const LoadOptions& load)
-    : handlers_(Serve(std::move(models), options, metrics_), options.limits),
+    : metrics_(options.latency_buckets.empty() ? DefaultLatencyBuckets() : options.latency_buckets),
+      handlers_(Serve(std::move(models), options, metrics_), options.limits),
       repository_(handlers_.models(), metrics_, RepositoryFunctions(options, load, metrics_)),
       routes_(handlers_, metrics_, options.http),
       admin_routes_(routes_, repository_) {

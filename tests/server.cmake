@@ -52,6 +52,9 @@ hippodrome_test_files(server_tests
     server/routes/tei_routes_test.cc
     server/routes/tgi_routes_test.cc
     server/metrics/metrics_test.cc
+    server/log/log_file_test.cc
+    server/log/log_line_test.cc
+    server/metrics/process_metrics_test.cc
     server/reload_test.cc
     server/calls/call_ids_test.cc
     server/calls/call_record_test.cc

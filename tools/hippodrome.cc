@@ -30,6 +30,6 @@ int main(int argc, char** argv) {
       {.name = "hippodrome",
        .summary = "Serves, converts, evaluates and trains state-space language models.",
        .commands = kSubcommands,
-       .version = hippodrome::Version()},
+       .version = hippodrome::VersionText()},
       argc, argv);
 }

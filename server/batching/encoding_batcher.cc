@@ -299,9 +299,10 @@ void EncodingBatcher::Count(Clock::time_point start, Clock::time_point end) {
   EncodedBatch batch;
   for (const Waiting& input : running_) {
     ++batch.inputs;
-    batch.tokens += static_cast<int64_t>(input.job->requests()[input.index].ids.size());
+    const int64_t tokens = std::ssize(input.job->requests()[input.index].ids);
+    batch.tokens += tokens;
     batch.padded_tokens += input.input.tokens;
-    metrics_.Admitted(input.job->api(), start - input.input.arrived);
+    metrics_.Encoded(input.job->api(), start - input.input.arrived, end - start, tokens);
   }
   metrics_.EngineStep(end - start, batch);
 }

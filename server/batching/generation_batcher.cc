@@ -9,6 +9,7 @@
 #include "engine/base/status.h"
 #include "kernels/device_error.h"
 #include "server/guarded.h"
+#include "server/log/log.h"
 
 namespace hippodrome {
 namespace {
@@ -171,7 +172,7 @@ void GenerationBatcher::Cancel(const Stream& stream) {
   if (stream->ended()) return;
   {
     std::lock_guard lock(mutex_);
-    cancelled_.push_back(stream);
+    cancelled_.push_back({stream, Clock::now()});
   }
   wake_.notify_one();
 }
@@ -188,6 +189,7 @@ void GenerationBatcher::Loop() {
     }
   } catch (const DeviceError& error) {
     FailAll(Internal(error.what()));
+    Log(LogLine(LogLevel::kError, "device_failed").Text("message", error.what()));
     return;  // and with the loop the heartbeat stops
   }
   EndAll(Unavailable("the server has stopped"));
@@ -214,7 +216,7 @@ bool GenerationBatcher::AwaitWork() {
 }
 
 void GenerationBatcher::ApplyCommands() {
-  std::vector<Stream> cancelled;
+  std::vector<CancelledStream> cancelled;
   std::optional<absl::Status> abort;
   {
     std::lock_guard lock(mutex_);
@@ -225,28 +227,30 @@ void GenerationBatcher::ApplyCommands() {
   if (abort) EndAll(*abort);
 }
 
-void GenerationBatcher::DropCancelled(const std::vector<Stream>& cancelled) {
-  for (const Stream& stream : cancelled) {
+void GenerationBatcher::DropCancelled(const std::vector<CancelledStream>& cancelled) {
+  for (const auto& [stream, when] : cancelled) {
     const auto it = std::find_if(running_.begin(), running_.end(), [&](const auto& entry) {
       return &entry.second->stream() == stream.get();
     });
     if (it != running_.end()) {
       metrics_.Cancelled(it->second->phase());
       Remove(it);
-      continue;
+      metrics_.Freed(Clock::now() - when);
+    } else if (DropWaiting(stream)) {
+      metrics_.Freed(Clock::now() - when);
     }
-    DropWaiting(stream);
   }
 }
 
-void GenerationBatcher::DropWaiting(const Stream& stream) {
+bool GenerationBatcher::DropWaiting(const Stream& stream) {
   std::lock_guard lock(mutex_);
   const auto found = std::find_if(waiting_.begin(), waiting_.end(),
                                   [&](const auto& w) { return w.second.stream == stream; });
-  if (found == waiting_.end()) return;
+  if (found == waiting_.end()) return false;
   metrics_.Cancelled(Phase::kQueue);
   Leave(found);
   pending_.fetch_sub(1, std::memory_order_acq_rel);
+  return true;
 }
 
 // REQUIRES: mutex_ is held.

@@ -80,6 +80,10 @@ class GenerationBatcher {
     std::string client;
     Clock::time_point deadline;
   };
+  struct CancelledStream {
+    Stream stream;
+    Clock::time_point when;
+  };
   using WaitingRequests = std::map<AdmissionLine::Ticket, Waiting>;
   using Running = std::unordered_map<SequenceId, std::unique_ptr<RunningSequence>>;
 
@@ -93,8 +97,9 @@ class GenerationBatcher {
   absl::Status RunOnce();
   bool AwaitWork();
   void ApplyCommands();
-  void DropCancelled(const std::vector<Stream>& cancelled);
-  void DropWaiting(const Stream& stream);
+  void DropCancelled(const std::vector<CancelledStream>& cancelled);
+  // Whether it waited.
+  bool DropWaiting(const Stream& stream);
   void Enter(Waiting request);
   void Leave(WaitingRequests::iterator request);
   void ReleaseShare(const Waiting& request);
@@ -131,7 +136,7 @@ class GenerationBatcher {
   SharedRoom scores_;          // of all requests that are here, by bytes of log probabilities
   bool line_changed_ = false;  // since the loop last looked who may start
   Clock::time_point next_expiry_ = Clock::time_point::max();  // of those that wait, or earlier
-  std::vector<Stream> cancelled_;
+  std::vector<CancelledStream> cancelled_;
   std::optional<absl::Status> abort_;
   bool closed_ = false;
   std::string closed_reason_ = "the server is stopping";

@@ -1,8 +1,10 @@
 #include "server/batching/running_sequence.h"
 
+#include <iterator>
 #include <utility>
 
 #include "engine/base/status.h"
+#include "server/log/log.h"
 
 namespace hippodrome {
 
@@ -57,7 +59,8 @@ void RunningSequence::Measure(Clock::time_point now, ModelMetrics& metrics) {
   if (prompt_only_) return;
   metrics.Generated(1);
   if (completion_tokens_ == 1) {
-    metrics.FirstToken(api_, now - submitted_);
+    metrics.FirstToken(api_, now - submitted_, now - admitted_);
+    first_token_ = now;
   } else {
     metrics.NextToken(api_, now - last_token_);
   }
@@ -68,9 +71,11 @@ bool RunningSequence::OnToken(TokenEvent event, Clock::time_point now, ModelMetr
   if (event.finish == FinishReason::kFailed) {
     stream_->Fail(Internal("the model computed a value that is not a number"));
     metrics.NotANumber();
+    Log(LogLine(LogLevel::kError, "not_a_number"));
     return false;
   }
   StreamUpdate update = Update(std::move(event));
+  metrics.Scored(std::ssize(update.prompt_scores) + std::ssize(update.scores));
   Measure(now, metrics);
   const bool last = update.last();
   if (!stream_->Push(std::move(update))) {
@@ -78,7 +83,7 @@ bool RunningSequence::OnToken(TokenEvent event, Clock::time_point now, ModelMetr
     metrics.Cancelled(Phase::kDecode);
     return false;
   }
-  if (last) metrics.Finished(api_, now - submitted_);
+  if (last) metrics.Finished(api_, now - submitted_, now - first_token_, completion_tokens_);
   return !last;
 }
 

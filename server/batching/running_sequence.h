@@ -78,9 +78,10 @@ class RunningSequence {
   const bool prompt_only_;
   const int64_t prompt_tokens_;
   const Clock::time_point submitted_;
+  const Clock::time_point admitted_ = Clock::now();
   const std::shared_ptr<TokenStream> stream_;
   int64_t completion_tokens_ = 0;
-  Clock::time_point last_token_;
+  Clock::time_point first_token_, last_token_;
 };
 
 }  // namespace hippodrome

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <exception>
 
+#include "server/log/log.h"
 #include "server/status_map.h"
 
 namespace hippodrome {
@@ -77,15 +78,45 @@ void CallRecord::Finish(const absl::Status& status) noexcept {
   }
 }
 
+void CallRecord::BeginStream() {
+  streams_ = true;
+  metrics_.CountStreams(1);
+}
+
+void CallRecord::Drop() {
+  finished_ = true;
+  if (std::exchange(streams_, false)) metrics_.CountStreams(-1);
+}
+
 void CallRecord::Finish(std::string_view code, FailureReason failure) noexcept {
   if (finished_) return;
-  finished_ = true;
+  Drop();
   try {
+    const Clock::time_point end = Clock::now();
     if (!probe_) metrics_.CountFailure(failure);
-    metrics_.CountRequest(api_, route_, model_, std::string(code));
+    metrics_.CountRequest(api_, route_, model_, code);
+    if (api_ == Api::kHttp) metrics_.MeasureHttp(route_, end - begin_, received_, sent_);
+    if (AccessLog().open()) LogAccess(code, end);
   } catch (const std::exception&) {
     // Without memory a call goes unwritten; there is nobody to tell.
   }
+}
+
+void CallRecord::LogAccess(std::string_view code, Clock::time_point end) {
+  LogLine line(LogLevel::kInfo, "access");
+  line.Text("api", Name(api_));
+  if (method_ != nullptr) line.Text("method", method_);
+  line.Text("route", route_).Text("code", code).Seconds("duration_s", end - begin_);
+  if (first_byte_) line.Seconds("first_byte_s", *first_byte_ - begin_);
+  line.Integer("bytes_in", received_).Integer("bytes_out", sent_);
+  if (tokens_.prompt > 0) line.Integer("prompt_tokens", tokens_.prompt);
+  if (tokens_.generated > 0) line.Integer("generated_tokens", tokens_.generated);
+  if (!model_.empty()) line.Text("model", model_);
+  if (!key_.empty()) line.Text("key", key_);
+  line.Text("request_id", ids().request_id)
+      .Text("trace_id", ids().trace_id)
+      .Text("span_id", ids().span_id);
+  AccessLog().Write(line.Take());
 }
 
 }  // namespace hippodrome

@@ -21,8 +21,9 @@ struct CallTokens {
   int64_t generated = 0;  // given out
 };
 
-// One call, from its first byte until its answer is on its way. Finish() counts it, once; a record
-// that dies unfinished is one whose client left, or whose work broke off with an exception.
+// One call, from its first byte until its answer is on its way. Finish() counts it and writes its
+// line of the access log, once; a record that dies unfinished is one whose client left, or whose
+// work broke off with an exception.
 class CallRecord {
  public:
   using Clock = std::chrono::steady_clock;
@@ -40,7 +41,13 @@ class CallRecord {
   }
   const CallIds& ids();
 
-  void set_route(const char* route) { route_ = route; }
+  // `method`: of HTTP; null without a route.
+  void set_route(const char* method, const char* route) {
+    method_ = method;
+    route_ = route;
+  }
+  // The answer is a stream, until the call has ended.
+  void BeginStream();
   // That answers; "" where none does.
   void set_model(std::string model) { model_ = std::move(model); }
   // The name of the key that the client used; never the key.
@@ -60,15 +67,17 @@ class CallRecord {
   void Finish(int http_status) noexcept;
   void Finish(const absl::Status& status) noexcept;
   // There was no call: a connection was closed on the way to one.
-  void Drop() { finished_ = true; }
+  void Drop();
 
  private:
   void Finish(std::string_view code, FailureReason failure) noexcept;
+  void LogAccess(std::string_view code, Clock::time_point end);
 
   Metrics& metrics_;
   const Api api_;
   const Clock::time_point begin_ = Clock::now();
   std::optional<Clock::time_point> first_byte_;  // of the answer
+  const char* method_ = nullptr;
   const char* route_;
   std::optional<CallIds> ids_;
   std::string model_, key_;
@@ -76,6 +85,7 @@ class CallRecord {
   int64_t received_ = 0;
   int64_t sent_ = 0;
   bool probe_ = false;
+  bool streams_ = false;
   bool finished_ = false;
 };
 

@@ -1,3 +1,4 @@
+#include <iterator>
 #include <string_view>
 
 #include "server/grpc/grpc_services.h"

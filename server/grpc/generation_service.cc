@@ -199,6 +199,7 @@ class GenerationService : public v1::Generation::CallbackService {
       grpc::CallbackServerContext* context, const v1::GenerateRequest* request) override {
     auto call = BeginCall(*context, metrics_, "Generate", *request);
     call->set_model(handlers_.ModelName(request->model()));
+    call->BeginStream();
     auto generation = Guarded([&] { return handlers_.Generate(*request, CallerOf(*context)); });
     return GenerateReactor::Start(*context, std::move(call), std::move(generation), executor_);
   }

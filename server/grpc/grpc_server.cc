@@ -5,8 +5,8 @@
 #include <grpcpp/resource_quota.h>
 
 #include <atomic>
-#include <cstdio>
 #include <initializer_list>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +20,8 @@
 #include "server/grpc/health_service.h"
 #include "server/grpc/reflection_service.h"
 #include "server/grpc/tls_credentials.h"
+#include "server/grpc/unknown_method.h"
+#include "server/log/log.h"
 #include "server/metrics/connection_metrics.h"
 
 namespace hippodrome {
@@ -47,13 +49,21 @@ class ModelsService : public v1::Models::CallbackService {
   Metrics& metrics_;
 };
 
-// gRPC has a line for each call that a hostile peer spoils; one in a second says enough.
+// gRPC has a line for each call that a hostile peer spoils; one in a second says enough. Its text
+// may have addresses and what peers sent: its place in gRPC's sources tells what it is about.
 void LogSparsely(gpr_log_func_args* line) {
   using Seconds = std::chrono::seconds;
   static std::atomic<int64_t> last = 0;
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   const int64_t now = std::chrono::duration_cast<Seconds>(since).count();
-  if (last.exchange(now) != now) std::fprintf(stderr, "gRPC: %s\n", line->message);
+  if (last.exchange(now) == now) return;
+  const LogLevel level = line->severity == GPR_LOG_SEVERITY_ERROR  ? LogLevel::kWarning
+                         : line->severity == GPR_LOG_SEVERITY_INFO ? LogLevel::kInfo
+                                                                   : LogLevel::kDebug;
+  const std::string_view path = line->file;
+  Log(LogLine(level, "grpc")
+          .Text("file", path.substr(path.rfind('/') + 1))
+          .Integer("line", line->line));
 }
 
 // A message of 500 KB that says it is compressed could fill 500 MB, so none is taken: a call that
@@ -119,6 +129,7 @@ class GrpcServer::Impl {
         encoding_(NewEncodingService(handlers.encoding(), metrics)),
         kserve_(NewKServeService(handlers, metrics)),
         models_(handlers, metrics),
+        unknown_(metrics),
         health_(OwnServices(), [&handlers] { return handlers.Ready().ok(); }),
         reflection_(AllServices()) {}
 
@@ -135,6 +146,7 @@ class GrpcServer::Impl {
   std::unique_ptr<grpc::Service> encoding_;
   std::unique_ptr<grpc::Service> kserve_;
   ModelsService models_;
+  UnknownMethod unknown_;
   HealthService health_;
   Reflection reflection_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
@@ -159,6 +171,7 @@ absl::Status GrpcServer::Impl::Start(const GrpcOptions& options) {
            &reflection_.v1alpha()}) {
     builder.RegisterService(service);
   }
+  builder.RegisterCallbackGenericService(&unknown_);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return Internal("gRPC did not start");
   SetServing(true);

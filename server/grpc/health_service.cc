@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "server/log/log.h"
+
 namespace hippodrome {
 
 using grpc::health::v1::HealthCheckRequest;
@@ -93,6 +95,10 @@ void HealthService::SetServing(bool serving) {
 
 void HealthService::Tell() {
   const auto status = Status();
+  const bool serves = status == HealthCheckResponse::SERVING;
+  if (std::exchange(served_, serves) != serves) {
+    Log(LogLine(serves ? LogLevel::kInfo : LogLevel::kWarning, serves ? "ready" : "not_ready"));
+  }
   for (const auto& watch : watches_.All()) watch->Show(status);
 }
 

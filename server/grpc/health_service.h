@@ -55,9 +55,10 @@ class HealthService : public grpc::health::v1::Health::CallbackService {
   LiveCalls<HealthWatch> watches_;  // of services that exist
   LiveCalls<HealthWatch> strays_;   // of those that do not
 
-  std::mutex mutex_;  // guards the next three
+  std::mutex mutex_;  // guards the next four
   std::condition_variable wake_;
   bool serving_ = false;
+  bool served_ = false;  // at the last look
   bool stopping_ = false;
   std::thread thread_;  // Follow()
 };

@@ -103,7 +103,9 @@ absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
   call.caller = caller;
   if (request.has_text()) {
     HIPPODROME_ASSIGN_OR_RETURN(const BpeTokenizer* tokenizer, model.Tokenizer());
+    const auto begin = Caller::Clock::now();
     call.request.prompt = tokenizer->Encode(request.text());
+    model.Tokenized(caller.api, Caller::Clock::now() - begin);
   } else {
     const auto& ids = request.token_ids().ids();
     call.request.prompt.assign(ids.begin(), ids.end());

@@ -106,6 +106,8 @@ class ServedDecoder : public ServedModel {
 
   // kFailedPrecondition if there is none.
   absl::StatusOr<const BpeTokenizer*> Tokenizer() const;
+  // That a prompt was, for the metrics.
+  void Tokenized(Api api, Clock::duration duration) const { metrics_.Tokenized(api, duration); }
   // As of the batcher. What is returned keeps this model, where that is shared.
   absl::StatusOr<std::unique_ptr<Generation>> Submit(GenerationCall call) {
     return batcher_.Submit(std::move(call), weak_from_this().lock());

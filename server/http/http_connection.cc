@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/status.hpp>
+#include <boost/system/system_error.hpp>
 #include <exception>
 #include <new>
 #include <utility>
@@ -203,7 +204,8 @@ net::awaitable<bool> HttpConnection::Serve(HttpIncoming& incoming) {
   call_->Received(static_cast<int64_t>(incoming.request.body.size()));
   std::optional<HttpReply> reply = co_await Handle(incoming);
   if (!reply) co_return false;
-  call_->set_route(reply->route);
+  call_->set_route(reply->method, reply->route);
+  if (reply->streamed) call_->BeginStream();
   call_->set_model(std::move(reply->model));
   call_->set_key(std::move(reply->key));
   call_->set_probe(reply->probe);
@@ -263,6 +265,8 @@ net::awaitable<std::optional<bool>> HttpConnection::Work(const HttpFraming& fram
   // Whoever waits for this or a disconnect would wait for the disconnect alone.
   try {
     co_return co_await Advance(framing, std::move(reply));
+  } catch (const boost::system::system_error&) {
+    co_return false;  // cancelled: the client has left
   } catch (const std::exception&) {
     call_->Finish(500);
     co_return false;

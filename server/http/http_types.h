@@ -57,7 +57,8 @@ struct HttpReply {
   // Sent whenever a streamed response has had nothing to say for HttpOptions::filler_interval, so
   // that nobody on the way takes the connection for dead. Empty: nothing is.
   std::string filler;
-  // For the record of the call, see CallRecord. `route` lives as long as the server.
+  // For the record of the call, see CallRecord. They live as long as the server.
+  const char* method = nullptr;  // null where there is no route
   const char* route = kOtherRoute;
   std::string model, key;
   bool probe = false;

@@ -8,7 +8,7 @@
 namespace hippodrome {
 
 struct ConnectionMetrics::Series {
-  explicit Series(prometheus::Registry& r)
+  explicit Series(MetricRegistry& r)
       : open(Gauge(r, "hippodrome_grpc_connections", "Open gRPC connections").Add({})),
         cut(Counter(r, "hippodrome_grpc_connections_cut_total",
                     "gRPC connections that were ended because they flooded")
@@ -28,7 +28,7 @@ struct ConnectionMetrics::Series {
   std::array<prometheus::Counter*, 4> refused;
 };
 
-ConnectionMetrics::ConnectionMetrics(prometheus::Registry& registry)
+ConnectionMetrics::ConnectionMetrics(MetricRegistry& registry)
     : series_(std::make_unique<Series>(registry)) {}
 
 ConnectionMetrics::~ConnectionMetrics() = default;

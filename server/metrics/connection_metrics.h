@@ -16,7 +16,7 @@ enum class ConnectionRefusal : uint8_t { kFull, kAddressFull, kNoDescriptor, kFl
 // Thread-safe.
 class ConnectionMetrics {
  public:
-  explicit ConnectionMetrics(prometheus::Registry& registry);
+  explicit ConnectionMetrics(MetricRegistry& registry);
   ~ConnectionMetrics();
 
   void SetOpen(int64_t connections);

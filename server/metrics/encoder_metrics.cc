@@ -5,11 +5,17 @@
 namespace hippodrome {
 
 struct EncoderMetrics::Series {
-  Series(prometheus::Registry& r, const std::string& m)
+  Series(MetricRegistry& r, const std::string& m)
       : model(m),
-        queue(QueueDuration(r), m),
-        request(RequestDuration(r), m),
-        step(EngineStepSeconds(r).Add({{"model", m}, {"phase", "encode"}}, Seconds())),
+        queue(r, QueueDuration(r), m),
+        encode(r,
+               Histogram(r, "hippodrome_encode_duration_seconds",
+                         "The run of an encoder that an input was part of"),
+               m),
+        request(r, RequestDuration(r), m),
+        step(EngineStepSeconds(r).Add({{"model", m}, {"phase", "encode"}}, r.latency_buckets())),
+        last_step(LastStep(r).Add({{"model", m}})),
+        tokens(PromptTokens(r).Add({{"model", m}}, PowersOfTwo(20))),
         inputs(BatchSequences(r).Add({{"model", m}}, PowersOfTwo(10))),
         batch_tokens(Histogram(r, "hippodrome_batch_tokens",
                                "Tokens in an encoder's batch, padding included")
@@ -25,21 +31,27 @@ struct EncoderMetrics::Series {
         running(RequestsRunning(r).Add({{"model", m}, {"phase", "encode"}})) {}
 
   std::string model;
-  Latency queue, request;
-  prometheus::Histogram &step, &inputs, &batch_tokens;
+  Latency queue, encode, request;
+  prometheus::Histogram& step;
+  prometheus::Gauge& last_step;
+  prometheus::Histogram &tokens, &inputs, &batch_tokens;
   prometheus::Counter &encoded_tokens, &padding_tokens, &cancelled;
   Counters& rejected;
   GaugePart queued, running;
 };
 
-EncoderMetrics::EncoderMetrics(prometheus::Registry& registry, const std::string& model)
+EncoderMetrics::EncoderMetrics(MetricRegistry& registry, const std::string& model)
     : series_(std::make_unique<Series>(registry, model)) {
   AnnounceRejections(series_->rejected, model);
 }
 
 EncoderMetrics::~EncoderMetrics() = default;
 
-void EncoderMetrics::Admitted(Api api, Duration queued) { series_->queue.Observe(api, queued); }
+void EncoderMetrics::Encoded(Api api, Duration queued, Duration run, int64_t tokens) {
+  series_->queue.Observe(api, queued);
+  series_->encode.Observe(api, run);
+  series_->tokens.Observe(static_cast<double>(tokens));
+}
 
 void EncoderMetrics::Finished(Api api, Duration since_submit) {
   series_->request.Observe(api, since_submit);
@@ -54,6 +66,7 @@ void EncoderMetrics::Rejected(const std::string& reason) {
 }
 
 void EncoderMetrics::EngineStep(Duration duration, const EncodedBatch& batch) {
+  series_->last_step.SetToCurrentTime();
   series_->step.Observe(duration.count());
   series_->inputs.Observe(static_cast<double>(batch.inputs));
   series_->batch_tokens.Observe(static_cast<double>(batch.padded_tokens));

@@ -23,11 +23,11 @@ class EncoderMetrics {
  public:
   using Duration = std::chrono::duration<double>;
 
-  EncoderMetrics(prometheus::Registry& registry, const std::string& model);
+  EncoderMetrics(MetricRegistry& registry, const std::string& model);
   ~EncoderMetrics();
 
-  // An input left the queue for a batch.
-  void Admitted(Api api, Duration queued);
+  // An input of so many tokens was in the queue, and then in a run.
+  void Encoded(Api api, Duration queued, Duration run, int64_t tokens);
   // A call has all of its outputs.
   void Finished(Api api, Duration since_submit);
   // Inputs of a cancelled call left the queue.

@@ -10,7 +10,7 @@ constexpr int kRefusalCodes[] = {400, 408, 413, 414, 415, 417, 431, 499, 503, 50
 }  // namespace
 
 struct HttpMetrics::Series {
-  Series(prometheus::Registry& r, const std::string& l)
+  Series(MetricRegistry& r, const std::string& l)
       : connections(Gauge(r, "hippodrome_http_connections", "Open connections of HTTP")
                         .Add({{"listener", l}})),
         refused(Counter(r, "hippodrome_http_connections_refused_total",

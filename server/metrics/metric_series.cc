@@ -3,8 +3,9 @@
 namespace hippodrome {
 namespace {
 
-prometheus::Histogram& AddLatency(Histograms& family, const std::string& model, Api api) {
-  return family.Add({{"model", model}, {"api", Name(api)}}, Seconds());
+prometheus::Histogram& AddLatency(MetricRegistry& registry, Histograms& family,
+                                  const std::string& model, Api api) {
+  return family.Add({{"model", model}, {"api", Name(api)}}, registry.latency_buckets());
 }
 
 }  // namespace
@@ -15,54 +16,59 @@ prometheus::Histogram::BucketBoundaries PowersOfTwo(int highest) {
   return bounds;
 }
 
-prometheus::Histogram::BucketBoundaries Seconds() {
-  prometheus::Histogram::BucketBoundaries bounds;
-  for (int i = 0; i < 23; ++i) bounds.push_back(1e-4 * (1 << i));
-  return bounds;
-}
-
-Counters& Counter(prometheus::Registry& registry, const char* name, const char* help) {
+Counters& Counter(MetricRegistry& registry, const char* name, const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
 }
 
-Gauges& Gauge(prometheus::Registry& registry, const char* name, const char* help) {
+Gauges& Gauge(MetricRegistry& registry, const char* name, const char* help) {
   return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
 }
 
-Histograms& Histogram(prometheus::Registry& registry, const char* name, const char* help) {
+Histograms& Histogram(MetricRegistry& registry, const char* name, const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
 }
 
-Latency::Latency(Histograms& family, const std::string& model)
-    : series_{&AddLatency(family, model, Api::kHttp), &AddLatency(family, model, Api::kGrpc)} {}
+Latency::Latency(MetricRegistry& registry, Histograms& family, const std::string& model)
+    : series_{&AddLatency(registry, family, model, Api::kHttp),
+              &AddLatency(registry, family, model, Api::kGrpc)} {}
 
 void Latency::Observe(Api api, std::chrono::duration<double> duration) {
   series_[static_cast<size_t>(api)]->Observe(duration.count());
 }
 
-Histograms& QueueDuration(prometheus::Registry& registry) {
+Histograms& PromptTokens(MetricRegistry& registry) {
+  return Histogram(registry, "hippodrome_request_prompt_tokens",
+                   "Tokens of a prompt, or of an input of an encoder");
+}
+
+Gauges& LastStep(MetricRegistry& registry) {
+  return Gauge(registry, "hippodrome_engine_last_step_timestamp_seconds",
+               "When the engine last finished something, in seconds since 1970");
+}
+
+Histograms& QueueDuration(MetricRegistry& registry) {
   return Histogram(registry, "hippodrome_queue_duration_seconds", "From arrival to admission");
 }
 
-Histograms& RequestDuration(prometheus::Registry& registry) {
+Histograms& RequestDuration(MetricRegistry& registry) {
   return Histogram(registry, "hippodrome_request_duration_seconds",
                    "From arrival to the end of the answer");
 }
 
-Histograms& EngineStepSeconds(prometheus::Registry& registry) {
+Histograms& EngineStepSeconds(MetricRegistry& registry) {
   return Histogram(registry, "hippodrome_engine_step_seconds", "Calls of the engine");
 }
 
-Histograms& BatchSequences(prometheus::Registry& registry) {
+Histograms& BatchSequences(MetricRegistry& registry) {
   return Histogram(registry, "hippodrome_batch_sequences",
                    "Sequences in a decoding step, or inputs in an encoder's batch");
 }
 
-Counters& CancelledTotal(prometheus::Registry& registry) {
+Counters& CancelledTotal(MetricRegistry& registry) {
   return Counter(registry, "hippodrome_cancelled_total", "Requests that their client gave up");
 }
 
-Counters& AdmissionRejectedTotal(prometheus::Registry& registry) {
+Counters& AdmissionRejectedTotal(MetricRegistry& registry) {
   return Counter(registry, "hippodrome_admission_rejected_total",
                  "Requests refused on arrival, or in the queue");
 }
@@ -74,11 +80,11 @@ void AnnounceRejections(Counters& rejected, const std::string& model) {
   }
 }
 
-Gauges& RequestsQueued(prometheus::Registry& registry) {
+Gauges& RequestsQueued(MetricRegistry& registry) {
   return Gauge(registry, "hippodrome_requests_queued", "Requests that wait for the engine");
 }
 
-Gauges& RequestsRunning(prometheus::Registry& registry) {
+Gauges& RequestsRunning(MetricRegistry& registry) {
   return Gauge(registry, "hippodrome_requests_running", "Admitted requests");
 }
 

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "server/metrics/metrics.h"
 
@@ -22,20 +23,31 @@ using Counters = prometheus::Family<prometheus::Counter>;
 using Gauges = prometheus::Family<prometheus::Gauge>;
 using Histograms = prometheus::Family<prometheus::Histogram>;
 
+// With what all histograms of latencies have in common.
+class MetricRegistry : public prometheus::Registry {
+ public:
+  explicit MetricRegistry(prometheus::Histogram::BucketBoundaries latency_buckets)
+      : latency_buckets_(std::move(latency_buckets)) {}
+
+  const prometheus::Histogram::BucketBoundaries& latency_buckets() const {
+    return latency_buckets_;
+  }
+
+ private:
+  const prometheus::Histogram::BucketBoundaries latency_buckets_;
+};
+
 // 1, 2, 4, .., 2^highest.
 prometheus::Histogram::BucketBoundaries PowersOfTwo(int highest);
-// 100 us to 419 s, doubling: a small model on a processor and a large prompt both resolve.
-prometheus::Histogram::BucketBoundaries Seconds();
-
 // The family `name`, made where it does not exist. One that does keeps its help.
-Counters& Counter(prometheus::Registry& registry, const char* name, const char* help);
-Gauges& Gauge(prometheus::Registry& registry, const char* name, const char* help);
-Histograms& Histogram(prometheus::Registry& registry, const char* name, const char* help);
+Counters& Counter(MetricRegistry& registry, const char* name, const char* help);
+Gauges& Gauge(MetricRegistry& registry, const char* name, const char* help);
+Histograms& Histogram(MetricRegistry& registry, const char* name, const char* help);
 
 // One latency of one model, by api.
 class Latency {
  public:
-  Latency(Histograms& family, const std::string& model);
+  Latency(MetricRegistry& registry, Histograms& family, const std::string& model);
   void Observe(Api api, std::chrono::duration<double> duration);
 
  private:
@@ -59,16 +71,18 @@ class GaugePart {
 };
 
 // Families that decoders and encoders have in common.
-Histograms& QueueDuration(prometheus::Registry& registry);
-Histograms& RequestDuration(prometheus::Registry& registry);
-Histograms& EngineStepSeconds(prometheus::Registry& registry);
-Histograms& BatchSequences(prometheus::Registry& registry);
-Counters& CancelledTotal(prometheus::Registry& registry);
-Counters& AdmissionRejectedTotal(prometheus::Registry& registry);
+Histograms& PromptTokens(MetricRegistry& registry);
+Gauges& LastStep(MetricRegistry& registry);
+Histograms& QueueDuration(MetricRegistry& registry);
+Histograms& RequestDuration(MetricRegistry& registry);
+Histograms& EngineStepSeconds(MetricRegistry& registry);
+Histograms& BatchSequences(MetricRegistry& registry);
+Counters& CancelledTotal(MetricRegistry& registry);
+Counters& AdmissionRejectedTotal(MetricRegistry& registry);
 // Shows all reasons as 0 until there are some.
 void AnnounceRejections(Counters& rejected, const std::string& model);
-Gauges& RequestsQueued(prometheus::Registry& registry);
-Gauges& RequestsRunning(prometheus::Registry& registry);
+Gauges& RequestsQueued(MetricRegistry& registry);
+Gauges& RequestsRunning(MetricRegistry& registry);
 
 }  // namespace hippodrome
 

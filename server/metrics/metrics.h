@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/generator.h"
 #include "hippodrome/v1/models.pb.h"
 
-namespace prometheus {
-class Registry;
-}  // namespace prometheus
-
 namespace hippodrome {
+
+class MetricRegistry;
 
 enum class Api : uint8_t { kHttp, kGrpc };
 enum class Phase : uint8_t { kQueue, kPrefill, kDecode };
@@ -43,15 +43,21 @@ class ModelMetrics {
  public:
   using Duration = std::chrono::duration<double>;
 
-  ModelMetrics(prometheus::Registry& registry, const std::string& model);
+  ModelMetrics(MetricRegistry& registry, const std::string& model);
   ~ModelMetrics();
 
   void Admitted(Api api, Duration queued, int64_t prompt_tokens);
-  void FirstToken(Api api, Duration since_submit);
+  void Tokenized(Api api, Duration duration) const;
+  void FirstToken(Api api, Duration since_submit, Duration since_admission);
   void NextToken(Api api, Duration since_last);
-  void Finished(Api api, Duration since_submit);
+  // `tokens`: that were generated.
+  void Finished(Api api, Duration since_submit, Duration since_first_token, int64_t tokens);
   void Generated(int64_t tokens);
+  // Tokens of which the client gets log probabilities.
+  void Scored(int64_t tokens);
   void Cancelled(Phase where);
+  // Until what a cancelled request held was free.
+  void Freed(Duration since_cancelled);
   // A request for which the model computed a value that is not a number.
   void NotANumber();
   // reason: "queue_full", "client_share", "never_fits", "max_wait", "deadline" or "stopping".
@@ -68,25 +74,33 @@ class ModelMetrics {
   std::unique_ptr<Series> series_;
 };
 
+// 100 us to 419 s, doubling: a small model on a processor and a large prompt both resolve.
+std::vector<double> DefaultLatencyBuckets();
+
 // The registry. Thread-safe; reading it takes no part in serving.
 class Metrics {
  public:
-  Metrics();
+  // `latency_buckets`: the upper bounds of the buckets of all histograms of seconds, ascending.
+  explicit Metrics(std::vector<double> latency_buckets = DefaultLatencyBuckets());
   ~Metrics();
 
   // Where ModelMetrics register; lives as long as this object.
-  prometheus::Registry& registry() { return *registry_; }
+  MetricRegistry& registry() { return *registry_; }
   // Announces what a model is, hippodrome_model_info{model, arch, dtype, params} = 1, in the place
   // of what was said of an earlier one of its name.
   void SetModelInfo(const v1::Model& model);
   // There is no model of that name any more.
   void RemoveModelInfo(const std::string& name);
   // One answered request. `route` is from a fixed list; `code` as the transport says it.
-  void CountRequest(Api api, const std::string& route, const std::string& model,
-                    const std::string& code);
+  void CountRequest(Api api, std::string_view route, std::string_view model, std::string_view code);
   // Shows such requests as 0 until there are some: a rate needs a first value.
-  void AnnounceRequest(Api api, const std::string& route, const std::string& model,
-                       const std::string& code);
+  void AnnounceRequest(Api api, std::string_view route, std::string_view model,
+                       std::string_view code);
+  // One answered request over HTTP, with the bytes of the bodies.
+  void MeasureHttp(std::string_view route, std::chrono::duration<double> duration, int64_t received,
+                   int64_t sent);
+  // Clients that are getting an answer as a stream.
+  void CountStreams(int64_t more);
   // One failed request; kNone: none.
   void CountFailure(FailureReason reason);
   // Requests that a drain did not wait for.
@@ -96,7 +110,7 @@ class Metrics {
 
  private:
   struct Families;
-  std::unique_ptr<prometheus::Registry> registry_;
+  std::unique_ptr<MetricRegistry> registry_;
   std::unique_ptr<Families> families_;
 };
 

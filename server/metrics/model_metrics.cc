@@ -6,20 +6,45 @@
 namespace hippodrome {
 
 struct ModelMetrics::Series {
-  Series(prometheus::Registry& r, const std::string& m)
+  Series(MetricRegistry& r, const std::string& m)
       : model(m),
-        queue(QueueDuration(r), m),
-        first_token(Histogram(r, "hippodrome_time_to_first_token_seconds",
+        queue(r, QueueDuration(r), m),
+        tokenize(r, Histogram(r, "hippodrome_tokenize_duration_seconds", "Tokenising a prompt"), m),
+        prefill(r,
+                Histogram(r, "hippodrome_prefill_duration_seconds",
+                          "From admission to the first token"),
+                m),
+        decode(r,
+               Histogram(r, "hippodrome_decode_duration_seconds",
+                         "From the first token to the last one"),
+               m),
+        per_token(r,
+                  Histogram(r, "hippodrome_time_per_output_token_seconds",
+                            "Of one answer: decoding, by tokens after the first"),
+                  m),
+        first_token(r,
+                    Histogram(r, "hippodrome_time_to_first_token_seconds",
                               "From arrival to the first token"),
                     m),
-        next_token(Histogram(r, "hippodrome_inter_token_latency_seconds",
+        next_token(r,
+                   Histogram(r, "hippodrome_inter_token_latency_seconds",
                              "Between tokens of one sequence"),
                    m),
-        request(RequestDuration(r), m),
+        request(r, RequestDuration(r), m),
         step(EngineStepSeconds(r)),
-        prefill_step(step.Add({{"model", m}, {"phase", "prefill"}}, Seconds())),
-        decode_step(step.Add({{"model", m}, {"phase", "decode"}}, Seconds())),
+        prefill_step(step.Add({{"model", m}, {"phase", "prefill"}}, r.latency_buckets())),
+        decode_step(step.Add({{"model", m}, {"phase", "decode"}}, r.latency_buckets())),
         batch(BatchSequences(r).Add({{"model", m}}, PowersOfTwo(10))),
+        prompts(PromptTokens(r).Add({{"model", m}}, PowersOfTwo(20))),
+        answers(Histogram(r, "hippodrome_request_generated_tokens", "New tokens of an answer")
+                    .Add({{"model", m}}, PowersOfTwo(20))),
+        cancel_latency(Histogram(r, "hippodrome_cancel_latency_seconds",
+                                 "Until what a cancelled request held was free")
+                           .Add({{"model", m}}, r.latency_buckets())),
+        scored_tokens(Counter(r, "hippodrome_scored_tokens_total",
+                              "Tokens whose log probabilities were asked for")
+                          .Add({{"model", m}})),
+        last_step(LastStep(r).Add({{"model", m}})),
         prompt_tokens(Counter(r, "hippodrome_prompt_tokens_total", "Tokens of admitted prompts")
                           .Add({{"model", m}})),
         generated_tokens(
@@ -49,9 +74,11 @@ struct ModelMetrics::Series {
                         .Add({{"model", m}})) {}
 
   std::string model;
-  Latency queue, first_token, next_token, request;
+  Latency queue, tokenize, prefill, decode, per_token, first_token, next_token, request;
   Histograms& step;
-  prometheus::Histogram &prefill_step, &decode_step, &batch;
+  prometheus::Histogram &prefill_step, &decode_step, &batch, &prompts, &answers, &cancel_latency;
+  prometheus::Counter& scored_tokens;
+  prometheus::Gauge& last_step;
   prometheus::Counter &prompt_tokens, &generated_tokens;
   Counters& cancelled;
   std::array<prometheus::Counter*, 3> cancelled_in;
@@ -66,7 +93,7 @@ struct ModelMetrics::Series {
   GaugePart recurrent_bytes, page_bytes, budget, score_bytes;
 };
 
-ModelMetrics::ModelMetrics(prometheus::Registry& registry, const std::string& model)
+ModelMetrics::ModelMetrics(MetricRegistry& registry, const std::string& model)
     : series_(std::make_unique<Series>(registry, model)) {
   AnnounceRejections(series_->rejected, model);
 }
@@ -76,22 +103,42 @@ ModelMetrics::~ModelMetrics() = default;
 void ModelMetrics::Admitted(Api api, Duration queued, int64_t prompt_tokens) {
   series_->queue.Observe(api, queued);
   series_->prompt_tokens.Increment(static_cast<double>(prompt_tokens));
+  series_->prompts.Observe(static_cast<double>(prompt_tokens));
 }
 
-void ModelMetrics::FirstToken(Api api, Duration since_submit) {
+void ModelMetrics::Tokenized(Api api, Duration duration) const {
+  series_->tokenize.Observe(api, duration);
+}
+
+void ModelMetrics::FirstToken(Api api, Duration since_submit, Duration since_admission) {
   series_->first_token.Observe(api, since_submit);
+  series_->prefill.Observe(api, since_admission);
 }
 
 void ModelMetrics::NextToken(Api api, Duration since_last) {
   series_->next_token.Observe(api, since_last);
 }
 
-void ModelMetrics::Finished(Api api, Duration since_submit) {
+void ModelMetrics::Finished(Api api, Duration since_submit, Duration since_first_token,
+                            int64_t tokens) {
   series_->request.Observe(api, since_submit);
+  series_->answers.Observe(static_cast<double>(tokens));
+  if (tokens > 0) series_->decode.Observe(api, since_first_token);
+  if (tokens > 1) {
+    series_->per_token.Observe(api, since_first_token / static_cast<double>(tokens - 1));
+  }
 }
 
 void ModelMetrics::Generated(int64_t tokens) {
   series_->generated_tokens.Increment(static_cast<double>(tokens));
+}
+
+void ModelMetrics::Scored(int64_t tokens) {
+  series_->scored_tokens.Increment(static_cast<double>(tokens));
+}
+
+void ModelMetrics::Freed(Duration since_cancelled) {
+  series_->cancel_latency.Observe(since_cancelled.count());
 }
 
 void ModelMetrics::Cancelled(Phase where) {
@@ -105,6 +152,7 @@ void ModelMetrics::Rejected(const std::string& reason) {
 }
 
 void ModelMetrics::EngineStep(Phase phase, Duration duration, int64_t sequences) {
+  series_->last_step.SetToCurrentTime();
   if (phase == Phase::kPrefill) {
     series_->prefill_step.Observe(duration.count());
   } else {

@@ -101,7 +101,10 @@ HttpReply HttpRoutes::Handle(HttpRequest request) {
   } else {
     reply = Answer(request);
   }
-  if (request.route != nullptr) reply.route = request.route->pattern;
+  if (request.route != nullptr) {
+    reply.method = request.route->method;
+    reply.route = request.route->pattern;
+  }
   return cors_.Allow(request, std::move(reply));
 }
 

@@ -8,7 +8,7 @@
 
 #include "engine/base/status.h"
 
-namespace hippodrome {
+namespace hippodrome::reload_test {
 namespace {
 
 class ReloadTest : public testing::Test {
@@ -62,4 +62,4 @@ TEST_F(ReloadTest, TheOptionsOfTheMomentAreAsked) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::reload_test

@@ -132,7 +132,8 @@ class HelpStyleTest(unittest.TestCase):
             self.assertRegex(done.stderr.splitlines()[0], "^hippodrome( [a-z]+)*: ")
 
     def test_version(self):
-        self.assertRegex(run("--version").stdout, r"^hippodrome [0-9]+\.[0-9]+\.[0-9]+\n$")
+        self.assertRegex(run("--version").stdout, r"^hippodrome [0-9]+\.[0-9]+\.[0-9]+\ncommit .+\ncompiler .+\n"
+                         r"backends cpu(,cuda)?\ninstruction set [A-Z0-9_]+\n$")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ int RunSubcommand(const CommandGroup& group, int argc, char** argv) {
     return 0;
   }
   if (name == "--version" && !group.version.empty()) {
-    std::printf("hippodrome %s\n", group.version.c_str());
+    std::fputs(group.version.c_str(), stdout);
     return 0;
   }
   const Subcommand* command = Find(group.commands, name);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -13,11 +15,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/status.h"
 #include "server/load_model.h"
+#include "server/log/log.h"
 #include "server/memory_trim.h"
 #include "server/server.h"
+#include "server/version.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/progress.h"
 #include "tools/commands/commands.h"
@@ -79,12 +85,18 @@ absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options,
   for (const ModelSource& source : options.server.models) {
     std::printf("loading %s from %s\n", source.name.c_str(), source.directory.c_str());
     Progress progress("loading " + source.name);
+    const auto begin = std::chrono::steady_clock::now();
     HIPPODROME_ASSIGN_OR_RETURN(ModelParts parts, LoadModel(source.name, source.directory, load,
                                                             [&](int64_t done, int64_t total) {
                                                               progress.Update(done, total);
                                                             }));
     const std::string why = parts.device_obstacle.empty() ? "" : " (" + parts.device_obstacle + ")";
     std::printf("%s runs on %s%s\n", source.name.c_str(), parts.device.c_str(), why.c_str());
+    Log(LogLine(LogLevel::kInfo, "model_loaded")
+            .Text("model", source.name)
+            .Text("device", parts.device)
+            .Text("obstacle", parts.device_obstacle)
+            .Seconds("duration_s", std::chrono::steady_clock::now() - begin));
     models.push_back(std::move(parts));
   }
   return models;
@@ -106,7 +118,7 @@ int64_t DrainUntilDone(Server& server, Signals& signals, const ServerOptions& op
 }
 
 // Options that a running server takes anew.
-constexpr std::string_view kReloaded[] = {"model"};
+constexpr std::string_view kReloaded[] = {"access-log", "log-level", "model"};
 
 // What changed in the file and needs another start of the server.
 std::string NeedRestart(const CommandLine& old, const CommandLine& now) {
@@ -124,10 +136,11 @@ absl::Status TryReload(const CommandLine& line, CommandLine& current, Server& se
   HIPPODROME_ASSIGN_OR_RETURN(const ServeOptions options, ReadServeOptions(now));
   HIPPODROME_ASSIGN_OR_RETURN(const std::vector<std::string> changed,
                               server.Reload(options.server));
-  for (const std::string& name : changed) std::printf("reloaded %s\n", name.c_str());
+  Log(LogLine(LogLevel::kInfo, "reload").Text("what", absl::StrJoin(changed, ", ")));
   const std::string rest = NeedRestart(current, now);
   if (!rest.empty()) {
-    std::fprintf(stderr, "changed, but for the next start only: %s\n", rest.c_str());
+    Log(LogLine(LogLevel::kWarning, "restart_needed")
+            .Text("message", "changed, but for the next start only: " + rest));
   }
   current = std::move(now);
   return absl::OkStatus();
@@ -140,17 +153,29 @@ void ServeUntilStopped(const CommandLine& line, CommandLine current, Signals& si
   while (signals.Wait() == SIGHUP) {
     const absl::Status status = TryReload(line, current, server);
     if (!status.ok()) {
-      std::fprintf(stderr, "nothing is reloaded: %s\n", Message(status).c_str());
+      Log(LogLine(LogLevel::kError, "reload_failed")
+              .Text("message", "nothing is reloaded: " + Message(status)));
     }
   }
 }
 
 absl::Status Serve(const CommandLine& line) {
+  if (line.Has("version")) {
+    std::fputs(VersionText().c_str(), stdout);
+    return absl::OkStatus();
+  }
   HIPPODROME_ASSIGN_OR_RETURN(const CommandLine whole, line.WithConfigFile());
   HIPPODROME_ASSIGN_OR_RETURN(const ServeOptions options, ReadServeOptions(whole));
   // Whoever waits for a line reads a pipe or a file, most likely.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   Signals signals;
+  HIPPODROME_ASSIGN_OR_RETURN(const std::function<void()> open_logs, OpenLogs(options.server.log));
+  open_logs();
+  const absl::Cleanup close_logs = CloseLogs;
+  Log(LogLine(LogLevel::kInfo, "starting")
+          .Text("version", Version())
+          .Text("git", Build().git)
+          .Text("cpu_isa", Build().cpu_isa));
   HIPPODROME_RETURN_IF_ERROR(RaiseFileLimit(options.server));
   LoadOptions load = options.load;
   load.cpu.pool = MakeThreadPool(load.cpu.threads);
@@ -164,11 +189,14 @@ absl::Status Serve(const CommandLine& line) {
     std::printf("admin listening on %s\n", server->admin_address().c_str());
   }
   for (const std::string& warning : server->Warnings()) {
-    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    Log(LogLine(LogLevel::kWarning, "warning").Text("message", warning));
   }
+  server->Add({"logs", [](const ServerOptions& now) { return OpenLogs(now.log); }});
   ServeUntilStopped(line, whole, signals, *server);
   std::printf("stopping\n");
+  Log(LogLine(LogLevel::kInfo, "stopping"));
   const int64_t cut = DrainUntilDone(*server, signals, options.server);
+  Log(LogLine(LogLevel::kInfo, "stopped").Integer("requests_cut", cut));
   if (cut == 0) return absl::OkStatus();
   return Unavailable(
       std::to_string(cut) + " requests were still running when the grace period of " +

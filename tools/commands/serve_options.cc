@@ -3,11 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "engine/base/status.h"
 #include "server/address.h"
 #include "server/handlers/model_repository.h"
+#include "server/log/log_line.h"
 #include "tools/command_line/config_file.h"
 
 namespace hippodrome {
@@ -60,6 +66,15 @@ const CommandSpec kServeSpec = {
          "", true},
         ConfigOption(),
         {"admin", "HOST:PORT", "where operators ask for health and metrics (default: nowhere)"},
+        {"log-level", "error|warning|info|debug",
+         "of the lines of JSON on standard error, which say what happens to the server",
+         Name(LogOptions().level)},
+        {"access-log", "FILE|-",
+         "where a line of JSON is written for each call; -: on standard error (default: nowhere)"},
+        {"latency-buckets", "LIST",
+         "upper bounds, in seconds, of the buckets of all histograms of seconds (default: 23 from "
+         "0.0001, doubling)"},
+        {"version", "", "print version, commit, compiler and devices, and exit"},
         DeviceOption(),
         WeightsOption(),
         ThreadsOption(),
@@ -260,9 +275,39 @@ absl::Status ReadDraining(const CommandLine& line, ServerOptions& server) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<LogOptions> ReadLogOptions(const CommandLine& line) {
+  LogOptions log;
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string level, line.Choice("log-level"));
+  for (const LogLevel known :
+       {LogLevel::kError, LogLevel::kWarning, LogLevel::kInfo, LogLevel::kDebug}) {
+    if (level == Name(known)) log.level = known;
+  }
+  log.access_log = line.Text("access-log");
+  return log;
+}
+
+absl::StatusOr<std::vector<double>> ReadLatencyBuckets(const CommandLine& line) {
+  constexpr size_t kMost = 64;
+  std::vector<double> bounds;
+  if (!line.Has("latency-buckets")) return bounds;
+  const std::string text = line.Text("latency-buckets");
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    double bound = 0;
+    const bool number = absl::SimpleAtod(part, &bound) && std::isfinite(bound) && bound > 0;
+    if (!number || (!bounds.empty() && bound <= bounds.back()) || bounds.size() == kMost) {
+      return Usage(line.Called("latency-buckets") + " is '" + text + "', expected 1 to " +
+                   std::to_string(kMost) + " numbers of seconds above 0, ascending, with commas");
+    }
+    bounds.push_back(bound);
+  }
+  return bounds;
+}
+
 absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
   ServerOptions server;
   HIPPODROME_ASSIGN_OR_RETURN(server.tls, ReadTlsOptions(line));
+  HIPPODROME_ASSIGN_OR_RETURN(server.log, ReadLogOptions(line));
+  HIPPODROME_ASSIGN_OR_RETURN(server.latency_buckets, ReadLatencyBuckets(line));
   HIPPODROME_RETURN_IF_ERROR(ReadHttpOptions(line, server.http));
   HIPPODROME_RETURN_IF_ERROR(ReadGrpcOptions(line, server.grpc));
   HIPPODROME_ASSIGN_OR_RETURN(server.http.cors_origins, ReadOrigins(line));

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace hippodrome {
+namespace hippodrome::call_ids_test {
 namespace {
 
 const std::string kTrace = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -77,4 +77,4 @@ TEST(CallIds, ABrokenTraceparentBeginsATrace) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::call_ids_test

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "server/metrics/metrics.h"
 
-namespace hippodrome {
+namespace hippodrome::call_record_test {
 namespace {
 
 using testing::HasSubstr;
@@ -63,8 +63,12 @@ TEST_F(CallRecordTest, GrpcHasCodesOfItsOwn) {
 }
 
 TEST_F(CallRecordTest, WhoLeavesIsCountedToo) {
-  { CallRecord call(metrics_, Api::kHttp, "/r"); }
-  { CallRecord call(metrics_, Api::kGrpc, "/r"); }
+  {
+    CallRecord call(metrics_, Api::kHttp, "/r");
+  }
+  {
+    CallRecord call(metrics_, Api::kGrpc, "/r");
+  }
   EXPECT_THAT(metrics_.Text(), HasSubstr("code=\"499\""));
   EXPECT_THAT(metrics_.Text(), HasSubstr("code=\"cancelled\""));
   EXPECT_THAT(metrics_.Text(), HasSubstr(Failures("cancelled", "2")));
@@ -106,4 +110,4 @@ TEST_F(CallRecordTest, PartsOfAStreamHaveItsIds) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::call_record_test

@@ -146,6 +146,36 @@ TEST_F(GrpcServerTest, ErrorsKeepTheirCodes) {
   EXPECT_EQ(Generate(Request("x", 1 << 20)).status.error_code(), grpc::StatusCode::OUT_OF_RANGE);
 }
 
+TEST_F(GrpcServerTest, CallsHaveIds) {
+  const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  grpc::ClientContext context;
+  context.AddMetadata("x-request-id", "mine.1");
+  context.AddMetadata("traceparent", "00-" + trace + "-00f067aa0ba902b7-01");
+  v1::TokenizeRequest request;
+  v1::TokenizeResponse response;
+  ASSERT_TRUE(generation_->Tokenize(&context, request, &response).ok());
+  const auto& metadata = context.GetServerInitialMetadata();
+  const auto value = [&](const char* name) {
+    const auto found = metadata.find(name);
+    return found == metadata.end() ? "" : std::string(found->second.data(), found->second.size());
+  };
+  EXPECT_EQ(value("x-request-id"), "mine.1");
+  EXPECT_EQ(value("traceparent").substr(0, 36), "00-" + trace + "-");
+  EXPECT_EQ(value("traceparent").find("00f067aa0ba902b7"), std::string::npos);
+}
+
+TEST_F(GrpcServerTest, IdsThatAreThereTwiceAreMadeAnew) {
+  grpc::ClientContext context;
+  context.AddMetadata("x-request-id", "one");
+  context.AddMetadata("x-request-id", "two");
+  v1::TokenizeRequest request;
+  v1::TokenizeResponse response;
+  ASSERT_TRUE(generation_->Tokenize(&context, request, &response).ok());
+  const auto& metadata = context.GetServerInitialMetadata();
+  ASSERT_EQ(metadata.count("x-request-id"), 1U);
+  EXPECT_EQ(metadata.find("x-request-id")->second.size(), 32U);
+}
+
 TEST_F(GrpcServerTest, ManyStreamsAtOnce) {
   std::vector<std::thread> threads;
   std::atomic<int> good = 0;

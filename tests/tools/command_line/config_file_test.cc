@@ -11,7 +11,7 @@
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/text_file.h"
 
-namespace hippodrome {
+namespace hippodrome::config_file_test {
 namespace {
 
 using testing::HasSubstr;
@@ -114,4 +114,4 @@ TEST_F(ConfigFileTest, DifferencesAreOfValues) {
 }
 
 }  // namespace
-}  // namespace hippodrome
+}  // namespace hippodrome::config_file_test

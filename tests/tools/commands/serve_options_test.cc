@@ -16,7 +16,9 @@ absl::StatusOr<ServeOptions> ParseServeOptions(std::vector<std::string> argument
   for (std::string& argument : arguments) argv.push_back(argument.data());
   const auto line = CommandLine::Parse(static_cast<int>(argv.size()), argv.data(), kServeSpec);
   if (!line.ok()) return line.status();
-  return ReadServeOptions(*line);
+  const auto whole = line->WithConfigFile();
+  if (!whole.ok()) return whole.status();
+  return ReadServeOptions(*whole);
 }
 
 TEST(ServeOptionsTest, Defaults) {
@@ -177,6 +179,36 @@ TEST(ServeOptionsTest, TheDeviceIsChosen) {
             DeviceChoice::kCpu);
   EXPECT_EQ(ParseServeOptions({"--model", "x", "--device", "cuda"})->load.device,
             DeviceChoice::kCuda);
+}
+
+TEST(ServeOptionsTest, TheServicesFileIsRead) {
+  const auto options = ParseServeOptions({"--config", "deploy/systemd/config.json"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_FALSE(options->server.models.empty());
+  EXPECT_FALSE(options->server.admin_address.empty());
+}
+
+TEST(ServeOptionsTest, Logs) {
+  const auto options = ParseServeOptions(
+      {"--model", "m", "--log-level", "warning", "--access-log", "/var/log/access"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->server.log.level, LogLevel::kWarning);
+  EXPECT_EQ(options->server.log.access_log, "/var/log/access");
+  EXPECT_TRUE(IsUsage(ParseServeOptions({"--model", "m", "--log-level", "loud"}).status()));
+}
+
+TEST(ServeOptionsTest, LatencyBuckets) {
+  const auto options = ParseServeOptions({"--model", "m", "--latency-buckets", "0.001,0.5,2"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->server.latency_buckets, (std::vector<double>{0.001, 0.5, 2}));
+  std::string many = "1";
+  for (int i = 2; i <= 65; ++i) many += "," + std::to_string(i);
+  for (const std::string& bad :
+       {std::string(), std::string("1,"), std::string("2,1"), std::string("1,1"), std::string("0"),
+        std::string("-1"), std::string("1,nan"), std::string("1,inf"), std::string("a"), many}) {
+    const auto refused = ParseServeOptions({"--model", "m", "--latency-buckets=" + bad});
+    EXPECT_TRUE(IsUsage(refused.status())) << bad;
+  }
 }
 
 }  // namespace
