@@ -60,7 +60,7 @@ class TlsServer(Server):
         """What the server says of it."""
         before = len(self.said())
         self.process.send_signal(signal.SIGHUP)
-        answers = ("reloaded certificates", "nothing is reloaded")
+        answers = ('"what":"certificates', "nothing is reloaded")
         assert wait_until(lambda: any(answer in self.said()[before:] for answer in answers)), self.said()
         return self.said()[before:]
 
@@ -203,14 +203,14 @@ def who_gets_in(hippodrome, models, folder):
         failed = server.metrics()['hippodrome_http_tls_handshakes_failed_total{listener="main"}']
         assert failed >= 6, failed
         cases.good("after all that", ask())
-        assert "warning" not in server.said(), server.said()
+        assert '"event":"warning"' not in server.said(), server.said()
     late = authority.issue("late-server", expired=True)
     trusting = authority.client()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     with TlsServer(hippodrome, models, folder, trusting, late) as server:
         cases.both("a server certificate that has expired",
                    ask_all(server, *peers(authority, None)), "client: certificate has expired")
-        assert "warning: " in server.said() and "expired at" in server.said(), server.said()
+        assert '"event":"warning"' in server.said() and "expired at" in server.said(), server.said()
     with Server(hippodrome, models) as server:
         outcome = {"http": ask_http(server.http, authority.client()),
                    "grpc": ask_grpc(address_of(server), authority.client(protocols=("h2",)))}
@@ -315,14 +315,15 @@ def reloads(hippodrome, models, folder, count, streams, tokens):
         for i in range(1, count + 1):
             before = load.done
             server.install(identities[i % 2])
-            assert "reloaded certificates" in server.reload()
+            assert '"what":"certificates' in server.reload()
             assert serials(server, authority, client) == numbers[i % 2], i
             assert wait_until(lambda: load.done > before)
             resident.append(round(server.resident(), 1))
             if i in (count // 2, count):
                 for name, own in (("another's key", broken), ("expired", late)):
                     server.install(own)
-                    refused[name] = server.reload().strip().splitlines()[-1].replace(folder, "DIR")
+                    why, = [line for line in server.reload().splitlines() if "reload_failed" in line]
+                    refused[name] = json.loads(why)["message"].replace(folder, "DIR")
                     assert "nothing is reloaded: certificates: DIR/" in refused[name], refused
                     assert serials(server, authority, client) == numbers[i % 2], name
         load.stop()
