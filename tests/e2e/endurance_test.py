@@ -34,7 +34,7 @@ from http_peers import wait_until
 from processes import Process
 import raw_http2
 
-KEYS = {"client": "a key of clients", "operator": "a key of operators"}
+KEYS = {"client": "a-key-of-clients", "operator": "a-key-of-operators"}
 LONG_SECONDS = 3600
 MOST_GROWTH = 16  # MiB of resident memory at rest
 
@@ -167,7 +167,7 @@ class Work:
             cases.append(("/v1/completions", {"prompt": "a"}, 401))
         path, body, expected = cases[i % len(cases)]
         place = Place(self.place.http, self.place.grpc, self.place.admin, self.place.authority,
-                      "a wrong key" if expected == 401 else key)
+                      "a-wrong-key" if expected == 401 else key)
         status, answer = place.ask(path, body)
         assert status == expected, (path, body, status, answer)
         status, _ = self.place.call(grpc_messages.GENERATE, b"\xff\xff")
