@@ -75,13 +75,21 @@ struct CallPart {
                                  : LoadOutcome::kFailed;
   }
 
-  void Post() { boost::asio::post(loop, std::move(done)); }
-
   boost::asio::io_context& loop;
   LoadRecord& record;
   std::function<void()> done;
   grpc::ClientContext context;
 };
+
+// Deletes a call that has ended, and says so only then: who hears of the last one may give up the
+// channel, which must not have its last user on one of its own threads.
+template <typename Call>
+void End(Call* ended, CallPart& part) {
+  boost::asio::io_context& loop = part.loop;
+  std::function<void()> done = std::move(part.done);
+  delete ended;
+  boost::asio::post(loop, std::move(done));
+}
 
 // A stream of tokens; deletes itself.
 class GenerateCall : public grpc::ClientReadReactor<v1::GenerateResponse> {
@@ -125,8 +133,7 @@ class GenerateCall : public grpc::ClientReadReactor<v1::GenerateResponse> {
       call_.record.code = "malformed";
       call_.record.message = "a stream ended without usage";
     }
-    call_.Post();
-    delete this;
+    End(this, call_);
   }
 
  private:
@@ -172,13 +179,13 @@ class GrpcLoadClient : public LoadClient {
       call->Start(*generation_[channel], target_, request);
       return;
     }
-    const auto call = std::make_shared<ClassifyCall>(context_, target_, record, std::move(done));
+    auto* call = new ClassifyCall(context_, target_, record, std::move(done));
     call->request.set_model(target_.model);
     call->request.add_inputs()->set_text(request.text);
     encoding_[channel]->async()->Classify(&call->call.context, &call->request, &call->response,
                                           [call](const grpc::Status& status) {
                                             call->call.SetEnd(status);
-                                            call->call.Post();
+                                            End(call, call->call);
                                           });
   }
 
