@@ -114,6 +114,21 @@ TEST_F(TlsServerTest, ClientsWithoutAGoodCertificateAreRefused) {
   EXPECT_EQ(outcome(TestAuthority("foreign").Issue("client")), "tlsv1 alert unknown ca");
 }
 
+TEST_F(TlsServerTest, ListenersThatOthersReachAreWarnedOfWithoutTls) {
+  options_.http.address = "0.0.0.0:0";
+  options_.grpc.address = "127.0.0.1:0";
+  options_.admin_address = "0.0.0.0:0";
+  const auto open = Server::Start(options_, {});
+  ASSERT_TRUE(open.ok()) << open.status();
+  const std::vector<std::string> warnings = (*open)->Warnings();
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_EQ(warnings[0].find("the HTTP listener at 0.0.0.0:"), 0u) << warnings[0];
+  EXPECT_EQ(warnings[1].find("the admin listener at 0.0.0.0:"), 0u) << warnings[1];
+  WriteServer(authority_.Issue("server"));
+  options_.tls = {directory_.File("certificate"), directory_.File("key"), ""};
+  EXPECT_TRUE(Server::Start(options_, {}).value()->Warnings().empty());
+}
+
 TEST_F(TlsServerTest, ACertificateThatHasExpiredIsServedAndSaid) {
   WriteServer(authority_.Issue("server", hours(-2), hours(-1)));
   Start(false);
