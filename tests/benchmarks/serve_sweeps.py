@@ -9,6 +9,7 @@ and server share the machine.
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,14 +36,16 @@ def sweep(given, name, folder):
     if name.endswith("-tls"):
         certificate, key = make_certificate(folder)
         serving = ["--tls-cert", certificate, "--tls-key", key]
-        calling = ["--tls-ca", certificate]
+        calling = ["--tls-ca", os.path.basename(certificate)]
     server = Process([given.hippodrome, "serve", "--device", "cpu", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
                       "--model", os.path.join(given.models, "h3-demo"), *serving], os.path.join(folder, "log"))
     try:
-        out = os.path.join(given.folder, "sweep-" + name)
-        subprocess.run([given.hippodrome, "bench", "serve", "--" + protocol, server.listens(protocol), "--rate",
-                        given.rates, "--duration", given.seconds, *LOAD, *calling, "--json", out + ".json", "--svg",
-                        out + ".svg"], check=True)
+        files = [f"sweep-{name}.json", f"sweep-{name}.svg"]
+        subprocess.run([os.path.abspath(given.hippodrome), "bench", "serve", "--" + protocol, server.listens(protocol),
+                        "--rate", given.rates, "--duration", given.seconds, *LOAD, *calling, "--json", files[0],
+                        "--svg", files[1]], check=True, cwd=folder)
+        for file in files:
+            shutil.copy(os.path.join(folder, file), given.folder)
     finally:
         server.stop()
 
@@ -52,8 +55,8 @@ def main():
     for place in ("hippodrome", "models", "folder"):
         parser.add_argument(place)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--rates", default="8,16,32,64,96,128,192")
-    parser.add_argument("--seconds", default="8")
+    parser.add_argument("--rates", default="8,32,64,96,128,192")
+    parser.add_argument("--seconds", default="6")
     given = parser.parse_args()
     if not set(given.names) <= set(SWEEPS):
         parser.error("NAME is one of " + ", ".join(SWEEPS))
