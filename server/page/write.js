@@ -264,7 +264,7 @@ class Alternatives {
     document.addEventListener('pointerdown', (event) => {
       if (!this.box.contains(event.target)) this.hide();
     });
-    window.addEventListener('resize', () => this.hide());
+    for (const away of ['resize', 'hashchange']) window.addEventListener(away, () => this.hide());
   }
 
   show(index) {
