@@ -221,6 +221,16 @@ class TopTest(unittest.TestCase):
         self.assertGreater(figures["seconds"], 0)
         self.assertGreater(figures["models"][1]["state_budget_bytes"], 0)
 
+    def test_calls_over_grpc_count(self):
+        with subprocess.Popen([given.hippodrome, "bench", "serve", "--grpc", "%s:%d" % self.server.address("grpc"),
+                               "--prompt", "2", "--tokens", "2", "--concurrency", "2", "--duration", "5"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as load:
+            time.sleep(0.5)
+            done = self.run_top("--http", self.address, "--interval", "1", "--once", "--json")
+            load.terminate()
+        # More than the readings themselves.
+        self.assertGreater(json.loads(done.stdout)["requests"], 5)
+
     def test_errors(self):
         done = self.run_top("--http", self.address, "--interval", "0")
         self.assertEqual(done.returncode, 2)

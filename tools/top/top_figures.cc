@@ -45,11 +45,11 @@ class Readings {
   const bool totals_;
 };
 
-// What was answered with success: 2xx over HTTP, OK over gRPC.
+// What was answered with success: 2xx over HTTP, "ok" over gRPC.
 std::optional<double> Successes(const Readings& readings) {
   std::optional<double> sum;
   for (const std::string& code : readings.now().Values("hippodrome_requests_total", "code")) {
-    if (!code.starts_with('2') && code != "OK" && code != "0") continue;
+    if (!code.starts_with('2') && code != "ok") continue;
     const auto count = readings.Counted("hippodrome_requests_total", {{"code", code}});
     if (count) sum = sum.value_or(0) + *count;
   }

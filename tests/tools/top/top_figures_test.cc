@@ -30,7 +30,7 @@ std::string Reading(int tokens, int answers, int refused, int fast, int slow) {
          text(tokens) +
          "hippodrome_requests_total{api=\"http\",code=\"200\",model=\"a\",route=\"/x\"} " +
          text(answers) +
-         "hippodrome_requests_total{api=\"grpc\",code=\"OK\",model=\"a\",route=\"/y\"} " +
+         "hippodrome_requests_total{api=\"grpc\",code=\"ok\",model=\"a\",route=\"/y\"} " +
          text(answers) +
          "hippodrome_requests_total{api=\"http\",code=\"429\",model=\"a\",route=\"/x\"} 50\n"
          "hippodrome_request_failures_total{reason=\"overloaded\"} " +
