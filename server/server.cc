@@ -44,8 +44,9 @@ ModelRepository::Functions RepositoryFunctions(const ServerOptions& options,
                 return NewServedModel(std::move(parts), batcher, encoding, metrics);
               },
           .report =
-              [](const std::string& line) {
-                Log(LogLine(LogLevel::kInfo, "models").Text("message", line));
+              [](const std::string& line, bool failed) {
+                const LogLevel level = failed ? LogLevel::kWarning : LogLevel::kInfo;
+                Log(LogLine(level, "models").Text("message", line));
               }};
 }
 

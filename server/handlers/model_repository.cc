@@ -134,7 +134,7 @@ absl::Status ModelRepository::Unload(const std::string& name, std::optional<Dura
     known_[name].failed = false;
   }
   work_.notify_all();
-  functions_.report("unloading model '" + name + "'");
+  functions_.report("unloading model '" + name + "'", false);
   return absl::OkStatus();
 }
 
@@ -230,7 +230,7 @@ void ModelRepository::LoadLoop() {
 
 void ModelRepository::Run(Job& job) {
   const ModelSource& source = job.source;
-  functions_.report("loading model '" + source.name + "' from " + source.directory);
+  functions_.report("loading model '" + source.name + "' from " + source.directory, false);
   const absl::Status status = LoadAndPublish(job);
   {
     std::lock_guard lock(mutex_);
@@ -243,7 +243,8 @@ void ModelRepository::Run(Job& job) {
     running_ = nullptr;
   }
   functions_.report(status.ok() ? "model '" + source.name + "' is loaded"
-                                : "model '" + source.name + "' is not loaded: " + Message(status));
+                                : "model '" + source.name + "' is not loaded: " + Message(status),
+                    !status.ok());
   job.done(status);
   // What loading took for a while, or the model that came to nothing.
   TrimMemory();
@@ -300,7 +301,8 @@ void ModelRepository::ReapLoop() {
     }
     lock.unlock();
     const std::vector<std::string> names = list_.Reap();
-    for (const std::string& name : names) functions_.report("a model '" + name + "' has gone");
+    for (const std::string& name : names)
+      functions_.report("a model '" + name + "' has gone", false);
     if (!names.empty()) TrimMemory();
     lock.lock();
   }

@@ -56,8 +56,8 @@ class ModelRepository {
     std::function<absl::StatusOr<ModelParts>(const ModelSource& source, const Progress& progress)>
         read;
     std::function<std::unique_ptr<ServedModel>(ModelParts parts)> serve;
-    // A line for the log.
-    std::function<void(const std::string& line)> report;
+    // A line for the log; `failed`: a model could not be loaded.
+    std::function<void(const std::string& line, bool failed)> report;
   };
   // With how a load ended; on any thread, once.
   using Done = std::function<void(const absl::Status& status)>;

@@ -74,7 +74,7 @@ class EnduringServer(Process):
         help_text = subprocess.run([hippodrome, "serve", "--help"], stdout=subprocess.PIPE, check=True,
                                    text=True).stdout
         config = {name: value for name, value in config.items() if f"--{name} " in help_text}
-        self.has_keys, self.has_log = "api-keys" in config, "access-log" in config
+        self.has_keys = "api-keys" in config
         path = os.path.join(work, "config.json")
         with open(path, "w") as file:
             json.dump(config, file)
@@ -100,9 +100,6 @@ class EnduringServer(Process):
 
     def reload(self):
         """Moves the access log away, as logrotate does, and says so."""
-        if not self.has_log:
-            self.process.send_signal(signal.SIGHUP)
-            return
         os.replace(self.access_log, self.access_log + ".1")
         self.process.send_signal(signal.SIGHUP)
         assert wait_until(lambda: os.path.exists(self.access_log), 30), "the log is not opened again"
@@ -313,7 +310,7 @@ class Endurance:
 def check_log(server):
     """Nothing secret is in the logs, and every line of the access log is JSON."""
     texts = [server.said()]
-    for path in (server.access_log, server.access_log + ".1") if server.has_log else ():
+    for path in (server.access_log, server.access_log + ".1"):
         with open(path) as file:
             lines = file.read().splitlines()
         for line in lines:

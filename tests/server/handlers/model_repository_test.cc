@@ -61,9 +61,9 @@ class ModelRepositoryTest : public testing::Test {
                        const auto& progress) { return loader_(source, progress); },
         .serve = [this](ModelParts parts) { return NewServedModel(std::move(parts), metrics_); },
         .report =
-            [this](const std::string& line) {
+            [this](const std::string& line, bool failed) {
               std::lock_guard lock(mutex_);
-              lines_.push_back(line);
+              if (failed) failed_.push_back(line);
             }};
   }
 
@@ -141,7 +141,7 @@ class ModelRepositoryTest : public testing::Test {
   Loader loader_;
   Metrics metrics_;
   std::mutex mutex_;
-  std::vector<std::string> lines_;  // guarded by mutex_
+  std::vector<std::string> failed_;  // what was reported; guarded by mutex_
   Handlers handlers_{{}, RequestLimits()};
   ModelRepository repository_{handlers_.models(), metrics_, Functions()};
 };
@@ -180,6 +180,9 @@ TEST_F(ModelRepositoryTest, ALoadThatFailsChangesNothing) {
   EXPECT_EQ(Entry("new").state, ModelState::kUnavailable);
   EXPECT_THAT(Entry("new").reason, HasSubstr("config.json"));
   EXPECT_TRUE(absl::IsInvalidArgument(Load("never", "")));
+  std::lock_guard lock(mutex_);
+  EXPECT_THAT(failed_, ElementsAre(HasSubstr("'m'"), HasSubstr("'m'"), HasSubstr("'m'"),
+                                   HasSubstr("'new' is not loaded: broken/config.json")));
 }
 
 TEST_F(ModelRepositoryTest, NamesAreChecked) {

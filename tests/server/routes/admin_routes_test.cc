@@ -32,7 +32,7 @@ class AdminRoutesTest : public testing::Test {
           return NewFakeModel(source.name);
         },
         .serve = [&metrics](ModelParts parts) { return NewServedModel(std::move(parts), metrics); },
-        .report = [](const std::string&) {}};
+        .report = [](const std::string&, bool) {}};
   }
 
   HttpAnswer Post(const std::string& path, const std::string& body) {
