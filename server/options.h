@@ -128,6 +128,7 @@ struct ServerOptions {
   LogOptions log;
   // Upper bounds of the buckets of all histograms of seconds, ascending; empty: the usual ones.
   std::vector<double> latency_buckets;
+  std::string api_keys;  // path of the file of API keys; empty: everybody may call
   HttpOptions http;
   std::string admin_address;  // as HttpOptions::address; empty: no admin listener
   GrpcOptions grpc;

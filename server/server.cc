@@ -67,38 +67,45 @@ HttpOptions AdminOptions(const std::string& address) {
 Server::Server(const ServerOptions& options, std::vector<ModelParts> models,
                const LoadOptions& load)
     : metrics_(options.latency_buckets.empty() ? DefaultLatencyBuckets() : options.latency_buckets),
+      access_(options.api_keys, metrics_),
       handlers_(Serve(std::move(models), options, metrics_), options.limits),
       repository_(handlers_.models(), metrics_, RepositoryFunctions(options, load, metrics_)),
-      routes_(handlers_, metrics_, options.http),
-      admin_routes_(routes_, repository_) {
+      routes_(handlers_, metrics_, access_, options.http),
+      admin_routes_(routes_, repository_, access_) {
   reloadables_.Add(
       {"models", [this](const ServerOptions& now) { return repository_.Match(now.models); }});
+  reloadables_.Add(
+      {"keys", [this](const ServerOptions& now) { return access_.Prepare(now.api_keys); }});
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       std::vector<ModelParts> models,
                                                       const LoadOptions& load) {
   std::unique_ptr<Server> server(new Server(options, std::move(models), load));
+  HIPPODROME_RETURN_IF_ERROR(server->access_.Reload());
   HIPPODROME_RETURN_IF_ERROR(server->StartTransports(options));
   return server;
 }
 
+template <typename Routes>
+absl::StatusOr<std::unique_ptr<HttpServer>> Server::StartHttp(const HttpOptions& options,
+                                                              Routes& routes) {
+  const auto route = [&routes](HttpRequest& head) { routes.Route(head); };
+  const auto handle = [&routes](HttpRequest request) { return routes.Handle(std::move(request)); };
+  return HttpServer::Start(options, handle, &metrics_, tls_, route);
+}
+
 absl::Status Server::StartTransports(const ServerOptions& options) {
-  const HttpHandler handler = [this](HttpRequest request) {
-    return routes_.Handle(std::move(request));
-  };
   if (options.tls.on()) {
     HIPPODROME_ASSIGN_OR_RETURN(tls_, TlsFiles::Open(options.tls));
     Add({"certificates", [this](const ServerOptions&) { return tls_->Prepare(); }});
   }
-  HIPPODROME_ASSIGN_OR_RETURN(http_, HttpServer::Start(options.http, handler, &metrics_, tls_));
-  HIPPODROME_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(options.grpc, handlers_, metrics_, tls_));
+  HIPPODROME_ASSIGN_OR_RETURN(http_, StartHttp(options.http, routes_));
+  HIPPODROME_ASSIGN_OR_RETURN(grpc_,
+                              GrpcServer::Start(options.grpc, handlers_, metrics_, access_, tls_));
   if (options.admin_address.empty()) return absl::OkStatus();
-  const HttpHandler admin = [this](HttpRequest request) {
-    return admin_routes_.Handle(std::move(request));
-  };
-  HIPPODROME_ASSIGN_OR_RETURN(
-      admin_, HttpServer::Start(AdminOptions(options.admin_address), admin, &metrics_, tls_));
+  HIPPODROME_ASSIGN_OR_RETURN(admin_,
+                              StartHttp(AdminOptions(options.admin_address), admin_routes_));
   return absl::OkStatus();
 }
 

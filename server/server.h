@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/access/access_control.h"
 #include "server/grpc/grpc_server.h"
 #include "server/handlers/handlers.h"
 #include "server/handlers/model_repository.h"
@@ -31,7 +32,8 @@ namespace hippodrome {
 class Server {
  public:
   // Serves `models` at both addresses, and later those that operators load, by `load`. REQUIRES:
-  // names differ. Errors: those of TlsFiles::Open(), HttpServer::Start() and GrpcServer::Start().
+  // names differ. Errors: those of ReadApiKeys(), TlsFiles::Open(), HttpServer::Start() and
+  // GrpcServer::Start().
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        std::vector<ModelParts> models,
                                                        const LoadOptions& load = {});
@@ -67,12 +69,15 @@ class Server {
  private:
   Server(const ServerOptions& options, std::vector<ModelParts> models, const LoadOptions& load);
   absl::Status StartTransports(const ServerOptions& options);
+  template <typename Routes>
+  absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const HttpOptions& options, Routes& routes);
   // Waits for `time`, or until the grace period is ended, or `done`.
   void Wait(std::chrono::milliseconds time, const std::function<bool()>& done);
 
   std::atomic<bool> grace_ended_ = false;
   std::shared_ptr<TlsFiles> tls_;  // null: none
   Metrics metrics_;
+  AccessControl access_;
   Handlers handlers_;
   ModelRepository repository_;
   HttpRoutes routes_;

@@ -1,8 +1,16 @@
 #include "server/status_map.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 
 namespace hippodrome {
+namespace {
+
+// The payload of a LimitError().
+constexpr char kLimit[] = "hippodrome/retry-after";
+
+}  // namespace
 
 // Abseil's canonical codes are numbered as gRPC's.
 int GrpcCode(const absl::Status& status) { return static_cast<int>(status.code()); }
@@ -39,7 +47,19 @@ int HttpStatus(const absl::Status& status) {
   }
 }
 
+absl::Status LimitError(const std::string& message, int seconds) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  status.SetPayload(kLimit, absl::Cord(std::to_string(seconds)));
+  return status;
+}
+
+bool IsLimitError(const absl::Status& status) { return status.GetPayload(kLimit).has_value(); }
+
 int RetryAfterSeconds(const absl::Status& status) {
+  int seconds = 0;
+  if (const auto limit = status.GetPayload(kLimit)) {
+    if (absl::SimpleAtoi(std::string(*limit), &seconds)) return seconds;
+  }
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ? 1 : 0;
 }
 

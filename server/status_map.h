@@ -18,6 +18,10 @@ int HttpStatus(const absl::Status& status);
 // Seconds after which a client may try again what was refused for want of room; 0: that cannot
 // help.
 int RetryAfterSeconds(const absl::Status& status);
+// kResourceExhausted for what a limit of the client's own refuses, however idle the server is; it
+// may try again after so many seconds.
+absl::Status LimitError(const std::string& message, int seconds);
+bool IsLimitError(const absl::Status& status);
 // The "type" of an OpenAI error: "invalid_request_error", ...
 const char* ErrorType(int http_status);
 // The "error_type" of an error of text-generation-inference: "validation", ...

@@ -18,6 +18,8 @@ target_link_libraries(hippodrome_server_testing PUBLIC hippodrome_serving PRIVAT
 hippodrome_test_files(server_tests
   LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
   SOURCES
+    server/access/access_control_test.cc
+    server/access/key_account_test.cc
     server/batching/encoding_batcher_test.cc
     server/batching/encoding_job_test.cc
     server/batching/encoding_stress_test.cc
@@ -39,6 +41,7 @@ hippodrome_test_files(server_tests
     server/http/connection_table_test.cc
     server/http/cors_test.cc
     server/routes/admin_routes_test.cc
+    server/routes/access_routes_test.cc
     server/routes/completion_work_test.cc
     server/routes/encoding_routes_test.cc
     server/http/http_limits_test.cc
@@ -68,6 +71,8 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
   hippodrome_test_files(server_text_tests
     LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
     SOURCES
+      server/access/key_file_test.cc
+      server/access/key_secret_test.cc
       server/address_test.cc
       server/batching/admission_simulator_test.cc
       server/batching/admission_test.cc
@@ -109,6 +114,8 @@ endif()
 if(NOT HIPPODROME_SANITIZE)
   add_executable(stop_matcher_speed ${CMAKE_CURRENT_LIST_DIR}/benchmarks/stop_matcher_speed.cc)
   target_link_libraries(stop_matcher_speed PRIVATE hippodrome_serving fmt::fmt)
+  add_executable(key_timing ${CMAKE_CURRENT_LIST_DIR}/benchmarks/key_timing.cc)
+  target_link_libraries(key_timing PRIVATE hippodrome_server_testing nlohmann_json::nlohmann_json)
   add_executable(admission_simulator ${CMAKE_CURRENT_LIST_DIR}/benchmarks/admission_simulator.cc)
   target_link_libraries(admission_simulator PRIVATE
     hippodrome_server_testing hippodrome_command_line fmt::fmt)

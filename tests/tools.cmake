@@ -11,6 +11,7 @@ hippodrome_test_files(tools_tests
     tools/command_line/token_ids_test.cc
     tools/commands/forward_command_test.cc
     tools/commands/generate_command_test.cc
+    tools/commands/key_command_test.cc
     tools/commands/serve_options_test.cc
     tools/commands/tokenizer_command_test.cc
     tools/compare/checking_backend_test.cc

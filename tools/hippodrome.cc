@@ -8,6 +8,7 @@ namespace {
 
 constexpr hippodrome::Subcommand kSubcommands[] = {
     {"serve", "serve models over HTTP and gRPC", hippodrome::ServeCommand},
+    {"key", "make API keys for callers of the server", hippodrome::KeyCommand},
     {"top", "show what a running server does", hippodrome::TopCommand},
     {"generate", "continue a prompt on the terminal", hippodrome::GenerateCommand},
     {"convert", "make a model directory from a published checkpoint", hippodrome::ConvertCommand},

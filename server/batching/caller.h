@@ -5,9 +5,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "server/batching/allowance.h"
 #include "server/metrics/metrics.h"
 
 namespace hippodrome {
@@ -20,13 +22,26 @@ struct Caller {
   // Implicit: an Api alone is a client without a name, who waits for ever.
   // NOLINTNEXTLINE(google-explicit-constructor)
   Caller(Api api = Api::kHttp, std::string client = "",
-         Clock::time_point deadline = Clock::time_point::max())
-      : api(api), client(std::move(client)), deadline(deadline) {}
+         Clock::time_point deadline = Clock::time_point::max(),
+         const std::shared_ptr<Allowance>& allowance = nullptr)
+      : api(api), client(std::move(client)), deadline(deadline), allowance(allowance) {}
+
+  absl::Status MayRun(const std::string& model) const {
+    const std::shared_ptr<Allowance> held = allowance.lock();
+    return held == nullptr ? absl::OkStatus() : held->MayRun(model);
+  }
+  absl::Status Reserve(int64_t tokens, int64_t bytes) const {
+    const std::shared_ptr<Allowance> held = allowance.lock();
+    return held == nullptr ? absl::OkStatus() : held->Reserve(tokens, bytes);
+  }
 
   Api api;
-  std::string client;          // as ClientOf() says; all without a name are one
+  std::string client;          // its key's name, else as ClientOf() says; all without are one
   Clock::time_point deadline;  // the client's own, after which nobody wants the answer
-  uint64_t number = Next();    // of the call
+  // Null without limits of its own. The transport's, so that it ends with the call and not with
+  // what is left of that in a batcher.
+  std::weak_ptr<Allowance> allowance;
+  uint64_t number = Next();  // of the call
 
  private:
   static uint64_t Next() {

@@ -123,6 +123,7 @@ absl::StatusOr<std::unique_ptr<Encoding>> EncodingBatcher::Submit(
     EncodingCall call, std::shared_ptr<const void> owner) {
   const Size size = Measure(call.requests);
   HIPPODROME_RETURN_IF_ERROR(CheckSize(size.requests, size.tokens));
+  HIPPODROME_RETURN_IF_ERROR(call.caller.Reserve(size.tokens, size.output_bytes));
   const auto job = std::make_shared<EncodingJob>(std::move(call), Clock::now());
   const Caller& caller = job->caller();
   Clock::time_point expires = caller.deadline;

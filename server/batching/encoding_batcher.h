@@ -50,9 +50,10 @@ class EncodingBatcher {
   // Whether the queue can ever hold a call of so many requests with so many tokens together,
   // padding included. Errors: kOutOfRange with the numbers.
   absl::Status CheckSize(int64_t requests, int64_t tokens) const;
-  // Queues `call`, all or nothing. Errors, at once: as above; kResourceExhausted when there is no
-  // room for it, or for its outputs, now, or the client has its share (SharedRoom) of that;
-  // kUnavailable after Close(). The Encoding keeps `owner`, whoever owns the batcher, to its end.
+  // Queues `call`, all or nothing. Errors, at once: as above; those of Caller::Reserve() for what
+  // it takes; kResourceExhausted when there is no room for it, or for its outputs, now, or the
+  // client has its share (SharedRoom) of that; kUnavailable after Close(). The Encoding keeps
+  // `owner`, whoever owns the batcher, to its end.
   absl::StatusOr<std::unique_ptr<Encoding>> Submit(EncodingCall call,
                                                    std::shared_ptr<const void> owner = nullptr);
 

@@ -126,6 +126,10 @@ absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(
     if (status.code() == absl::StatusCode::kOutOfRange) metrics_.Rejected("never_fits");
     return status;
   }
+  const int64_t prompt_tokens = std::ssize(call.request.prompt);
+  const int64_t max_tokens = call.request.max_tokens;
+  HIPPODROME_RETURN_IF_ERROR(call.caller.Reserve(prompt_tokens + max_tokens,
+                                                 engine_.Cost(prompt_tokens, max_tokens).bytes));
   const Clock::time_point now = Clock::now();
   Clock::time_point expires = call.caller.deadline;
   if (options_.max_wait.count() > 0) expires = std::min(expires, now + options_.max_wait);

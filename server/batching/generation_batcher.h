@@ -47,7 +47,8 @@ class GenerationBatcher {
   // Ends what runs with kUnavailable. REQUIRES: no Generation of this batcher is left.
   ~GenerationBatcher();
 
-  // Queues `call`. Errors, at once: those of SequenceEngine::Validate(); kResourceExhausted when
+  // Queues `call`. Errors, at once: those of SequenceEngine::Validate(), and of Caller::Reserve()
+  // for what it may take; kResourceExhausted when
   // the queue or the room for log probabilities is full, or the client has its share of that
   // (SharedRoom); kUnavailable after Close(). The Generation keeps `owner`, whoever owns the
   // batcher, to its end.

@@ -70,6 +70,7 @@ void CallRecord::Finish(int http_status) noexcept {
 
 void CallRecord::Finish(const absl::Status& status) noexcept {
   if (finished_) return;
+  limited_ = IsLimitError(status);
   try {
     Finish(ErrorCode(status), FailureOf(HttpStatus(status)));
   } catch (const std::exception&) {
@@ -93,7 +94,8 @@ void CallRecord::Finish(std::string_view code, FailureReason failure) noexcept {
   Drop();
   try {
     const Clock::time_point end = Clock::now();
-    if (!probe_) metrics_.CountFailure(failure);
+    const bool limited = limited_ && failure == FailureReason::kOverloaded;
+    if (!probe_) metrics_.CountFailure(limited ? FailureReason::kLimit : failure);
     metrics_.CountRequest(api_, route_, model_, code);
     if (api_ == Api::kHttp) metrics_.MeasureHttp(route_, end - begin_, received_, sent_);
     if (AccessLog().open()) LogAccess(code, end);

@@ -55,6 +55,13 @@ class CallRecord {
   void set_tokens(const CallTokens& tokens) { tokens_ = tokens; }
   // That a status which says no is what was asked for, and no failure: readiness.
   void set_probe(bool probe) { probe_ = probe; }
+  // That 429 is due to a limit of the client's own, and says nothing of the server's load.
+  void set_limited(bool limited) { limited_ = limited; }
+
+  // What the call holds until Release(), which comes before the last byte of the answer: a client
+  // that has that may count on it.
+  void Hold(std::shared_ptr<const void> held) { held_ = std::move(held); }
+  void Release() { held_.reset(); }
 
   // For one of many requests that come as one call: with the same ids, api, route and key.
   std::unique_ptr<CallRecord> Part();
@@ -82,10 +89,12 @@ class CallRecord {
   std::optional<CallIds> ids_;
   std::string model_, key_;
   CallTokens tokens_;
+  std::shared_ptr<const void> held_;
   int64_t received_ = 0;
   int64_t sent_ = 0;
   bool probe_ = false;
   bool streams_ = false;
+  bool limited_ = false;
   bool finished_ = false;
 };
 

@@ -15,6 +15,16 @@ std::string_view OnlyValue(const grpc::CallbackServerContext& context, const cha
 
 }  // namespace
 
+std::optional<std::string> AuthorizationOf(const grpc::CallbackServerContext& context) {
+  std::optional<std::string> joined;
+  const auto [begin, end] = context.client_metadata().equal_range("authorization");
+  for (auto field = begin; field != end; ++field) {
+    joined = joined ? *joined + ", " : "";
+    joined->append(field->second.data(), field->second.size());
+  }
+  return joined;
+}
+
 std::unique_ptr<CallRecord> BeginCall(grpc::CallbackServerContext& context, Metrics& metrics,
                                       const char* route) {
   auto call = std::make_unique<CallRecord>(metrics, Api::kGrpc, route);

@@ -29,18 +29,19 @@ template <typename Request, typename Response>
 class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
                       public std::enable_shared_from_this<StreamReactor<Request, Response>> {
  public:
-  using Handle = std::function<Answer<Response>(const Request& request)>;
+  using Handle = std::function<Answer<Response>(const Request& request, CallRecord& call)>;
 
   // `handle` begins the work of one request; `stream` is the record of all that is not about one.
-  // `executor` must outlive the stream.
+  // Where the stream is not `admitted`, nothing is read. `executor` must outlive the stream.
   static StreamReactor* Start(grpc::CallbackServerContext& context,
-                              std::unique_ptr<CallRecord> stream, Handle handle,
-                              SerialExecutor& executor) {
+                              std::unique_ptr<CallRecord> stream, const absl::Status& admitted,
+                              Handle handle, SerialExecutor& executor) {
     std::shared_ptr<StreamReactor> reactor(
         new StreamReactor(context, std::move(stream), std::move(handle), executor));
     reactor->self_ = reactor;
     std::lock_guard lock(reactor->mutex_);
-    reactor->Read();
+    if (!admitted.ok()) reactor->Conclude(admitted);
+    reactor->Advance();
     return reactor.get();
   }
 
@@ -96,7 +97,7 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
   Call Begin() {
     std::unique_ptr<CallRecord> record = stream_->Part();
     record->Received(static_cast<int64_t>(request_.ByteSizeLong()));
-    Answer<Response> answer = handle_(request_);
+    Answer<Response> answer = handle_(request_, *record);
     record->set_model(ModelOf(answer));
     return {std::move(record), std::move(answer)};
   }
@@ -152,6 +153,7 @@ class StreamReactor : public grpc::ServerBidiReactor<Request, Response>,
     response_ = **std::move(answer);
     call.record->Sent(static_cast<int64_t>(response_.ByteSizeLong()));
     call.record->Finish(absl::OkStatus());
+    call.record->Release();
     calls_.pop_front();
     writing_ = true;
     this->StartWrite(&response_);
@@ -198,8 +200,8 @@ using grpc::ServerUnaryReactor;
 
 class EncodingService : public v1::Encoding::CallbackService {
  public:
-  EncodingService(EncodingHandlers& handlers, Metrics& metrics)
-      : handlers_(handlers), metrics_(metrics) {}
+  EncodingService(EncodingHandlers& handlers, Metrics& metrics, const AccessControl& access)
+      : handlers_(handlers), metrics_(metrics), access_(access) {}
 
   ServerUnaryReactor* Classify(CallbackServerContext* context, const v1::ClassifyRequest* request,
                                v1::ClassifyResponse* response) override {
@@ -255,32 +257,38 @@ class EncodingService : public v1::Encoding::CallbackService {
                             Handler<Request, Response> handle, const Request& request,
                             Response* response) {
     auto call = BeginCall(context, metrics_, route, request);
-    Answer<Response> answer =
-        Guarded([&] { return (handlers_.*handle)(request, CallerOf(context)); });
+    Answer<Response> answer = Admitted(access_, context, *call, [&](const Caller& caller) {
+      return (handlers_.*handle)(request, caller);
+    });
     return UnaryReactor<Response>::Start(context, std::move(call), std::move(answer), response,
                                          executor_);
   }
 
-  // Each request of a stream is a call of its own; the deadline is that of the stream.
+  // Each request of a stream is a call of its own, also to the limits of its key; the deadline is
+  // that of the stream.
   template <typename Request, typename Response>
   ServerBidiReactor<Request, Response>* Stream(CallbackServerContext& context, const char* route,
                                                Handler<Request, Response> handle) {
     using Reactor = StreamReactor<Request, Response>;
-    const auto begin = [&handlers = handlers_, &context, handle](const Request& request) {
-      return Guarded([&] { return (handlers.*handle)(request, CallerOf(context)); });
+    const auto begin = [this, &context, handle](const Request& request, CallRecord& call) {
+      return Admitted(access_, context, call,
+                      [&](const Caller& caller) { return (handlers_.*handle)(request, caller); });
     };
-    return Reactor::Start(context, BeginCall(context, metrics_, route), begin, executor_);
+    const absl::Status admitted = access_.Check(AuthorizationOf(context), Access::kKey);
+    return Reactor::Start(context, BeginCall(context, metrics_, route), admitted, begin, executor_);
   }
 
   EncodingHandlers& handlers_;
   Metrics& metrics_;
+  const AccessControl& access_;
   SerialExecutor executor_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewEncodingService(EncodingHandlers& handlers, Metrics& metrics) {
-  return std::make_unique<EncodingService>(handlers, metrics);
+std::unique_ptr<grpc::Service> NewEncodingService(EncodingHandlers& handlers, Metrics& metrics,
+                                                  const AccessControl& access) {
+  return std::make_unique<EncodingService>(handlers, metrics, access);
 }
 
 }  // namespace hippodrome

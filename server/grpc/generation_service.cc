@@ -148,6 +148,7 @@ void GenerateReactor::Write(const StreamUpdate& update) {
   call_->Sent(static_cast<int64_t>(response_.ByteSizeLong()));
   outcome_ = absl::OkStatus();
   finished_ = true;
+  call_->Release();
   StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
 }
 
@@ -155,6 +156,7 @@ void GenerateReactor::End(const absl::Status& status) {
   if (!outcome_) outcome_ = status;
   if (writing_ || finished_) return;
   finished_ = true;
+  call_->Release();
   Finish(ToGrpc(*outcome_, context_));
 }
 
@@ -192,15 +194,17 @@ void GenerateReactor::OnDone() {
 
 class GenerationService : public v1::Generation::CallbackService {
  public:
-  GenerationService(Handlers& handlers, Metrics& metrics)
-      : handlers_(handlers), metrics_(metrics) {}
+  GenerationService(Handlers& handlers, Metrics& metrics, const AccessControl& access)
+      : handlers_(handlers), metrics_(metrics), access_(access) {}
 
   grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
       grpc::CallbackServerContext* context, const v1::GenerateRequest* request) override {
     auto call = BeginCall(*context, metrics_, "Generate", *request);
     call->set_model(handlers_.ModelName(request->model()));
     call->BeginStream();
-    auto generation = Guarded([&] { return handlers_.Generate(*request, CallerOf(*context)); });
+    auto generation = Admitted(access_, *context, *call, [&](const Caller& caller) {
+      return handlers_.Generate(*request, caller);
+    });
     return GenerateReactor::Start(*context, std::move(call), std::move(generation), executor_);
   }
 
@@ -208,7 +212,9 @@ class GenerationService : public v1::Generation::CallbackService {
                                   const v1::ScoreRequest* request,
                                   v1::ScoreResponse* response) override {
     auto call = BeginCall(*context, metrics_, "Score", *request);
-    auto pending = Guarded([&] { return handlers_.Score(*request, CallerOf(*context)); });
+    auto pending = Admitted(access_, *context, *call, [&](const Caller& caller) {
+      return handlers_.Score(*request, caller);
+    });
     return UnaryReactor<v1::ScoreResponse, PendingScore>::Start(
         *context, std::move(call), std::move(pending), response, executor_);
   }
@@ -217,28 +223,30 @@ class GenerationService : public v1::Generation::CallbackService {
                                      const v1::TokenizeRequest* request,
                                      v1::TokenizeResponse* response) override {
     const auto call = BeginCall(*context, metrics_, "Tokenize", *request);
-    auto result = Guarded([&] { return handlers_.Tokenize(*request); });
-    return Reply(context, *call, std::move(result), response);
+    return Reply<v1::TokenizeResponse>(
+        context, access_, *call, [&] { return handlers_.Tokenize(*request); }, response);
   }
 
   grpc::ServerUnaryReactor* Detokenize(grpc::CallbackServerContext* context,
                                        const v1::DetokenizeRequest* request,
                                        v1::DetokenizeResponse* response) override {
     const auto call = BeginCall(*context, metrics_, "Detokenize", *request);
-    auto result = Guarded([&] { return handlers_.Detokenize(*request); });
-    return Reply(context, *call, std::move(result), response);
+    return Reply<v1::DetokenizeResponse>(
+        context, access_, *call, [&] { return handlers_.Detokenize(*request); }, response);
   }
 
  private:
   Handlers& handlers_;
   Metrics& metrics_;
+  const AccessControl& access_;
   SerialExecutor executor_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewGenerationService(Handlers& handlers, Metrics& metrics) {
-  return std::make_unique<GenerationService>(handlers, metrics);
+std::unique_ptr<grpc::Service> NewGenerationService(Handlers& handlers, Metrics& metrics,
+                                                    const AccessControl& access) {
+  return std::make_unique<GenerationService>(handlers, metrics, access);
 }
 
 }  // namespace hippodrome

@@ -29,24 +29,28 @@ namespace {
 
 class ModelsService : public v1::Models::CallbackService {
  public:
-  ModelsService(Handlers& handlers, Metrics& metrics) : handlers_(handlers), metrics_(metrics) {}
+  ModelsService(Handlers& handlers, Metrics& metrics, const AccessControl& access)
+      : handlers_(handlers), metrics_(metrics), access_(access) {}
 
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
                                  const v1::ListModelsRequest* request,
                                  v1::ListModelsResponse* response) override {
     const auto call = BeginCall(*context, metrics_, "List", *request);
-    return Reply<v1::ListModelsResponse>(context, *call, handlers_.ListModels(), response);
+    return Reply<v1::ListModelsResponse>(
+        context, access_, *call, [this] { return handlers_.ListModels(); }, response);
   }
 
   grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context,
                                 const v1::GetModelRequest* request, v1::Model* response) override {
     const auto call = BeginCall(*context, metrics_, "Get", *request);
-    return Reply(context, *call, handlers_.GetModel(request->name()), response);
+    return Reply<v1::Model>(
+        context, access_, *call, [&] { return handlers_.GetModel(request->name()); }, response);
   }
 
  private:
   Handlers& handlers_;
   Metrics& metrics_;
+  const AccessControl& access_;
 };
 
 // gRPC has a line for each call that a hostile peer spoils; one in a second says enough. Its text
@@ -120,18 +124,19 @@ std::vector<std::string> AllServices() {
 
 class GrpcServer::Impl {
  public:
-  Impl(Handlers& handlers, Metrics& metrics, std::shared_ptr<const TlsFiles> tls)
+  Impl(Handlers& handlers, Metrics& metrics, const AccessControl& access,
+       std::shared_ptr<const TlsFiles> tls)
       : encrypted_(tls != nullptr),
         credentials_(tls == nullptr ? grpc::InsecureServerCredentials()
                                     : NewTlsCredentials(std::move(tls))),
         connection_metrics_(metrics.registry()),
-        generation_(NewGenerationService(handlers, metrics)),
-        encoding_(NewEncodingService(handlers.encoding(), metrics)),
-        kserve_(NewKServeService(handlers, metrics)),
-        models_(handlers, metrics),
-        unknown_(metrics),
+        generation_(NewGenerationService(handlers, metrics, access)),
+        encoding_(NewEncodingService(handlers.encoding(), metrics, access)),
+        kserve_(NewKServeService(handlers, metrics, access)),
+        models_(handlers, metrics, access),
+        unknown_(metrics, access),
         health_(OwnServices(), [&handlers] { return handlers.Ready().ok(); }),
-        reflection_(AllServices()) {}
+        reflection_(AllServices(), metrics, access) {}
 
   absl::Status Start(const GrpcOptions& options);
   void SetServing(bool serving) { health_.SetServing(serving); }
@@ -193,8 +198,9 @@ void GrpcServer::Impl::Stop(std::chrono::milliseconds grace) {
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions& options,
                                                               Handlers& handlers, Metrics& metrics,
+                                                              const AccessControl& access,
                                                               std::shared_ptr<const TlsFiles> tls) {
-  auto impl = std::make_unique<Impl>(handlers, metrics, std::move(tls));
+  auto impl = std::make_unique<Impl>(handlers, metrics, access, std::move(tls));
   HIPPODROME_RETURN_IF_ERROR(impl->Start(options));
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(impl)));
 }

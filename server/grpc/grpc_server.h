@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/access/access_control.h"
 #include "server/handlers/handlers.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
@@ -20,11 +21,12 @@ class GrpcServer {
   // Listens and serves, within the limits of `options`: connections beyond them are closed on
   // arrival, and so are those that say nothing within the handshake's time-out; compressed messages
   // are refused with UNIMPLEMENTED. When the process has no file descriptor left, new connections
-  // wait. `handlers` and `metrics` must outlive the server. `tls`: what new connections are
+  // wait. All services but grpc.health.v1 take an API key as `access` says,
+  // which must outlive the server, like `handlers` and `metrics`. `tls`: what new connections are
   // encrypted with; null: nothing. Errors: kInvalidArgument for an address
   // that cannot be read, kUnavailable with the system's reason when it cannot be bound.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
-      const GrpcOptions& options, Handlers& handlers, Metrics& metrics,
+      const GrpcOptions& options, Handlers& handlers, Metrics& metrics, const AccessControl& access,
       std::shared_ptr<const TlsFiles> tls = nullptr);
   ~GrpcServer();
 

@@ -7,16 +7,20 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/base/status.h"
+#include "server/access/access_control.h"
 #include "server/address.h"
 #include "server/batching/caller.h"
 #include "server/calls/call_record.h"
+#include "server/guarded.h"
 #include "server/handlers/handlers.h"
 #include "server/metrics/metrics.h"
 #include "server/status_map.h"
@@ -25,9 +29,12 @@ namespace hippodrome {
 
 // hippodrome.v1.Generation, hippodrome.v1.Encoding and inference.GRPCInferenceService. What they
 // are given must outlive them. Thread-safe.
-std::unique_ptr<grpc::Service> NewGenerationService(Handlers& handlers, Metrics& metrics);
-std::unique_ptr<grpc::Service> NewEncodingService(EncodingHandlers& handlers, Metrics& metrics);
-std::unique_ptr<grpc::Service> NewKServeService(Handlers& handlers, Metrics& metrics);
+std::unique_ptr<grpc::Service> NewGenerationService(Handlers& handlers, Metrics& metrics,
+                                                    const AccessControl& access);
+std::unique_ptr<grpc::Service> NewEncodingService(EncodingHandlers& handlers, Metrics& metrics,
+                                                  const AccessControl& access);
+std::unique_ptr<grpc::Service> NewKServeService(Handlers& handlers, Metrics& metrics,
+                                                const AccessControl& access);
 
 // How a call ends. Adds the trailing metadata `retry-after`, in seconds, where trying again helps.
 inline grpc::Status ToGrpc(const absl::Status& status, grpc::CallbackServerContext& context) {
@@ -38,8 +45,12 @@ inline grpc::Status ToGrpc(const absl::Status& status, grpc::CallbackServerConte
   return {static_cast<grpc::StatusCode>(GrpcCode(status)), Message(status)};
 }
 
-// Who calls, and by when the answer must be there.
-inline Caller CallerOf(const grpc::CallbackServerContext& context) {
+// What a call says of who makes it: as HTTP's field, several of them joined by commas.
+std::optional<std::string> AuthorizationOf(const grpc::CallbackServerContext& context);
+
+// Who calls, with what is allowed, and by when the answer must be there.
+inline Caller CallerOf(const grpc::CallbackServerContext& context,
+                       const std::shared_ptr<CallPermit>& permit) {
   const std::string peer = context.peer();  // ipv4:192.0.2.7:50000, ipv6:%5B::1%5D:50000, unix:...
   const size_t scheme = peer.find(':') + 1;
   std::string host = peer.substr(scheme, peer.rfind(':') - scheme);
@@ -48,7 +59,8 @@ inline Caller CallerOf(const grpc::CallbackServerContext& context) {
   const auto left = context.deadline() - std::chrono::system_clock::now();
   const auto now = Caller::Clock::now();
   const bool endless = left >= Caller::Clock::time_point::max() - now;
-  return {Api::kGrpc, ClientOf(host), endless ? Caller::Clock::time_point::max() : now + left};
+  return {Api::kGrpc, permit == nullptr ? ClientOf(host) : permit->key(),
+          endless ? Caller::Clock::time_point::max() : now + left, permit};
 }
 
 // Tells a call that its client gave up from one whose deadline passed: gRPC cancels both.
@@ -85,10 +97,29 @@ std::unique_ptr<CallRecord> BeginCall(grpc::CallbackServerContext& context, Metr
   return call;
 }
 
-// Answers a call that needs no waiting.
+// The one way for methods to work: the result of begin(caller), a StatusOr, for a caller that may
+// call; else why it may not, and `begin` is not called. `call` holds the permit.
+template <typename Begin>
+auto Admitted(const AccessControl& access, const grpc::CallbackServerContext& context,
+              CallRecord& call, const Begin& begin) -> decltype(begin(Caller())) {
+  return Guarded([&]() -> decltype(begin(Caller())) {
+    HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<CallPermit> permit,
+                                access.Admit(AuthorizationOf(context), Access::kKey));
+    if (permit != nullptr) call.set_key(permit->key());
+    call.Hold(permit);
+    return begin(CallerOf(context, permit));
+  });
+}
+
+// Answers a call that needs no waiting, with what make() returns.
 template <typename Response>
-grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, CallRecord& call,
-                                absl::StatusOr<Response> result, Response* response) {
+grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const AccessControl& access,
+                                CallRecord& call,
+                                const std::function<absl::StatusOr<Response>()>& make,
+                                Response* response) {
+  absl::StatusOr<Response> result =
+      Admitted(access, *context, call, [&](const Caller&) { return make(); });
+  call.Release();
   const absl::Status status = result.status();
   if (status.ok()) {
     *response = *std::move(result);

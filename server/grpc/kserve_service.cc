@@ -20,55 +20,64 @@ using grpc::ServerUnaryReactor;
 
 class KServeService : public inference::GRPCInferenceService::CallbackService {
  public:
-  KServeService(Handlers& handlers, Metrics& metrics)
-      : handlers_(handlers), inference_(handlers), metrics_(metrics) {}
+  KServeService(Handlers& handlers, Metrics& metrics, const AccessControl& access)
+      : handlers_(handlers), inference_(handlers), metrics_(metrics), access_(access) {}
 
   ServerUnaryReactor* ServerLive(CallbackServerContext* context,
                                  const inference::ServerLiveRequest* request,
                                  inference::ServerLiveResponse* response) override {
     const auto call = BeginCall(*context, metrics_, "ServerLive", *request);
-    inference::ServerLiveResponse result;
-    result.set_live(true);
-    return Reply<inference::ServerLiveResponse>(context, *call, std::move(result), response);
+    const auto make = [] {
+      inference::ServerLiveResponse result;
+      result.set_live(true);
+      return result;
+    };
+    return Reply<inference::ServerLiveResponse>(context, access_, *call, make, response);
   }
 
   ServerUnaryReactor* ServerReady(CallbackServerContext* context,
                                   const inference::ServerReadyRequest* request,
                                   inference::ServerReadyResponse* response) override {
     const auto call = BeginCall(*context, metrics_, "ServerReady", *request);
-    inference::ServerReadyResponse result;
-    result.set_ready(handlers_.Ready().ok());
-    return Reply<inference::ServerReadyResponse>(context, *call, std::move(result), response);
+    const auto make = [this] {
+      inference::ServerReadyResponse result;
+      result.set_ready(handlers_.Ready().ok());
+      return result;
+    };
+    return Reply<inference::ServerReadyResponse>(context, access_, *call, make, response);
   }
 
   ServerUnaryReactor* ModelReady(CallbackServerContext* context,
                                  const inference::ModelReadyRequest* request,
                                  inference::ModelReadyResponse* response) override {
     const auto call = BeginCall(*context, metrics_, "ModelReady", *request);
-    return Reply(context, *call, Ready(*request), response);
+    return Reply<inference::ModelReadyResponse>(
+        context, access_, *call, [&] { return Ready(*request); }, response);
   }
 
   ServerUnaryReactor* ServerMetadata(CallbackServerContext* context,
                                      const inference::ServerMetadataRequest* request,
                                      inference::ServerMetadataResponse* response) override {
     const auto call = BeginCall(*context, metrics_, "ServerMetadata", *request);
-    return Reply<inference::ServerMetadataResponse>(context, *call, inference_.ServerMetadata(),
-                                                    response);
+    return Reply<inference::ServerMetadataResponse>(
+        context, access_, *call, [this] { return inference_.ServerMetadata(); }, response);
   }
 
   ServerUnaryReactor* ModelMetadata(CallbackServerContext* context,
                                     const inference::ModelMetadataRequest* request,
                                     inference::ModelMetadataResponse* response) override {
     const auto call = BeginCall(*context, metrics_, "ModelMetadata", *request);
-    return Reply(context, *call, inference_.ModelMetadata(request->name(), request->version()),
-                 response);
+    const auto make = [&] { return inference_.ModelMetadata(request->name(), request->version()); };
+    return Reply<inference::ModelMetadataResponse>(context, access_, *call, make, response);
   }
 
   ServerUnaryReactor* ModelInfer(CallbackServerContext* context,
                                  const inference::ModelInferRequest* request,
                                  inference::ModelInferResponse* response) override {
     auto call = BeginCall(*context, metrics_, "ModelInfer", *request);
-    auto answer = Guarded([&] { return inference_.Infer(*request, CallerOf(*context)); });
+    auto answer = Admitted(access_, *context, *call, [&](const Caller& caller) {
+      return inference_.Infer(*request, caller);
+    });
     return UnaryReactor<inference::ModelInferResponse>::Start(
         *context, std::move(call), std::move(answer), response, executor_);
   }
@@ -87,13 +96,15 @@ class KServeService : public inference::GRPCInferenceService::CallbackService {
   Handlers& handlers_;
   InferenceHandlers inference_;
   Metrics& metrics_;
+  const AccessControl& access_;
   SerialExecutor executor_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewKServeService(Handlers& handlers, Metrics& metrics) {
-  return std::make_unique<KServeService>(handlers, metrics);
+std::unique_ptr<grpc::Service> NewKServeService(Handlers& handlers, Metrics& metrics,
+                                                const AccessControl& access) {
+  return std::make_unique<KServeService>(handlers, metrics, access);
 }
 
 }  // namespace hippodrome

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "engine/base/status.h"
+#include "server/grpc/grpc_services.h"
 #include "server/guarded.h"
 
 namespace hippodrome {
@@ -113,10 +114,13 @@ absl::Status Fill(const ServerReflectionRequest& request, const std::vector<std:
 // One call. Answers a request before it reads the next. Lives until gRPC is done with it.
 class ReflectionStream : public Reflection::Reactor {
  public:
-  explicit ReflectionStream(const std::vector<std::string>& services) : services_(services) {}
+  ReflectionStream(const std::vector<std::string>& services, std::unique_ptr<CallRecord> call)
+      : services_(services), call_(std::move(call)) {}
 
-  void Start(const std::shared_ptr<ReflectionStream>& self) {
+  // Ends at once where it is not `admitted`.
+  void Start(const std::shared_ptr<ReflectionStream>& self, const grpc::Status& admitted) {
     self_ = self;
+    if (!admitted.ok()) return End(admitted);
     StartRead(&request_);
   }
 
@@ -169,6 +173,8 @@ class ReflectionStream : public Reflection::Reactor {
   void FinishIfIdle() {
     if (writing_ || finished_) return;
     finished_ = true;
+    call_->Release();
+    call_->Finish(absl::Status(static_cast<absl::StatusCode>(outcome_->error_code()), ""));
     Finish(*outcome_);
   }
 
@@ -176,14 +182,17 @@ class ReflectionStream : public Reflection::Reactor {
   std::shared_ptr<ReflectionStream> self_;  // until OnDone()
   ServerReflectionRequest request_;         // that is being read
 
-  std::mutex mutex_;                   // guards all below
+  std::mutex mutex_;  // guards all below
+  const std::unique_ptr<CallRecord> call_;
   ServerReflectionResponse response_;  // that is being written
   bool writing_ = false;
   bool finished_ = false;
   std::optional<grpc::Status> outcome_;  // how the call ends, once that is known
 };
 
-Reflection::Reflection(std::vector<std::string> services) : services_(std::move(services)) {}
+Reflection::Reflection(std::vector<std::string> services, Metrics& metrics,
+                       const AccessControl& access)
+    : services_(std::move(services)), metrics_(metrics), access_(access) {}
 
 Reflection::~Reflection() = default;
 
@@ -193,10 +202,13 @@ void Reflection::Stop() {
   }
 }
 
-Reflection::Reactor* Reflection::Begin() {
-  const auto stream = std::make_shared<ReflectionStream>(services_);
+Reflection::Reactor* Reflection::Begin(grpc::CallbackServerContext& context) {
+  auto call = BeginCall(context, metrics_, "ServerReflectionInfo");
+  const auto admitted =
+      Admitted(access_, context, *call, [](const Caller&) { return absl::StatusOr<bool>(true); });
+  const auto stream = std::make_shared<ReflectionStream>(services_, std::move(call));
   const bool open = streams_.Add(stream);
-  stream->Start(stream);
+  stream->Start(stream, ToGrpc(admitted.status(), context));
   if (!open) stream->End({grpc::StatusCode::UNAVAILABLE, "the server is stopping"});
   return stream.get();
 }

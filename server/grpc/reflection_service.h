@@ -10,7 +10,9 @@
 
 #include "grpc/reflection/v1/reflection.grpc.pb.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
+#include "server/access/access_control.h"
 #include "server/grpc/live_calls.h"
+#include "server/metrics/metrics.h"
 
 namespace hippodrome {
 
@@ -22,8 +24,8 @@ class Reflection {
   using Reactor = grpc::ServerBidiReactor<grpc::reflection::v1::ServerReflectionRequest,
                                           grpc::reflection::v1::ServerReflectionResponse>;
 
-  // `services`: the full names that are listed.
-  explicit Reflection(std::vector<std::string> services);
+  // `services`: the full names that are listed. What it is given otherwise must outlive it.
+  Reflection(std::vector<std::string> services, Metrics& metrics, const AccessControl& access);
   ~Reflection();
 
   // Both must be registered, and live no longer than this object.
@@ -37,17 +39,19 @@ class Reflection {
   class Service : public Base {
    public:
     explicit Service(Reflection& reflection) : reflection_(reflection) {}
-    Reactor* ServerReflectionInfo(grpc::CallbackServerContext*) override {
-      return reflection_.Begin();
+    Reactor* ServerReflectionInfo(grpc::CallbackServerContext* context) override {
+      return reflection_.Begin(*context);
     }
 
    private:
     Reflection& reflection_;
   };
 
-  Reactor* Begin();
+  Reactor* Begin(grpc::CallbackServerContext& context);
 
   const std::vector<std::string> services_;
+  Metrics& metrics_;
+  const AccessControl& access_;
   LiveCalls<ReflectionStream> streams_;
   Service<grpc::reflection::v1::ServerReflection::CallbackService> v1_{*this};
   Service<grpc::reflection::v1alpha::ServerReflection::CallbackService> v1alpha_{*this};

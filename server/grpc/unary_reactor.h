@@ -98,6 +98,7 @@ class UnaryReactor : public grpc::ServerUnaryReactor,
   void End(const absl::Status& status) {
     if (outcome_) return;
     outcome_ = status;
+    call_->Release();
     Finish(ToGrpc(status, context_));
   }
 

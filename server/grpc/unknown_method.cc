@@ -8,7 +8,7 @@ namespace {
 
 class Refusal : public grpc::ServerGenericBidiReactor {
  public:
-  Refusal() { Finish({grpc::StatusCode::UNIMPLEMENTED, "there is no such method"}); }
+  explicit Refusal(const grpc::Status& status) { Finish(status); }
   void OnDone() override { delete this; }
 };
 
@@ -16,8 +16,13 @@ class Refusal : public grpc::ServerGenericBidiReactor {
 
 grpc::ServerGenericBidiReactor* UnknownMethod::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
-  BeginCall(*context, metrics_, kOtherRoute)->Finish(absl::UnimplementedError(""));
-  return new Refusal();
+  const auto call = BeginCall(*context, metrics_, kOtherRoute);
+  const absl::StatusOr<bool> refused =
+      Admitted(access_, *context, *call, [](const Caller&) -> absl::StatusOr<bool> {
+        return absl::UnimplementedError("there is no such method");
+      });
+  call->Finish(refused.status());
+  return new Refusal(ToGrpc(refused.status(), *context));
 }
 
 }  // namespace hippodrome

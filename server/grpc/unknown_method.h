@@ -5,6 +5,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include "server/access/access_control.h"
 #include "server/metrics/metrics.h"
 
 namespace hippodrome {
@@ -12,14 +13,16 @@ namespace hippodrome {
 // UNIMPLEMENTED, as gRPC itself would answer, but counted and with the ids of the call.
 class UnknownMethod : public grpc::CallbackGenericService {
  public:
-  // `metrics` must outlive the calls.
-  explicit UnknownMethod(Metrics& metrics) : metrics_(metrics) {}
+  // Both must outlive the calls. To learn that there is no such method takes a key too.
+  UnknownMethod(Metrics& metrics, const AccessControl& access)
+      : metrics_(metrics), access_(access) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
 
  private:
   Metrics& metrics_;
+  const AccessControl& access_;
 };
 
 }  // namespace hippodrome

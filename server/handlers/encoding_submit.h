@@ -45,6 +45,7 @@ Answer<Response> SubmitEncoding(
   assert(std::all_of(requests.begin(), requests.end(), [&](const EncoderRequest& request) {
     return model.engine().Validate(request).ok();
   }));
+  HIPPODROME_RETURN_IF_ERROR(caller.MayRun(model.info().name()));
   const int64_t tokens = CountTokens(requests);
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Encoding> encoding,
                               model.Submit({std::move(requests), caller}));

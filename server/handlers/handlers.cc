@@ -26,6 +26,7 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(std::span<const v1::GenerateR
 absl::StatusOr<CompletionGroup> Handlers::Complete(const std::shared_ptr<ServedDecoder>& model,
                                                    std::span<const v1::GenerateRequest> requests,
                                                    int64_t choices, const Caller& caller) {
+  HIPPODROME_RETURN_IF_ERROR(caller.MayRun(model->info().name()));
   if (closed_.load()) return Unavailable("the server is stopping");
   std::vector<GenerationCall> calls;
   int64_t scores = 0;
@@ -51,6 +52,7 @@ absl::StatusOr<std::unique_ptr<PendingScore>> Handlers::Score(const v1::ScoreReq
                                                               const Caller& caller) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::shared_ptr<ServedDecoder> model,
                               models_.FindDecoder(request.model()));
+  HIPPODROME_RETURN_IF_ERROR(caller.MayRun(model->info().name()));
   if (closed_.load()) return Unavailable("the server is stopping");
   return hippodrome::Score(request, *model, limits_, caller);
 }

@@ -11,7 +11,7 @@ namespace {
 
 // What pages may read beside the headers that they always may.
 constexpr char kExposed[] =
-    "Retry-After, x-compute-type, x-compute-characters, x-generated-tokens, x-prompt-tokens, "
+    "Retry-After, WWW-Authenticate, x-compute-type, x-compute-characters, x-generated-tokens, x-prompt-tokens, "
     "x-time-per-token, x-total-time, x-request-id, traceparent";
 constexpr char kPreflightSeconds[] = "600";
 constexpr size_t kMostRequestedBytes = 1024;
@@ -33,11 +33,6 @@ bool IsNameList(const std::string& text) {
            return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ||
                   c == ',' || c == ' ';
          });
-}
-
-bool IsPreflight(const HttpRequest& request) {
-  return request.method == "OPTIONS" &&
-         FindHeader(request, "access-control-request-method") != nullptr;
 }
 
 void AddPreflight(const HttpRequest& request, HttpResponse& response) {
@@ -73,6 +68,11 @@ class WorkWithHeaders : public HttpWork {
 };
 
 }  // namespace
+
+bool IsPreflight(const HttpRequest& request) {
+  return request.method == "OPTIONS" && FindHeader(request, "origin") != nullptr &&
+         FindHeader(request, "access-control-request-method") != nullptr;
+}
 
 Cors::Cors(std::vector<std::string> origins)
     : origins_(std::move(origins)),

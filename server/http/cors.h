@@ -9,6 +9,9 @@
 
 namespace hippodrome {
 
+// Whether a browser asks what a page may do, which it does without the page's headers.
+bool IsPreflight(const HttpRequest& request);
+
 // Adds the Access-Control headers of the Fetch standard. Credentials that a browser keeps (cookies)
 // are never allowed; an Authorization header that a page sets is. Thread-safe.
 class Cors {

@@ -149,7 +149,8 @@ void HttpConnection::Close() {
 net::awaitable<void> HttpConnection::Run(std::unique_ptr<ConnectionTable::Place> place) {
   const auto self = shared_from_this();
   place_ = std::move(place);
-  HttpRequestReader reader(shared_.options, shared_.bodies, *socket_, *place_, shared_.all_metrics);
+  HttpRequestReader reader(shared_.options, shared_.gate, client_, shared_.bodies, *socket_,
+                           *place_, shared_.all_metrics);
   for (bool first = true; !closed_ && !shared_.stopping; first = false) {
     HttpReading reading = co_await reader.Read(first);
     call_ = reading.call.get();
@@ -200,7 +201,6 @@ net::awaitable<bool> HttpConnection::Serve(HttpIncoming& incoming) {
   const Busy busy(shared_.busy);
   socket_->ExpireNever();
   answered_ = false;
-  incoming.request.client = client_;
   call_->Received(static_cast<int64_t>(incoming.request.body.size()));
   std::optional<HttpReply> reply = co_await Handle(incoming);
   if (!reply) co_return false;
@@ -209,8 +209,10 @@ net::awaitable<bool> HttpConnection::Serve(HttpIncoming& incoming) {
   call_->set_model(std::move(reply->model));
   call_->set_key(std::move(reply->key));
   call_->set_probe(reply->probe);
+  call_->set_limited(reply->response.limited);
   incoming.memory.Resize(0);
   bool alive = co_await Answer(incoming.framing, *std::move(reply));
+  if (alive && incoming.unread) co_await ReadOut();
   alive = alive && incoming.framing.keep_alive;
   co_return alive;
 }
@@ -283,6 +285,7 @@ net::awaitable<bool> HttpConnection::Advance(const HttpFraming& framing, HttpRep
         reply.filler.empty() ? net::steady_timer::time_point::max()
                              : net::steady_timer::clock_type::now() + interval);
     if (notified) done = reply.work->Advance(reply.response);
+    if (done) reply.permit.reset();
     call_->set_tokens(reply.response.tokens);
     if (!reply.streamed) continue;
     std::string data = notified ? std::exchange(reply.response.body, "") : reply.filler;

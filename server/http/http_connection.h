@@ -24,8 +24,9 @@ namespace hippodrome {
 
 // What the connections of a server share.
 struct HttpShared {
-  HttpShared(const HttpOptions& o, HttpHandler h, Metrics& m)
+  HttpShared(const HttpOptions& o, HttpGate g, HttpHandler h, Metrics& m)
       : options(o),
+        gate(std::move(g)),
         handler(std::move(h)),
         cors(o.cors_origins),
         all_metrics(m),
@@ -34,6 +35,7 @@ struct HttpShared {
         table({o.max_connections, o.max_connections_per_address}) {}
 
   const HttpOptions options;
+  const HttpGate gate;  // may be null
   const HttpHandler handler;
   const Cors cors;  // for refusals; what a handler answers has its headers
   Metrics& all_metrics;

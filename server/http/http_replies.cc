@@ -14,10 +14,23 @@ HttpReply Ok(std::string body) {
   return reply;
 }
 
+void HandOver(HttpRequest& request, HttpReply& reply) {
+  if (request.route != nullptr) {
+    reply.method = request.route->method;
+    reply.route = request.route->pattern;
+  }
+  if (request.permit == nullptr) return;
+  reply.key = request.permit->key();
+  if (reply.work != nullptr) reply.permit = request.permit;
+  request.permit.reset();
+}
+
 HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape) {
   HttpResponse response;
   response.status = HttpStatus(status);
+  response.limited = IsLimitError(status);
   response.body = ErrorBody(status, shape);
+  if (absl::IsUnauthenticated(status)) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (const int seconds = RetryAfterSeconds(status); seconds > 0) {
     response.headers.emplace_back("Retry-After", std::to_string(seconds));
   }

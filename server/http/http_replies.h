@@ -10,7 +10,11 @@
 namespace hippodrome {
 
 HttpReply Ok(std::string body);
-// The response for a failed request, with Retry-After where trying again helps.
+// Moves into the reply what is left of its request: for the record, and the permit of its key,
+// which ends with the work.
+void HandOver(HttpRequest& request, HttpReply& reply);
+// The response for a failed request, with Retry-After where trying again helps, and
+// WWW-Authenticate where an API key does.
 HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape = ErrorShape::kOpenAi);
 // An error that only HTTP has; `code` in OpenAI's sense.
 HttpResponse ErrorResponse(int http_status, const std::string& code, const std::string& message);

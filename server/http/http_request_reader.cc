@@ -50,10 +50,17 @@ net::awaitable<HttpReading> HttpRequestReader::Read(bool first) {
   request.method = std::move(head.method);
   request.path = std::move(head.path);
   request.query = std::move(head.query);
-  for (auto& [name, value] : head.fields) request.headers[std::move(name)] = std::move(value);
+  request.client = client_;
+  for (const auto& [name, value] : head.fields) {
+    const auto [field, added] = request.headers.try_emplace(name, value);
+    if (!added) field->second += ", " + value;
+  }
+  if (gate_) gate_(request);
+  const bool unread = LeavesBody(head, request);
   auto incoming = std::make_unique<HttpIncoming>(std::move(request), BodyReservation(budget_));
-  incoming->framing = {head.keep_alive, head.http11, head_only};
-  reading.refusal = co_await ReadBody(head, *incoming);
+  incoming->framing = {head.keep_alive && !unread, head.http11, head_only};
+  incoming->unread = unread;
+  if (!unread) reading.refusal = co_await ReadBody(head, *incoming);
   reading.cut = gone_;
   if (!reading.refusal && !gone_) reading.incoming = std::move(incoming);
   co_return reading;
@@ -98,6 +105,12 @@ net::awaitable<HttpRequestReader::Outcome> HttpRequestReader::ReadHead(RequestHe
   Outcome outcome = ParseHead(socket_.input().substr(0, *end), head);
   socket_.Consume(*end);
   co_return outcome;
+}
+
+bool HttpRequestReader::LeavesBody(const RequestHead& head, const HttpRequest& request) {
+  if (!request.answer) return false;
+  return head.chunked || head.content_length > kSmallBodyBytes ||
+         (head.expects_continue && head.content_length > 0);
 }
 
 net::awaitable<HttpRequestReader::Outcome> HttpRequestReader::ReadBody(const RequestHead& head,

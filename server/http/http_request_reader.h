@@ -33,6 +33,7 @@ struct HttpIncoming {
   HttpRequest request;
   BodyReservation memory;
   HttpFraming framing;
+  bool unread = false;  // the body was left where it is: the connection must end with the answer
 };
 
 // A request, or why there is none; neither where the client has gone or said nothing in time.
@@ -48,10 +49,17 @@ struct HttpReading {
 // Of one connection. All functions run on the strand of the socket.
 class HttpRequestReader {
  public:
-  // What it is given must outlive it.
-  HttpRequestReader(const HttpOptions& options, BodyBudget& budget, HttpSocket& socket,
-                    ConnectionTable::Place& place, Metrics& metrics)
-      : options_(options), budget_(budget), socket_(socket), place_(place), metrics_(metrics) {}
+  // What it is given must outlive it. `gate` may be null. `client`: as HttpRequest::client.
+  HttpRequestReader(const HttpOptions& options, const HttpGate& gate, const std::string& client,
+                    BodyBudget& budget, HttpSocket& socket, ConnectionTable::Place& place,
+                    Metrics& metrics)
+      : options_(options),
+        gate_(gate),
+        client_(client),
+        budget_(budget),
+        socket_(socket),
+        place_(place),
+        metrics_(metrics) {}
 
   // The next request, the `first` of its connection or a later one.
   boost::asio::awaitable<HttpReading> Read(bool first);
@@ -61,6 +69,8 @@ class HttpRequestReader {
 
   boost::asio::awaitable<bool> AwaitFirstByte(bool first);
   boost::asio::awaitable<Outcome> ReadHead(RequestHead& head);
+  // Whether nobody needs the body, and reading it only to find its end is not worth it.
+  static bool LeavesBody(const RequestHead& head, const HttpRequest& request);
   boost::asio::awaitable<Outcome> ReadBody(const RequestHead& head, HttpIncoming& incoming);
   boost::asio::awaitable<Outcome> ReadBytes(int64_t length, HttpIncoming& incoming);
   boost::asio::awaitable<Outcome> ReadChunks(HttpIncoming& incoming);
@@ -71,6 +81,8 @@ class HttpRequestReader {
   HttpRefusal TooLarge() const;
 
   const HttpOptions& options_;
+  const HttpGate& gate_;
+  const std::string& client_;
   BodyBudget& budget_;
   HttpSocket& socket_;
   ConnectionTable::Place& place_;

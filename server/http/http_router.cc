@@ -1,11 +1,15 @@
 #include "server/http/http_router.h"
 
 #include <algorithm>
+#include <memory>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "server/guarded.h"
+#include "server/http/cors.h"
 #include "server/http/http_replies.h"
 
 namespace hippodrome {
@@ -78,6 +82,26 @@ HttpResponse WrongMethod(const HttpRequest& request, const std::string& allow) {
 HttpRouter::HttpRouter(std::vector<HttpRoute> routes) : routes_(std::move(routes)) {
   for (const HttpRoute& route : routes_) {
     patterns_.push_back({absl::StrSplit(route.pattern, '/')});
+  }
+}
+
+void HttpRouter::Open(HttpRequest& head, const AccessControl& control, Access least) const {
+  head.routed = true;
+  head.answer = Resolve(head);
+  Access access = least;
+  if (head.route != nullptr && head.route->access != Access::kKey) access = head.route->access;
+  const bool preflight = head.answer && head.answer->status == 204 && IsPreflight(head);
+  if (preflight) access = Access::kOpen;
+  std::optional<std::string_view> authorization;
+  const auto field = head.headers.find("authorization");
+  if (field != head.headers.end()) authorization = field->second;
+  absl::StatusOr<std::shared_ptr<CallPermit>> permit =
+      Guarded([&] { return control.Admit(authorization, access); });
+  if (permit.ok()) {
+    head.permit = *std::move(permit);
+  } else {
+    head.answer = ErrorResponse(permit.status(),
+                                head.route == nullptr ? ErrorShape::kOpenAi : head.route->errors);
   }
 }
 

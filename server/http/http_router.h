@@ -24,6 +24,12 @@ class HttpRouter {
   // 404, 405 and the answer to OPTIONS with Allow, 400 for a path that cannot be decoded.
   std::optional<HttpResponse> Resolve(HttpRequest& request) const;
 
+  // Resolves `head`, whose body may be missing, and admits its caller; else sets its answer. What
+  // takes no key is said by the route, and preflights of paths that exist take none; all else takes
+  // what its route says, but `least` at least, also where there is no route: without a right key
+  // nobody learns which there are.
+  void Open(HttpRequest& head, const AccessControl& control, Access least) const;
+
  private:
   struct Pattern {
     std::vector<std::string> segments;

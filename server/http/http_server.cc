@@ -40,9 +40,10 @@ void WaitUntilZero(const std::atomic<int>& count, std::chrono::milliseconds grac
 class HttpServer::Impl {
  public:
   Impl(const HttpOptions& options, HttpHandler handler, Metrics* metrics,
-       std::shared_ptr<const TlsFiles> tls)
+       std::shared_ptr<const TlsFiles> tls, HttpGate gate)
       : own_metrics_(metrics == nullptr ? std::make_unique<Metrics>() : nullptr),
-        shared_(options, std::move(handler), metrics == nullptr ? *own_metrics_ : *metrics),
+        shared_(options, std::move(gate), std::move(handler),
+                metrics == nullptr ? *own_metrics_ : *metrics),
         tls_(std::move(tls)),
         acceptor_(net::make_strand(io_)),
         pause_(acceptor_.get_executor()) {}
@@ -189,8 +190,10 @@ void HttpServer::Impl::Stop(std::chrono::milliseconds grace) {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
                                                               HttpHandler handler, Metrics* metrics,
-                                                              std::shared_ptr<const TlsFiles> tls) {
-  auto impl = std::make_unique<Impl>(options, std::move(handler), metrics, std::move(tls));
+                                                              std::shared_ptr<const TlsFiles> tls,
+                                                              HttpGate gate) {
+  auto impl =
+      std::make_unique<Impl>(options, std::move(handler), metrics, std::move(tls), std::move(gate));
   HIPPODROME_RETURN_IF_ERROR(impl->Listen());
   impl->Serve();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));

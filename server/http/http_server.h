@@ -24,11 +24,12 @@ class HttpServer {
  public:
   // Listens and serves. `metrics`: where connections, and requests that reach no handler, are
   // counted; it must outlive the server; null: nowhere. `tls`: what new connections are encrypted
-  // with; null: nothing. Errors: kInvalidArgument for an address
-  // that cannot be read, kUnavailable with the system's reason when it cannot be bound.
+  // with; null: nothing. `gate` sees requests before their bodies are read; null: nobody does.
+  // Errors: kInvalidArgument for an address that cannot be read, kUnavailable with the system's
+  // reason when it cannot be bound.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
       const HttpOptions& options, HttpHandler handler, Metrics* metrics = nullptr,
-      std::shared_ptr<const TlsFiles> tls = nullptr);
+      std::shared_ptr<const TlsFiles> tls = nullptr, HttpGate gate = nullptr);
   ~HttpServer();
 
   // HOST:PORT as bound.

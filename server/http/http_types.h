@@ -5,10 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "server/access/access_control.h"
+#include "server/batching/caller.h"
 #include "server/calls/call_record.h"
 #include "server/status_map.h"
 
@@ -16,24 +19,35 @@ namespace hippodrome {
 
 struct HttpRoute;
 
-struct HttpRequest {
-  std::string method;                          // "GET"
-  std::string path;                            // as sent, without the query
-  std::string query;                           // behind '?', as sent
-  std::map<std::string, std::string> headers;  // names in lower case; of several the last one
-  std::string body;
-  std::string client;  // who asks, as ClientOf() says of the peer's address
-  // Set where the request is routed.
-  const HttpRoute* route = nullptr;
-  std::map<std::string, std::string> parameters;  // decoded, by their names in the route's pattern
-};
-
 struct HttpResponse {
   int status = 200;
   std::string body;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;  // further ones
-  CallTokens tokens;                                         // so far, for the record of the call
+  // For the record of the call: so far, and whether a limit of its client's own refuses it.
+  CallTokens tokens;
+  bool limited = false;
+};
+
+struct HttpRequest {
+  std::string method;                          // "GET"
+  std::string path;                            // as sent, without the query
+  std::string query;                           // behind '?', as sent
+  std::map<std::string, std::string> headers;  // names in lower case; several joined by ", "
+  std::string body;
+  std::string client;  // where it comes from, as ClientOf() says of the peer's address
+  // Set where the request is routed.
+  bool routed = false;
+  const HttpRoute* route = nullptr;
+  std::map<std::string, std::string> parameters;  // decoded, by their names in the route's pattern
+  std::shared_ptr<CallPermit> permit;             // of its API key; null where none is needed
+  std::optional<HttpResponse> answer;             // known already: no route may see the request
+
+  // Who asks.
+  Caller caller() const {
+    const std::string& name = permit == nullptr ? client : permit->key();
+    return {Api::kHttp, name, Caller::Clock::time_point::max(), permit};
+  }
 };
 
 // The work behind an answer that takes time. Destroyed as soon as the client has gone, which gives
@@ -62,6 +76,7 @@ struct HttpReply {
   const char* route = kOtherRoute;
   std::string model, key;
   bool probe = false;
+  std::shared_ptr<CallPermit> permit;  // given back when the work is done; null: none
 };
 
 struct HttpRoute {
@@ -69,7 +84,12 @@ struct HttpRoute {
   const char* method;
   std::function<HttpReply(const HttpRequest& request)> handle;
   ErrorShape errors = ErrorShape::kOpenAi;
+  Access access = Access::kKey;
 };
+
+// Routes a request, but for its body, which has not come yet: where its answer is known without,
+// a large body is never read. Must be cheap. Thread-safe.
+using HttpGate = std::function<void(HttpRequest& head)>;
 
 // Must be cheap, unless the body is large: then it runs where it blocks nobody. Thread-safe.
 using HttpHandler = std::function<HttpReply(HttpRequest request)>;

@@ -29,6 +29,8 @@ const char* Reason(const std::string& message) {
 // functions return false to end the parse; status() says why.
 class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
+  explicit JsonBuilder(const char* what) : what_(what) {}
+
   // REQUIRES: the parse was successful.
   Json& value() { return root_; }
   const absl::Status& status() const { return status_; }
@@ -58,6 +60,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   bool Count();
   bool Fail(const std::string& message);
 
+  const std::string what_;
   Json root_;
   std::vector<Json*> open_;  // from the root to the innermost one
   Json* member_ = nullptr;   // of the innermost object, whose value comes next
@@ -66,7 +69,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
 };
 
 bool JsonBuilder::Fail(const std::string& message) {
-  status_ = InvalidArgument("the body " + message);
+  status_ = InvalidArgument(what_ + " " + message);
   return false;
 }
 
@@ -126,10 +129,12 @@ bool JsonBuilder::parse_error(size_t position, const std::string&, const Json::e
 
 }  // namespace
 
-absl::StatusOr<Json> ParseObject(const std::string& text) {
-  JsonBuilder builder;
+absl::StatusOr<Json> ParseObject(const std::string& text, const char* what) {
+  JsonBuilder builder(what);
   if (!Json::sax_parse(text, &builder)) return builder.status();
-  if (!builder.value().is_object()) return InvalidArgument("the body must be a JSON object");
+  if (!builder.value().is_object()) {
+    return InvalidArgument(std::string(what) + " must be a JSON object");
+  }
   return std::move(builder.value());
 }
 

@@ -20,8 +20,8 @@ namespace hippodrome {
 namespace {
 
 // In the order of FailureReason, behind kNone.
-constexpr std::array kFailures = {"overloaded", "validation", "deadline",
-                                  "cancelled",  "internal",   "auth"};
+constexpr std::array kFailures = {"overloaded", "validation", "deadline", "cancelled",
+                                  "internal",   "auth",       "limit"};
 
 // 64 bytes to 64 MiB.
 prometheus::Histogram::BucketBoundaries Sizes() {

@@ -27,7 +27,8 @@ enum class FailureReason : uint8_t {
   kDeadline,
   kCancelled,
   kInternal,
-  kAuth
+  kAuth,
+  kLimit  // of the client's own
 };
 
 const char* Name(Api api);

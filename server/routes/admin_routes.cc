@@ -57,14 +57,15 @@ class LoadWork : public HttpWork {
 
 }  // namespace
 
-AdminRoutes::AdminRoutes(HttpRoutes& routes, ModelRepository& repository)
-    : routes_(routes), repository_(repository), router_([this] {
+AdminRoutes::AdminRoutes(HttpRoutes& routes, ModelRepository& repository,
+                         const AccessControl& access)
+    : routes_(routes), repository_(repository), access_(access), router_([this] {
         const auto bind = [this](HttpReply (AdminRoutes::*handle)(const HttpRequest& request)) {
           return [this, handle](const HttpRequest& request) { return (this->*handle)(request); };
         };
         return std::vector<HttpRoute>{
-            {"/health", "GET", bind(&AdminRoutes::PassOn)},
-            {"/ready", "GET", bind(&AdminRoutes::PassOn)},
+            {"/health", "GET", bind(&AdminRoutes::PassOn), ErrorShape::kOpenAi, Access::kOpen},
+            {"/ready", "GET", bind(&AdminRoutes::PassOn), ErrorShape::kOpenAi, Access::kOpen},
             {"/metrics", "GET", bind(&AdminRoutes::PassOn)},
             {"/version", "GET", bind(&AdminRoutes::PassOn)},
             {"/openapi.json", "GET", bind(&AdminRoutes::DescribeRoutes)},
@@ -76,20 +77,25 @@ AdminRoutes::AdminRoutes(HttpRoutes& routes, ModelRepository& repository)
         };
       }()) {}
 
+void AdminRoutes::Route(HttpRequest& head) const {
+  if (!head.routed) router_.Open(head, access_, Access::kAdminKey);
+}
+
 HttpReply AdminRoutes::Handle(HttpRequest request) {
+  Route(request);
   HttpReply reply;
-  if (std::optional<HttpResponse> response = router_.Resolve(request)) {
-    reply.response = *std::move(response);
-    return reply;
+  if (request.answer) {
+    reply.response = *std::move(request.answer);
+  } else {
+    absl::StatusOr<HttpReply> made =
+        Guarded([&]() -> absl::StatusOr<HttpReply> { return request.route->handle(request); });
+    reply = made.ok() ? *std::move(made) : Failed(made.status(), request.route->errors);
   }
-  absl::StatusOr<HttpReply> made =
-      Guarded([&]() -> absl::StatusOr<HttpReply> { return request.route->handle(request); });
-  reply = made.ok() ? *std::move(made) : Failed(made.status(), request.route->errors);
-  reply.route = request.route->pattern;
+  HandOver(request, reply);
   return reply;
 }
 
-HttpReply AdminRoutes::PassOn(const HttpRequest& request) { return routes_.Handle(request); }
+HttpReply AdminRoutes::PassOn(const HttpRequest& request) { return routes_.PassOn(request); }
 
 HttpReply AdminRoutes::DescribeRoutes(const HttpRequest&) {
   return Ok(OpenApiBody(router_.routes()));

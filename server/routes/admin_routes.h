@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "server/access/access_control.h"
 #include "server/handlers/model_repository.h"
 #include "server/http/http_router.h"
 #include "server/http/http_types.h"
@@ -17,10 +18,13 @@ namespace hippodrome {
 // Thread-safe.
 class AdminRoutes {
  public:
-  // `routes` and `repository` must outlive this.
-  AdminRoutes(HttpRoutes& routes, ModelRepository& repository);
+  // What it is given must outlive this.
+  AdminRoutes(HttpRoutes& routes, ModelRepository& repository, const AccessControl& access);
   AdminRoutes(const AdminRoutes&) = delete;
   AdminRoutes& operator=(const AdminRoutes&) = delete;
+
+  // As HttpGate. What is not open takes the API key of an administrator, where there are keys.
+  void Route(HttpRequest& head) const;
 
   HttpReply Handle(HttpRequest request);
   const std::vector<HttpRoute>& routes() const { return router_.routes(); }
@@ -36,6 +40,7 @@ class AdminRoutes {
 
   HttpRoutes& routes_;
   ModelRepository& repository_;
+  const AccessControl& access_;
   const HttpRouter router_;
 };
 

@@ -17,7 +17,7 @@ HttpReply Run(const HttpRequest& http, absl::StatusOr<Call> call, EncodingHandle
               Answer<Response> (EncodingHandlers::*handle)(const Request&, const Caller&),
               Body body) {
   if (!call.ok()) return Failed(call.status());
-  Answer<Response> answer = (handlers.*handle)(call->request, Caller(Api::kHttp, http.client));
+  Answer<Response> answer = (handlers.*handle)(call->request, http.caller());
   if (answer.ok()) call->request.set_model((*answer)->model());
   return AnswerReply(
       http, std::move(answer),

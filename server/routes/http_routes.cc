@@ -31,9 +31,11 @@ std::function<HttpReply(const HttpRequest& request)> Bind(
 
 }  // namespace
 
-HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& options)
+HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const AccessControl& access,
+                       const HttpOptions& options)
     : handlers_(handlers),
       metrics_(metrics),
+      access_(access),
       encoding_(handlers, options),
       tgi_(handlers),
       tei_(handlers),
@@ -47,7 +49,8 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& 
           {"/generate", "POST", Bind(&tgi_, &TgiRoutes::Generate), ErrorShape::kTgi},
           {"/generate_stream", "POST", Bind(&tgi_, &TgiRoutes::GenerateStream), ErrorShape::kTgi},
           {"/", "POST", Bind(&tgi_, &TgiRoutes::Root), ErrorShape::kTgi},
-          {"/", "GET", [this](const HttpRequest& request) { return page_.Answer(request); }},
+          {"/", "GET", [this](const HttpRequest& request) { return page_.Answer(request); },
+           ErrorShape::kOpenAi, Access::kOpen},
           {"/predict", "POST", Bind(&encoding_, &EncodingRoutes::Predict)},
           {"/embed", "POST", Bind(&encoding_, &EncodingRoutes::Embed)},
           {"/embed_all", "POST", Bind(&encoding_, &EncodingRoutes::EmbedAll)},
@@ -86,25 +89,36 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& 
           {"/v2/models/{model}/versions/{version}/generate_stream", "POST",
            Bind(&kserve_, &KServeRoutes::GenerateStream), ErrorShape::kKServe},
           {"/openapi.json", "GET", Bind(this, &HttpRoutes::DescribeRoutes)},
-          {"/health", "GET", Bind(this, &HttpRoutes::Health)},
-          {"/ready", "GET", Bind(this, &HttpRoutes::Ready)},
+          {"/health", "GET", Bind(this, &HttpRoutes::Health), ErrorShape::kOpenAi, Access::kOpen},
+          {"/ready", "GET", Bind(this, &HttpRoutes::Ready), ErrorShape::kOpenAi, Access::kOpen},
           {"/metrics", "GET", Bind(this, &HttpRoutes::Scrape)},
           {"/version", "GET", Bind(this, &HttpRoutes::ShowVersion)},
           {"/info", "GET", Bind(&encoding_, &EncodingRoutes::Info)},
       }),
       cors_(options.cors_origins) {}
 
+void HttpRoutes::Route(HttpRequest& head) const {
+  if (!head.routed) router_.Open(head, access_, Access::kKey);
+}
+
 HttpReply HttpRoutes::Handle(HttpRequest request) {
+  Route(request);
+  return HandleRouted(std::move(request));
+}
+
+HttpReply HttpRoutes::PassOn(HttpRequest request) {
+  request.answer = router_.Resolve(request);
+  return HandleRouted(std::move(request));
+}
+
+HttpReply HttpRoutes::HandleRouted(HttpRequest request) {
   HttpReply reply;
-  if (std::optional<HttpResponse> response = router_.Resolve(request)) {
-    reply.response = *std::move(response);
+  if (request.answer) {
+    reply.response = *std::move(request.answer);
   } else {
     reply = Answer(request);
   }
-  if (request.route != nullptr) {
-    reply.method = request.route->method;
-    reply.route = request.route->pattern;
-  }
+  HandOver(request, reply);
   return cors_.Allow(request, std::move(reply));
 }
 
@@ -118,7 +132,7 @@ HttpReply HttpRoutes::Completions(const HttpRequest& request) {
   absl::StatusOr<CompletionCall> call = ParseCompletion(request.body, handlers_.limits());
   if (!call.ok()) return Failed(call.status());
   absl::StatusOr<CompletionGroup> made =
-      handlers_.Complete(call->requests, call->candidates, Caller(Api::kHttp, request.client));
+      handlers_.Complete(call->requests, call->candidates, request.caller());
   if (!made.ok()) return Failed(made.status());
   HttpReply reply;
   reply.streamed = call->stream;

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "server/access/access_control.h"
 #include "server/handlers/handlers.h"
 #include "server/http/cors.h"
 #include "server/http/http_router.h"
@@ -44,19 +45,27 @@ class EncodingRoutes {
 
 // Routes: GET / is the page; POST /v1/completions /tokenize /detokenize; GET /tokenizer_info
 // /v1/models /v1/models/{id} /health /ready /metrics /version; and those of EncodingRoutes. Errors
-// are JSON, {"error": {"message", "type", "code", "param"}}. Thread-safe.
+// are JSON, {"error": {"message", "type", "code", "param"}}. All of them need an API key where
+// there are any, but those whose HttpRoute says otherwise, and preflights of CORS. Thread-safe.
 class HttpRoutes {
  public:
-  // `handlers` and `metrics` must outlive the routes and all work that they return; `options` are
-  // those of the server, for /info.
-  HttpRoutes(Handlers& handlers, Metrics& metrics, const HttpOptions& options);
+  // What it is given must outlive the routes and all work that they return; but `options`, those of
+  // the server, for /info.
+  HttpRoutes(Handlers& handlers, Metrics& metrics, const AccessControl& access,
+             const HttpOptions& options);
   HttpRoutes(const HttpRoutes&) = delete;
   HttpRoutes& operator=(const HttpRoutes&) = delete;
 
+  // As HttpGate.
+  void Route(HttpRequest& head) const;
+  // Answers a request, which Route() need not have seen.
   HttpReply Handle(HttpRequest request);
+  // Answers a request that the caller has admitted.
+  HttpReply PassOn(HttpRequest request);
   const std::vector<HttpRoute>& routes() const { return router_.routes(); }
 
  private:
+  HttpReply HandleRouted(HttpRequest request);
   HttpReply Answer(const HttpRequest& request);
 
   HttpReply Completions(const HttpRequest& request);
@@ -75,6 +84,7 @@ class HttpRoutes {
 
   Handlers& handlers_;
   Metrics& metrics_;
+  const AccessControl& access_;
   EncodingRoutes encoding_;
   TgiRoutes tgi_;
   TeiRoutes tei_;

@@ -122,7 +122,7 @@ HttpReply KServeRoutes::ModelReady(const HttpRequest& request) {
 HttpReply KServeRoutes::Infer(const HttpRequest& request) {
   absl::StatusOr<InferCall> call = ReadInfer(request);
   if (!call.ok()) return Failed(call.status(), request.route->errors);
-  auto answer = inference_.Infer(call->request, Caller(Api::kHttp, request.client));
+  auto answer = inference_.Infer(call->request, request.caller());
   call->request.clear_inputs();
   return AnswerReply(request, std::move(answer),
                      [call = *std::move(call)](const inference::ModelInferResponse& result,
@@ -141,7 +141,7 @@ HttpReply KServeRoutes::AnswerText(const HttpRequest& request, bool streamed) {
   if (!call.ok()) return Failed(call.status(), request.route->errors);
   const auto generate = inference_.ToGenerate(*call);
   if (!generate.ok()) return Failed(generate.status(), request.route->errors);
-  auto made = handlers_.Complete({&*generate, 1}, 1, Caller(Api::kHttp, request.client));
+  auto made = handlers_.Complete({&*generate, 1}, 1, request.caller());
   if (!made.ok()) return Failed(made.status(), request.route->errors);
   call->clear_inputs();
   return GenerationReply(request, std::move(made->generations),

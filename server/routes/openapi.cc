@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "server/json/json_encoding_requests.h"
@@ -73,6 +74,12 @@ const char* ErrorSchema(ErrorShape shape) {
   }
 }
 
+// Of routes that take an API key.
+constexpr std::pair<const char*, const char*> kKeyErrors[] = {
+    {"401", "no API key, or none that is valid"},
+    {"403", "the API key may not do this"},
+    {"429", "a limit of the API key, or too much to do: try again after Retry-After seconds"}};
+
 ApiJson PathParameters(std::string_view pattern) {
   ApiJson parameters = ApiJson::array();
   for (size_t at = pattern.find('{'); at != std::string_view::npos;
@@ -104,6 +111,14 @@ ApiJson Operation(const HttpRoute& route) {
               {"content", {{"text/html", {{"schema", {{"type", "string"}}}}}}}};
   }
   operation["responses"] = {{"200", std::move(answer)}, {"4XX", error}, {"5XX", error}};
+  if (route.access == Access::kOpen) {
+    operation["security"] = ApiJson::array();
+  } else {
+    for (const auto& [status, about] : kKeyErrors) {
+      operation["responses"][status] = error;
+      operation["responses"][status]["description"] = about;
+    }
+  }
   return operation;
 }
 
@@ -152,10 +167,15 @@ std::string OpenApiBody(std::span<const HttpRoute> routes) {
   }
   ApiJson schemas = ErrorSchemas();
   schemas["TgiParameters"] = Schema(kTgiParameters);
-  const ApiJson document = {{"openapi", "3.1.0"},
-                            {"info", {{"title", "Hippodrome"}, {"version", Version()}}},
-                            {"paths", std::move(paths)},
-                            {"components", {{"schemas", std::move(schemas)}}}};
+  const ApiJson document = {
+      {"openapi", "3.1.0"},
+      {"info", {{"title", "Hippodrome"}, {"version", Version()}}},
+      // Servers without keys ask for none.
+      {"security", {{{"apiKey", ApiJson::array()}}, ApiJson::object()}},
+      {"paths", std::move(paths)},
+      {"components",
+       {{"schemas", std::move(schemas)},
+        {"securitySchemes", {{"apiKey", {{"type", "http"}, {"scheme", "bearer"}}}}}}}};
   return document.dump();
 }
 

@@ -75,7 +75,7 @@ HttpReply TeiRoutes::Rerank(const HttpRequest& request) {
   absl::StatusOr<std::string> model = FindReranker(call->request.model());
   if (!model.ok()) return Failed(model.status(), request.route->errors);
   call->request.set_model(*std::move(model));
-  auto answer = handlers_.encoding().Classify(call->request, Caller(Api::kHttp, request.client));
+  auto answer = handlers_.encoding().Classify(call->request, request.caller());
   return AnswerReply(
       request, std::move(answer),
       [call = *std::move(call)](const v1::ClassifyResponse& result, HttpResponse& response) {
@@ -86,8 +86,7 @@ HttpReply TeiRoutes::Rerank(const HttpRequest& request) {
 HttpReply TeiRoutes::Similarity(const HttpRequest& request) {
   const absl::StatusOr<SimilarityCall> call = ParseSimilarity(request.body);
   if (!call.ok()) return Failed(call.status(), request.route->errors);
-  return AnswerReply(request,
-                     handlers_.encoding().Embed(call->request, Caller(Api::kHttp, request.client)),
+  return AnswerReply(request, handlers_.encoding().Embed(call->request, request.caller()),
                      [](const v1::EmbedResponse& result, HttpResponse& response) {
                        response.body = SimilarityBody(result);
                      });

@@ -170,8 +170,7 @@ HttpReply TgiRoutes::Answer(const HttpRequest& request, Form form) {
   Truncate(**tokenizer, *call);
   // Drawn here, for the details tell it.
   if (!call->request.has_seed()) call->request.set_seed(DrawSeed());
-  auto made = handlers_.Complete(*model, {&call->request, 1}, call->candidates,
-                                 Caller(Api::kHttp, request.client));
+  auto made = handlers_.Complete(*model, {&call->request, 1}, call->candidates, request.caller());
   if (!made.ok()) return Failed(made.status(), request.route->errors);
   const bool streamed = call->stream;
   auto format =

@@ -69,10 +69,8 @@ def address_of(server):
     return "%s:%d" % server.address("grpc")
 
 
-def open_call(connection, path, message):
-    stream, connection.stream = connection.stream, connection.stream + 2
-    connection.send(raw_http2.frame(raw_http2.HEADERS, raw_http2.END_HEADERS, stream,
-                                    raw_http2.request_headers(path)))
+def open_call(connection, path, message, **headers):
+    stream = connection.open(path, **headers)
     for _ in connection_data(connection, stream, raw_http2.message(message)):
         pass
     return stream

@@ -92,10 +92,11 @@ def send(where, data, timeout=60):
 
 
 class Server(Process):
-    """With both demo models. `files`: its limit of descriptors; `before`: what its process does first. Sizes
-    are in MiB."""
+    """With both demo models. `files`: its limit of descriptors; `before`: what its process does first;
+    `key`: an administrator's API key, where it needs one. Sizes are in MiB."""
 
-    def __init__(self, hippodrome, models, *options, files=None, before=None):
+    def __init__(self, hippodrome, models, *options, files=None, before=None, key=None):
+        self.fields = f"Authorization: Bearer {key}\r\n" if key else ""
         command = [hippodrome, "serve", "--device", "cpu", "--http", "127.0.0.1:0",
                    "--grpc", "127.0.0.1:0", *options]
         for name in ("h3-demo", "bigs-demo"):
@@ -124,7 +125,8 @@ class Server(Process):
         return send(self.http, data, timeout)
 
     def get(self, path, where=None, timeout=60):
-        return send(where or self.http, f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode(), timeout)
+        text = f"GET {path} HTTP/1.1\r\nHost: h\r\n{self.fields}\r\n"
+        return send(where or self.http, text.encode(), timeout)
 
     def metrics(self):
         _, text = self.get("/metrics", self.admin)

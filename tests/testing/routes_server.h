@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/access/access_control.h"
 #include "server/handlers/handlers.h"
 #include "server/http/http_server.h"
 #include "server/metrics/metrics.h"
@@ -16,26 +17,32 @@ namespace hippodrome {
 
 class RoutesServer {
  public:
-  // `metrics` outlives it.
-  RoutesServer(std::vector<std::unique_ptr<ServedModel>> models, Metrics& metrics)
-      : handlers_(std::move(models), RequestLimits()),
+  // `metrics` outlives it. `api_keys`: as ServerOptions.
+  RoutesServer(std::vector<std::unique_ptr<ServedModel>> models, Metrics& metrics,
+               const std::string& api_keys = "")
+      : access_(api_keys, metrics),
+        handlers_(std::move(models), RequestLimits()),
         options_({.address = "127.0.0.1:0"}),
-        routes_(handlers_, metrics, options_),
-        server_(HttpServer::Start(
-                    options_,
-                    [this](const HttpRequest& request) { return routes_.Handle(request); },
-                    &metrics)
-                    .value()) {}
+        routes_(handlers_, metrics, access_, options_) {
+    access_.Reload().IgnoreError();
+    server_ =
+        HttpServer::Start(
+            options_, [this](HttpRequest request) { return routes_.Handle(std::move(request)); },
+            &metrics, nullptr, [this](HttpRequest& head) { routes_.Route(head); })
+            .value();
+  }
 
   const std::string& address() const { return server_->address(); }
+  AccessControl& access() { return access_; }
   Handlers& handlers() { return handlers_; }
   HttpRoutes& routes() { return routes_; }
 
  private:
+  AccessControl access_;
   Handlers handlers_;
   const HttpOptions options_;
   HttpRoutes routes_;
-  const std::unique_ptr<HttpServer> server_;  // stops first
+  std::unique_ptr<HttpServer> server_;  // stops first
 };
 
 }  // namespace hippodrome

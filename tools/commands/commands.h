@@ -13,6 +13,7 @@ int GenerateCommand(int argc, char** argv);
 int GradientsCommand(int argc, char** argv);
 int InspectCommand(int argc, char** argv);
 int KernelsCommand(int argc, char** argv);
+int KeyCommand(int argc, char** argv);
 // Runs until SIGTERM or SIGINT, then gives running streams their grace period, which a second
 // signal ends. 0 after a signal.
 int ServeCommand(int argc, char** argv);

@@ -118,7 +118,7 @@ int64_t DrainUntilDone(Server& server, Signals& signals, const ServerOptions& op
 }
 
 // Options that a running server takes anew.
-constexpr std::string_view kReloaded[] = {"access-log", "log-level", "model"};
+constexpr std::string_view kReloaded[] = {"access-log", "api-keys", "log-level", "model"};
 
 // What changed in the file and needs another start of the server.
 std::string NeedRestart(const CommandLine& old, const CommandLine& now) {

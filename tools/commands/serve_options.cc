@@ -59,6 +59,10 @@ const CommandSpec kServeSpec = {
         {"tls-key", "FILE", "the private key of the certificate"},
         {"tls-client-ca", "FILE",
          "certificates of authorities: clients need one from them (default: they need none)"},
+        {"api-keys", "FILE",
+         "JSON with the API keys that callers need, and their limits; 'hippodrome key new' makes "
+         "one "
+         "(default: everybody may call)"},
         {"cors-origin", "ORIGIN|*",
          "an origin (SCHEME://HOST[:PORT]) whose web pages may read answers; *: all; may be "
          "repeated "
@@ -308,6 +312,10 @@ absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(server.tls, ReadTlsOptions(line));
   HIPPODROME_ASSIGN_OR_RETURN(server.log, ReadLogOptions(line));
   HIPPODROME_ASSIGN_OR_RETURN(server.latency_buckets, ReadLatencyBuckets(line));
+  server.api_keys = line.Text("api-keys");
+  if (line.Has("api-keys") && server.api_keys.empty()) {
+    return Usage("--api-keys is '', expected FILE");
+  }
   HIPPODROME_RETURN_IF_ERROR(ReadHttpOptions(line, server.http));
   HIPPODROME_RETURN_IF_ERROR(ReadGrpcOptions(line, server.grpc));
   HIPPODROME_ASSIGN_OR_RETURN(server.http.cors_origins, ReadOrigins(line));

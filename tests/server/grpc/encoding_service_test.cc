@@ -25,7 +25,7 @@ class EncodingServiceTest : public testing::Test {
     handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
     GrpcOptions options;
     options.address = "127.0.0.1:0";
-    server_ = GrpcServer::Start(options, *handlers_, metrics_).value();
+    server_ = GrpcServer::Start(options, *handlers_, metrics_, access_).value();
     stub_ = v1::Encoding::NewStub(
         grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
   }
@@ -57,6 +57,7 @@ class EncodingServiceTest : public testing::Test {
   }
 
   Metrics metrics_;
+  const AccessControl access_{"", metrics_};
   FakeEncoder* engine_ = nullptr;
   std::unique_ptr<Handlers> handlers_;
   std::unique_ptr<GrpcServer> server_;

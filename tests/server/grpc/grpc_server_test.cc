@@ -35,7 +35,7 @@ class GrpcServerTest : public testing::Test {
 
   void Serve(GrpcOptions options) {
     options.address = "127.0.0.1:0";
-    server_ = GrpcServer::Start(options, *handlers_, metrics_).value();
+    server_ = GrpcServer::Start(options, *handlers_, metrics_, access_).value();
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     channel_ = grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(),
@@ -118,6 +118,7 @@ class GrpcServerTest : public testing::Test {
   }
 
   Metrics metrics_;
+  const AccessControl access_{"", metrics_};
   FakeEngine* engine_ = nullptr;
   std::unique_ptr<Handlers> handlers_;
   std::unique_ptr<GrpcServer> server_;
@@ -437,7 +438,7 @@ TEST_F(GrpcServerTest, HealthIsReadiness) {
 TEST_F(GrpcServerTest, APortThatIsTakenIsAnError) {
   GrpcOptions options;
   options.address = server_->address();
-  const auto second = GrpcServer::Start(options, *handlers_, metrics_);
+  const auto second = GrpcServer::Start(options, *handlers_, metrics_, access_);
   EXPECT_TRUE(absl::IsUnavailable(second.status()));
   EXPECT_NE(Message(second.status()).find(server_->address()), std::string::npos);
 }

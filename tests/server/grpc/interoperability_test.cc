@@ -36,7 +36,7 @@ class InteroperabilityTest : public testing::Test {
     handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
     GrpcOptions options;
     options.address = "127.0.0.1:0";
-    server_ = GrpcServer::Start(options, *handlers_, metrics_).value();
+    server_ = GrpcServer::Start(options, *handlers_, metrics_, access_).value();
     const auto channel =
         grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
     generation_ = v1::Generation::NewStub(channel);
@@ -67,6 +67,7 @@ class InteroperabilityTest : public testing::Test {
   }
 
   Metrics metrics_;
+  const AccessControl access_{"", metrics_};
   FakeEngine* decoder_ = nullptr;
   FakeEncoder* encoder_ = nullptr;
   std::unique_ptr<Handlers> handlers_;

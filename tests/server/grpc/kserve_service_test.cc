@@ -31,7 +31,7 @@ class KServeServiceTest : public testing::Test {
     handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
     GrpcOptions grpc;
     grpc.address = "127.0.0.1:0";
-    server_ = GrpcServer::Start(grpc, *handlers_, metrics_).value();
+    server_ = GrpcServer::Start(grpc, *handlers_, metrics_, access_).value();
     stub_ = inference::GRPCInferenceService::NewStub(
         grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
   }
@@ -54,6 +54,7 @@ class KServeServiceTest : public testing::Test {
   }
 
   Metrics metrics_;
+  const AccessControl access_{"", metrics_};
   FakeEngine* engine_ = nullptr;
   FakeEncoder* encoder_ = nullptr;
   std::unique_ptr<Handlers> handlers_;

@@ -64,7 +64,9 @@ class ReflectionTest : public testing::Test {
     return names;
   }
 
-  Reflection reflection_{{"hippodrome.v1.Generation", "x.Y"}};
+  Metrics metrics_;
+  const AccessControl access_{"", metrics_};
+  Reflection reflection_{{"hippodrome.v1.Generation", "x.Y"}, metrics_, access_};
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
 };

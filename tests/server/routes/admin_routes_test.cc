@@ -44,11 +44,12 @@ class AdminRoutesTest : public testing::Test {
   }
 
   Metrics metrics_;
+  const AccessControl access_{"", metrics_};
   Handlers handlers_{{}, RequestLimits()};
   ModelRepository repository_{handlers_.models(), metrics_, Functions(metrics_)};
   HttpOptions options_{.address = "127.0.0.1:0"};
-  HttpRoutes routes_{handlers_, metrics_, options_};
-  AdminRoutes admin_{routes_, repository_};
+  HttpRoutes routes_{handlers_, metrics_, access_, options_};
+  AdminRoutes admin_{routes_, repository_, access_};
   const std::unique_ptr<HttpServer> server_ =
       HttpServer::Start(options_, [this](const HttpRequest& request) {
         return admin_.Handle(request);

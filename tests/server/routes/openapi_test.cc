@@ -28,7 +28,7 @@ class OpenApiTest : public testing::Test {
     std::vector<std::unique_ptr<ServedModel>> models;
     models.push_back(NewServedModel(NewFakeModel("m"), metrics_));
     handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
-    routes_ = std::make_unique<HttpRoutes>(*handlers_, metrics_, HttpOptions());
+    routes_ = std::make_unique<HttpRoutes>(*handlers_, metrics_, access_, HttpOptions());
   }
 
   // The body of the answer to a call that is refused.
@@ -56,6 +56,7 @@ class OpenApiTest : public testing::Test {
   }
 
   Metrics metrics_;
+  const AccessControl access_{"", metrics_};
   std::unique_ptr<Handlers> handlers_;
   std::unique_ptr<HttpRoutes> routes_;
 };
@@ -213,6 +214,18 @@ TEST_F(OpenApiTest, FieldsThatEveryBodyMayHaveAreListedAsIgnored) {
   const json fields = Document()["paths"]["/predict"]["post"]["requestBody"]["content"]
                                 ["application/json"]["schema"]["properties"];
   EXPECT_EQ(fields["user"]["description"], "ignored");
+}
+
+TEST_F(OpenApiTest, SaysWhichRoutesTakeAKey) {
+  const json document = json::parse(OpenApiBody(routes_->routes()));
+  EXPECT_EQ(document["components"]["securitySchemes"]["apiKey"]["scheme"], "bearer");
+  EXPECT_EQ(document["security"], json::parse(R"([{"apiKey": []}, {}])"));
+  EXPECT_EQ(document["paths"]["/health"]["get"]["security"], json::array());
+  const json completions = document["paths"]["/v1/completions"]["post"];
+  EXPECT_FALSE(completions.contains("security"));
+  for (const char* status : {"401", "403", "429"}) {
+    EXPECT_TRUE(completions["responses"].contains(status)) << status;
+  }
 }
 
 }  // namespace
