@@ -36,63 +36,94 @@ REFUSED = {
     "no such path": post("/nothing"),
     "no HTTP": b"POST /v1/completions\r\n\r\n",
 }
+# With a key that has none of these rights, where the server has keys.
+FORBIDDEN = {
+    "no key": (generate("It was", 1), None),
+    "another's model": (generate("It was", 1), "bounded"),
+    "too often": (post("/embed", inputs="a word"), "bounded"),
+}
 RPCS = ((GENERATE, generate_message("It was a dark night, and", 12)),
         (SCORE, score_message("It was a dark night, and", 3)), (EMBED, embed_message(3)))
 
 
-def _ask(server, kinds, count, ended):
-    while not ended.wait(0.02):
-        for kind, message in kinds.items():
-            with contextlib.suppress(OSError), Connection(server.http) as client:
-                client.sendall(message)
-                count(kind, client.answer()[0])
+class _Client:
+    """Of `server`, with its `keys`: {name: secret}, or none."""
 
+    def __init__(self, server, keys, count, ended):
+        self.server, self.keys, self.count, self.ended = server, keys, count, ended
 
-def _call(server, count, ended):
-    while not ended.is_set():
-        for path, message in RPCS:
-            with contextlib.suppress(OSError), raw_http2.Connection(address_of(server)) as connection:
-                count(path, connection.call(path, message))
-        with contextlib.suppress(OSError), raw_http2.Connection(address_of(server)) as connection:
-            late = connection.call(GENERATE, generate_message("It was", 20000), grpc_timeout="50m")
-            count("deadline", late)
+    def metadata(self, key="app"):
+        return {"authorization": f"Bearer {self.keys[key]}"} if self.keys else {}
 
+    def send(self, client, message, key="app"):
+        field = f"Authorization: Bearer {self.keys[key]}\r\n" if self.keys and key else ""
+        client.sendall(message.replace(b"Host: h\r\n", b"Host: h\r\n" + field.encode(), 1))
 
-def _leave(server, count, ended):
-    """Begins streams, and leaves in the middle."""
-    while not ended.wait(0.05):
-        with contextlib.suppress(OSError):
-            with Connection(server.http, source="127.0.0.2") as client:
-                client.sendall(generate("The old man and", 100000, stream=True))
-                client.recv(4096)
-                count("left over HTTP", 0)
-            with raw_http2.Connection(address_of(server), source="127.0.0.2") as connection:
-                open_call(connection, GENERATE, generate_message("The old man and", 100000))
-                next(connection.frames())
-                count("left over gRPC", 0)
+    def ask(self, kinds):
+        while not self.ended.wait(0.02):
+            for kind, message in kinds.items():
+                with contextlib.suppress(OSError), Connection(self.server.http) as client:
+                    self.send(client, message)
+                    self.count(kind, client.answer()[0])
 
+    def ask_without_right(self):
+        while self.keys and not self.ended.wait(0.02):
+            for kind, (message, key) in FORBIDDEN.items():
+                with contextlib.suppress(OSError), Connection(self.server.http) as client:
+                    self.send(client, message, key)
+                    self.count(kind, client.answer()[0])
 
-def _crowd(server, count, ended):
-    """More streams at once than its queue takes."""
-    while not ended.is_set():
-        with contextlib.ExitStack() as stack:
-            clients = [stack.enter_context(Connection(server.http, source="127.0.0.4"))
-                       for _ in range(24)]
-            for client in clients:
-                client.sendall(generate("The storm", 64))
-            for client in clients:
-                count("crowd", client.answer()[0])
+    def connect(self, **more):
+        return raw_http2.Connection(address_of(self.server), **more)
+
+    def call(self):
+        while not self.ended.is_set():
+            for path, message in RPCS:
+                with contextlib.suppress(OSError), self.connect() as connection:
+                    self.count(path, connection.call(path, message, **self.metadata()))
+            with contextlib.suppress(OSError), self.connect() as connection:
+                message = generate_message("It was", 20000)
+                self.count("deadline", connection.call(GENERATE, message, grpc_timeout="50m",
+                                                       **self.metadata()))
+
+    def leave(self):
+        """Begins streams, and leaves in the middle."""
+        while not self.ended.wait(0.05):
+            with contextlib.suppress(OSError):
+                with Connection(self.server.http, source="127.0.0.2") as client:
+                    self.send(client, generate("The old man and", 100000, stream=True), "crowd")
+                    client.recv(4096)
+                    self.count("left over HTTP", 0)
+                with self.connect(source="127.0.0.2") as connection:
+                    open_call(connection, GENERATE, generate_message("The old man and", 100000),
+                              **self.metadata("crowd"))
+                    next(connection.frames())
+                    self.count("left over gRPC", 0)
+
+    def crowd(self):
+        """More streams at once than the queue takes."""
+        while not self.ended.is_set():
+            with contextlib.ExitStack() as stack:
+                clients = [stack.enter_context(Connection(self.server.http, source="127.0.0.4"))
+                           for _ in range(24)]
+                for client in clients:
+                    self.send(client, generate("The storm", 64), "crowd")
+                for client in clients:
+                    self.count("crowd", client.answer()[0])
 
 
 class MixedTraffic:
     """All of it, from entering to leaving. `counts`: {(kind, status): how often}, with HTTP's status or
     gRPC's."""
 
-    def __init__(self, server):
+    def __init__(self, server, keys=None):
+        """`keys`: of a server that has keys, the secrets of "app" and "crowd", which may run all, and of
+        "bounded", which may run bigs-demo alone, and once in a while."""
         self.counts, self.lock, self.ended = {}, threading.Lock(), threading.Event()
-        work = [(_ask, ANSWERED), (_ask, REFUSED), (_call,), (_leave,), (_crowd,)]
-        self.threads = [threading.Thread(target=run, args=(server, *more, self._count, self.ended))
-                        for run, *more in work]
+        client = _Client(server, keys, self._count, self.ended)
+        work = [(client.ask, ANSWERED), (client.ask, REFUSED), (client.ask_without_right,),
+                (client.call,), (client.leave,), (client.crowd,)]
+        self.threads = [threading.Thread(target=run, args=more) for run, *more in work]
 
     def _count(self, kind, status):
         with self.lock:

@@ -32,9 +32,9 @@ END = "@@ that was one of them @@"
 # What the output of a section must have: more than that no command failed.
 EXPECTED = {
     "Install": [r"^hippodrome \d", '"completion_tokens": ?16'],
-    "TLS": ['"completion_tokens": ?16'],
+    "Switch it on": ["401$", '"completion_tokens": ?16'],
     "Reload": ['"id": ?"h3-demo"'],
-    "Logs": ['"event": ?"reload"', '"route": "/v1/models"'],
+    "Logs": ['"event": ?"reload"', '"route": "/v1/models"', '"key": "app"'],
     "Replace a model": ['"name": ?"h3-demo-2","version": ?"1","state": ?"READY"'],
     "Prometheus": ["is valid prometheus config", r"^  SUCCESS$", '"job":"hippodrome"'],
     "Capacity": ["655360 bytes per sequence", "2048 bytes per token"],

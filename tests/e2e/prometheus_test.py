@@ -21,6 +21,7 @@ import time
 import urllib.parse
 import urllib.request
 
+import api_keys
 import encoder_models
 from hostile_peers import free_addresses
 from http_peers import Server, wait_until
@@ -36,11 +37,14 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class Prometheus(Process):
     """With a copy of deploy/prometheus, for one server, which it scrapes each second."""
 
-    def __init__(self, program, server, work):
+    def __init__(self, program, server, work, key):
         folder = os.path.join(work, "prometheus")
         shutil.copytree(os.path.join(ROOT, "deploy", "prometheus"), folder)
         self.rewrite(folder, "targets.json", "127.0.0.1:8081", "%s:%d" % server.admin)
         self.rewrite(folder, "prometheus.yml", "_interval: 15s", "_interval: 1s")
+        # As docs/operate.md has it for a server with keys.
+        with open(os.path.join(folder, "prometheus.yml"), "a") as file:
+            file.write(f"    authorization: {{credentials: {key}}}\n")
         self.address, = free_addresses(1)
         super().__init__([program, "--config.file", os.path.join(folder, "prometheus.yml"),
                           "--storage.tsdb.path", os.path.join(work, "data"),
@@ -155,8 +159,8 @@ def check_exposition(checks, server):
     checks.lines.append(f"promtool check metrics: {len(text.splitlines())} lines, status {said.returncode}")
 
 
-def check(checks, server, prometheus, seconds):
-    with MixedTraffic(server) as traffic:
+def check(checks, server, prometheus, keys, seconds):
+    with MixedTraffic(server, keys) as traffic:
         time.sleep(seconds)
         scrapes = prometheus.scrapes()
         if not wait_until(lambda: prometheus.scrapes() >= scrapes + 5):
@@ -167,10 +171,21 @@ def check(checks, server, prometheus, seconds):
     check_exposition(checks, server)
     for kind in ANSWERED:
         checks.expect((kind, 200) in traffic.counts, f"no answer: {kind} in {traffic.counts}")
-    for kind, status in (("crowd", 429), ("deadline", 4), ("left over HTTP", 0), ("left over gRPC", 0)):
+    for kind, status in (("crowd", 429), ("deadline", 4), ("left over HTTP", 0), ("left over gRPC", 0),
+                         ("no key", 401), ("another's model", 403), ("too often", 429)):
         checks.expect((kind, status) in traffic.counts, f"no {kind}, {status} in {traffic.counts}")
     checks.lines += [f"asked: {kind}: {status}: {count} times"
                      for (kind, status), count in sorted(traffic.counts.items(), key=str)]
+
+
+def make_keys(hippodrome, work):
+    """The path of a file of keys, and the secrets in it by name."""
+    limits = {"bounded": {"models": ["bigs-demo"], "limits": {"requests_per_minute": 6, "calls": 1}},
+              "prometheus": {"admin": True, "models": ["none"]}, "app": {}, "crowd": {}}
+    made = {name: api_keys.new(hippodrome, name, **more) for name, more in limits.items()}
+    path = os.path.join(work, "keys.json")
+    api_keys.write(path, [entry for _, entry in made.values()])
+    return path, {name: secret for name, (secret, _) in made.items()}
 
 
 def main():
@@ -188,11 +203,13 @@ def main():
         models = encoder_models.make_models(os.path.abspath(arguments.golden), work)
         options = [part for name in ("filler", "tagger", "answerer")
                    for part in ("--model", f"{name}={models[name]}")]
-        with Server(arguments.hippodrome, arguments.models, "--admin", "127.0.0.1:0",
-                    "--max-sequences", "4", "--max-queue", "12", *options) as server:
-            prometheus = Prometheus(arguments.prometheus, server, work)
+        path, keys = make_keys(arguments.hippodrome, work)
+        with Server(arguments.hippodrome, arguments.models, "--admin", "127.0.0.1:0", "--api-keys", path,
+                    "--max-sequences", "4", "--max-queue", "12", *options,
+                    key=keys["prometheus"]) as server:
+            prometheus = Prometheus(arguments.prometheus, server, work, keys["prometheus"])
             try:
-                check(checks, server, prometheus, 60 if arguments.long else 0)
+                check(checks, server, prometheus, keys, 60 if arguments.long else 0)
             finally:
                 prometheus.stop()
     if arguments.report:
