@@ -25,11 +25,15 @@ std::vector<std::unique_ptr<ServedModel>> Serve(std::vector<ModelParts> models,
 }
 
 // What is wrong with a listener that others can reach; "" where nothing is.
-std::string ExposureWarning(const std::string& listener, const std::string& address, bool tls) {
-  if (tls || IsLoopback(ParseAddress(address)->host)) return "";
-  return "the " + listener + " listener at " + address +
-         " can be reached from other machines without TLS: what is sent can be read and changed on "
-         "the way (--tls-cert)";
+std::string ExposureWarning(const std::string& listener, const std::string& address, bool tls,
+                            bool keys) {
+  if ((tls && keys) || IsLoopback(ParseAddress(address)->host)) return "";
+  std::string why;
+  if (!tls) why += " without TLS: what is sent can be read and changed on the way (--tls-cert)";
+  if (!tls && !keys) why += ", and";
+  if (!keys) why += " without API keys: whoever reaches it may call (--api-keys)";
+  return "the " + listener + " listener at " + address + " can be reached from other machines" +
+         why;
 }
 
 // How models are loaded while the server runs, and served as those that it began with.
@@ -116,7 +120,9 @@ std::vector<std::string> Server::Warnings() const {
   if (tls_ != nullptr) warnings.push_back(tls_->Warning(std::chrono::system_clock::now()));
   for (const auto& [listener, address] : std::initializer_list<std::pair<std::string, std::string>>{
            {"HTTP", http_address()}, {"gRPC", grpc_address()}, {"admin", admin_address()}}) {
-    if (!address.empty()) warnings.push_back(ExposureWarning(listener, address, tls_ != nullptr));
+    if (!address.empty()) {
+      warnings.push_back(ExposureWarning(listener, address, tls_ != nullptr, access_.has_keys()));
+    }
   }
   std::erase(warnings, "");
   return warnings;

@@ -11,7 +11,8 @@ namespace {
 
 // What pages may read beside the headers that they always may.
 constexpr char kExposed[] =
-    "Retry-After, WWW-Authenticate, x-compute-type, x-compute-characters, x-generated-tokens, x-prompt-tokens, "
+    "Retry-After, WWW-Authenticate, x-compute-type, x-compute-characters, x-generated-tokens, "
+    "x-prompt-tokens, "
     "x-time-per-token, x-total-time, x-request-id, traceparent";
 constexpr char kPreflightSeconds[] = "600";
 constexpr size_t kMostRequestedBytes = 1024;

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -87,13 +88,8 @@ void LogFile::Run() {
     if (next_file_.fd() >= 0) file_ = std::exchange(next_file_, OpenFile());
     lines.swap(lines_);
     lock.unlock();
-    for (const std::string& line : lines) {
-      if (!WriteOut(file_.fd(), line)) dropped_.fetch_add(1, std::memory_order_relaxed);
-      std::lock_guard written(mutex_);
-      waiting_bytes_ -= static_cast<int64_t>(line.size());
-    }
     const bool busy = !lines.empty();
-    lines.clear();
+    while (!lines.empty()) WritePiece(lines);
     lock.lock();
     if (busy && !closing_) wake_.wait_for(lock, kGather, [this] { return closing_; });
     if (!lines_.empty() || next_file_.fd() >= 0) continue;
@@ -107,10 +103,24 @@ void LogFile::Run() {
   }
 }
 
-bool LogFile::WriteOut(int fd, const std::string& line) {
+// One write for several lines: each costs as much as a small request.
+void LogFile::WritePiece(std::deque<std::string>& lines) {
+  std::string piece;
+  int64_t count = 0;
+  do {
+    piece += lines.front();
+    lines.pop_front();
+    ++count;
+  } while (!lines.empty() && piece.size() + lines.front().size() <= PIPE_BUF);
+  if (!WriteOut(file_.fd(), piece)) dropped_.fetch_add(count, std::memory_order_relaxed);
+  std::lock_guard written(mutex_);
+  waiting_bytes_ -= static_cast<int64_t>(piece.size());
+}
+
+bool LogFile::WriteOut(int fd, const std::string& piece) {
   size_t done = 0;
-  while (done < line.size()) {
-    // A pipe that has room takes a whole line: none is longer than what it takes as one piece.
+  while (done < piece.size()) {
+    // A pipe that has room takes PIPE_BUF bytes without waiting, and no line is longer.
     pollfd ready{fd, POLLOUT, 0};
     const int wait = hurry_.load() ? 0 : static_cast<int>(kPatience.count());
     const int events = poll(&ready, 1, wait);
@@ -118,7 +128,7 @@ bool LogFile::WriteOut(int fd, const std::string& line) {
       if (hurry_.load()) return false;
       continue;
     }
-    const ssize_t written = write(fd, line.data() + done, line.size() - done);
+    const ssize_t written = write(fd, piece.data() + done, piece.size() - done);
     if (written < 0 && errno != EINTR && errno != EAGAIN) return false;
     if (written > 0) done += static_cast<size_t>(written);
   }

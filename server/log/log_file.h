@@ -32,8 +32,8 @@ class OpenFile {
   int fd_;
 };
 
-// Writes each line at once, on a thread of its own: whoever has a line goes on, however slow the
-// reader of a pipe is. What waits is bounded; lines beyond that are dropped and counted.
+// Writes lines within milliseconds, on a thread of its own: whoever has a line goes on, however
+// slow the reader of a pipe is. What waits is bounded; lines beyond that are dropped and counted.
 // Thread-safe.
 class LogFile {
  public:
@@ -57,8 +57,10 @@ class LogFile {
 
  private:
   void Run();
+  // Writes the first of `lines`, as many as fit into one piece, and takes them away.
+  void WritePiece(std::deque<std::string>& lines);
   // Whether it was written; gives up where that takes longer than Close() waits.
-  bool WriteOut(int fd, const std::string& line);
+  bool WriteOut(int fd, const std::string& piece);
 
   std::atomic<bool> open_ = false;
   std::atomic<int64_t> dropped_ = 0;

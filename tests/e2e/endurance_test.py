@@ -71,17 +71,12 @@ class EnduringServer(Process):
                   "pad-to": "none", "max-sequences": 8, "tls-cert": cert, "tls-key": key,
                   "api-keys": os.path.join(work, "keys.json"), "access-log": self.access_log,
                   "model": [f"{name}={directory}" for name, directory in models.items()]}
-        help_text = subprocess.run([hippodrome, "serve", "--help"], stdout=subprocess.PIPE, check=True,
-                                   text=True).stdout
-        config = {name: value for name, value in config.items() if f"--{name} " in help_text}
-        self.has_keys = "api-keys" in config
         path = os.path.join(work, "config.json")
         with open(path, "w") as file:
             json.dump(config, file)
         super().__init__([hippodrome, "serve", "--config", path], os.path.join(work, "log"))
         addresses = [self.listens(name) for name in ("http", "grpc", "admin")]
-        keys = [KEYS["client"], KEYS["operator"]] if self.has_keys else []
-        self.place = Place(*addresses, cert, *keys)
+        self.place = Place(*addresses, cert, KEYS["client"], KEYS["operator"])
         if not wait_until(lambda: self.place.ask("/ready")[0] == 200):
             raise RuntimeError("not ready: " + self.said())
 
@@ -159,9 +154,8 @@ class Work:
         cases = [("/v1/completions", "{", 400), ("/v1/completions", {"prompt": 1.5}, 400),
                  ("/v1/completions", {"prompt": "a", "model": "nobody"}, 404),
                  ("/v1/completions", {"prompt": "a", "max_tokens": 1 << 40}, 400),
-                 ("/nowhere", {}, 404), ("/v2/repository/index", {}, 404)]
-        if self.server.has_keys:
-            cases.append(("/v1/completions", {"prompt": "a"}, 401))
+                 ("/nowhere", {}, 404), ("/v2/repository/index", {}, 404),
+                 ("/v1/completions", {"prompt": "a"}, 401)]
         path, body, expected = cases[i % len(cases)]
         place = Place(self.place.http, self.place.grpc, self.place.admin, self.place.authority,
                       "a-wrong-key" if expected == 401 else key)

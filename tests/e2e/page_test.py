@@ -531,8 +531,6 @@ class PageTest(Steps):
         self.finish()
 
     def test_asks_for_a_key(self):
-        if subprocess.run([HIPPODROME, "key", "--help"], capture_output=True).returncode != 0:
-            self.skipTest("this program has no API keys")
         made = subprocess.run([HIPPODROME, "key", "new", "--name", "page"], check=True,
                               capture_output=True, text=True)
         secret, entry = made.stdout.splitlines()

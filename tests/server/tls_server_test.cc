@@ -2,6 +2,7 @@
 // serves.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <memory>
 #include <string>
@@ -114,7 +115,7 @@ TEST_F(TlsServerTest, ClientsWithoutAGoodCertificateAreRefused) {
   EXPECT_EQ(outcome(TestAuthority("foreign").Issue("client")), "tlsv1 alert unknown ca");
 }
 
-TEST_F(TlsServerTest, ListenersThatOthersReachAreWarnedOfWithoutTls) {
+TEST_F(TlsServerTest, ListenersThatOthersReachAreWarnedOfWithoutTlsOrKeys) {
   options_.http.address = "0.0.0.0:0";
   options_.grpc.address = "127.0.0.1:0";
   options_.admin_address = "0.0.0.0:0";
@@ -126,6 +127,12 @@ TEST_F(TlsServerTest, ListenersThatOthersReachAreWarnedOfWithoutTls) {
   EXPECT_EQ(warnings[1].find("the admin listener at 0.0.0.0:"), 0u) << warnings[1];
   WriteServer(authority_.Issue("server"));
   options_.tls = {directory_.File("certificate"), directory_.File("key"), ""};
+  const std::vector<std::string> keyless = Server::Start(options_, {}).value()->Warnings();
+  ASSERT_EQ(keyless.size(), 2u);
+  EXPECT_EQ(keyless[0].find("TLS"), std::string::npos);
+  EXPECT_NE(keyless[0].find("--api-keys"), std::string::npos);
+  options_.api_keys = directory_.Write("keys", R"({"keys": []})");
+  ASSERT_EQ(chmod(options_.api_keys.c_str(), 0600), 0);
   EXPECT_TRUE(Server::Start(options_, {}).value()->Warnings().empty());
 }
 
