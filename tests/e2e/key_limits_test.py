@@ -4,7 +4,7 @@ gRPC, and two polite ones beside it.
   key_limits_test.py HIPPODROME MODELS_DIR [--long] [--json FILE]
 
 The greedy key never holds more than its limits, by what the server says while it runs, and by what the
-client was answered in the end; the polite ones are never refused. That is asserted; --long does it for five
+client was answered in the end; the polite ones are never refused. That is asserted; --long does it for four
 minutes, and reports how long the polite ones wait.
 """
 
@@ -131,7 +131,7 @@ def main():
 def measure(server, greedy, polite, long):
     field = f"Authorization: Bearer {greedy}\r\n"
     right = [text_of(server.send(asked(prompt, TOKENS, field))[1]) for prompt in PROMPTS]
-    alone = polite_load(server, polite, 60 if long else 0)
+    alone = polite_load(server, polite, 30 if long else 0)
     able = overload_test.capacity(server, 5 if long else 1)
     assert wait_until(lambda: server.running() == 0)
     before = counted(server)
@@ -141,7 +141,7 @@ def measure(server, greedy, polite, long):
         with Beside(greedy_grpc, grpc_messages.address_of(server), rate, f"Bearer {greedy}") as grpc:
             assert wait_until(lambda: counted(server)["refused"] > before["refused"])
             time.sleep(5 if long else 0)
-            loaded = polite_load(server, polite, 300 if long else 1)
+            loaded = polite_load(server, polite, 240 if long else 1)
     assert wait_until(lambda: held(server) == [0, 0]), held(server)
     most = loaded["greedy_held_at_most"]
     assert most["calls"] <= CALLS and most["tokens"] <= RESERVED, most

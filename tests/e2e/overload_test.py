@@ -75,7 +75,8 @@ def greedy(where, rate, right, fields, pipe):
     so. `right`: the text of each prompt; `fields`: of HTTP, as it sends them."""
     os.nice(10)
     selector = selectors.DefaultSelector()
-    free = [Asker(where) for _ in range(CONNECTIONS)]
+    # In turns, lest the server close some for being idle.
+    free = collections.deque(Asker(where) for _ in range(CONNECTIONS))
     for asker in free:
         selector.register(asker.socket, selectors.EVENT_READ, asker)
     counts = collections.Counter()
@@ -84,7 +85,7 @@ def greedy(where, rate, right, fields, pipe):
     while not pipe.poll() or (not counts["accepted"] and time.monotonic() - begin < 60):
         due = int((time.monotonic() - begin) * rate) - begun
         for _ in range(min(due, len(free))):
-            free.pop().begin(begun % len(PROMPTS), fields)
+            free.popleft().begin(begun % len(PROMPTS), fields)
             begun += 1
         for key, _ in selector.select(0.005):
             asker = key.data
