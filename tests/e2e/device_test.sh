@@ -29,7 +29,7 @@ if [ ! -e /dev/nvidia0 ] && [ -e "$module" ]; then
 fi
 
 if [ ! -e /dev/nvidia0 ]; then
-  for command in "generate --prompt x" "serve" "bench kernels"; do
+  for command in "generate --prompt x" "serve --log-level error" "bench kernels"; do
     words=($command)
     [ "${words[0]}" = bench ] || words+=(--model "$model")
     if message=$("$hippodrome" "${words[@]}" --device cuda 2>&1 >/dev/null); then

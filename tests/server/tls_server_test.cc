@@ -131,7 +131,9 @@ TEST_F(TlsServerTest, ListenersThatOthersReachAreWarnedOfWithoutTlsOrKeys) {
   ASSERT_EQ(keyless.size(), 2u);
   EXPECT_EQ(keyless[0].find("TLS"), std::string::npos);
   EXPECT_NE(keyless[0].find("--api-keys"), std::string::npos);
-  options_.api_keys = directory_.Write("keys", R"({"keys": []})");
+  options_.api_keys =
+      directory_.Write("keys", R"({"keys": [{"name": "k", "secrets": [{"sha256": ")" +
+                                   std::string(64, '5') + R"("}]}]})");
   ASSERT_EQ(chmod(options_.api_keys.c_str(), 0600), 0);
   EXPECT_TRUE(Server::Start(options_, {}).value()->Warnings().empty());
 }

@@ -22,6 +22,9 @@ std::map<std::string, double> Values() {
 }
 
 TEST(ProcessMetricsTest, SaysWhatTheProcessTakes) {
+  // The system counts in hundredths of a second.
+  while (std::clock() < CLOCKS_PER_SEC / 20) {
+  }
   auto values = Values();
   EXPECT_EQ(values.size(), 7U);
   EXPECT_GT(values["process_cpu_seconds_total"], 0);
