@@ -49,7 +49,8 @@ int HttpStatus(const absl::Status& status) {
 
 absl::Status LimitError(const std::string& message, int seconds) {
   absl::Status status = absl::ResourceExhaustedError(message);
-  status.SetPayload(kLimit, absl::Cord(std::to_string(seconds)));
+  // Of a view: Clang and GCC have different names for the constructor that takes a string.
+  status.SetPayload(kLimit, absl::Cord(absl::string_view(std::to_string(seconds))));
   return status;
 }
 

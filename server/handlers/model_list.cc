@@ -140,10 +140,14 @@ size_t ModelList::Rank(const std::string& name) const {
   return std::find(arrangement_.begin(), arrangement_.end(), name) - arrangement_.begin();
 }
 
+// An insertion sort: there are few, and those of one rank keep their order.
 void ModelList::Sort(Models& models) const {
-  std::stable_sort(models.begin(), models.end(), [this](const auto& a, const auto& b) {
+  const auto before = [this](const auto& a, const auto& b) {
     return Rank(a->info().name()) < Rank(b->info().name());
-  });
+  };
+  for (auto model = models.begin(); model != models.end(); ++model) {
+    std::rotate(std::upper_bound(models.begin(), model, *model, before), model, model + 1);
+  }
 }
 
 ModelList::Models ModelList::leaving() const {
