@@ -72,47 +72,50 @@ TEST_F(ModelListTest, NamesKeepTheirPlaces) {
   EXPECT_THAT(Names(list), ElementsAre("d", "c", "b"));
 }
 
-TEST_F(ModelListTest, ARequestKeepsTheModelThatItBeganWith) {
-  FakeEngine* engine = nullptr;
-  std::vector<std::unique_ptr<ServedModel>> models;
-  models.push_back(NewModel("m", &engine));
-  Handlers handlers(std::move(models), RequestLimits());
-  engine->hold_decode = true;
-  v1::GenerateRequest request;
-  request.set_text("ab");
-  auto generation = handlers.Generate(request, Api::kHttp);
-  ASSERT_TRUE(generation.ok()) << generation.status();
-  handlers.models().Publish(NewModel("m"));
-  EXPECT_EQ(handlers.pending(), 1);
-  EXPECT_EQ(handlers.models().leaving().size(), 1);
-  EXPECT_THAT(handlers.models().Reap(), IsEmpty());
-  auto other = handlers.Generate(request, Api::kHttp);
+// One request, to the model "m", whose engine waits.
+class HeldRequestTest : public ModelListTest {
+ protected:
+  HeldRequestTest() { request_.set_text("ab"); }
+
+  void SetUp() override {
+    std::vector<std::unique_ptr<ServedModel>> models;
+    models.push_back(NewModel("m", &engine_));
+    handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits());
+    engine_->hold_decode = true;
+    auto generation = handlers_->Generate(request_, Api::kHttp);
+    ASSERT_TRUE(generation.ok()) << generation.status();
+    generation_ = *std::move(generation);
+  }
+
+  FakeEngine* engine_ = nullptr;
+  v1::GenerateRequest request_;
+  std::unique_ptr<Handlers> handlers_;
+  std::unique_ptr<Generation> generation_;
+};
+
+TEST_F(HeldRequestTest, ARequestKeepsTheModelThatItBeganWith) {
+  handlers_->models().Publish(NewModel("m"));
+  EXPECT_EQ(handlers_->pending(), 1);
+  EXPECT_EQ(handlers_->models().leaving().size(), 1);
+  EXPECT_THAT(handlers_->models().Reap(), IsEmpty());
+  auto other = handlers_->Generate(request_, Api::kHttp);
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_TRUE(Finish(**other).ok());  // although the old model is held
-  engine->hold_decode = false;
-  EXPECT_EQ(Finish(**generation).value(), "abababababababab");
-  EXPECT_THAT(handlers.models().Reap(), IsEmpty());  // its answer may still be read
-  generation->reset();
-  EXPECT_THAT(handlers.models().Reap(), ElementsAre("m"));
-  EXPECT_TRUE(handlers.models().leaving().empty());
+  engine_->hold_decode = false;
+  EXPECT_EQ(Finish(*generation_).value(), "abababababababab");
+  EXPECT_THAT(handlers_->models().Reap(), IsEmpty());  // its answer may still be read
+  generation_.reset();
+  EXPECT_THAT(handlers_->models().Reap(), ElementsAre("m"));
+  EXPECT_TRUE(handlers_->models().leaving().empty());
 }
 
-TEST_F(ModelListTest, RequestsAreCutWhereThereIsATimeLimit) {
-  FakeEngine* engine = nullptr;
-  std::vector<std::unique_ptr<ServedModel>> models;
-  models.push_back(NewModel("m", &engine));
-  Handlers handlers(std::move(models), RequestLimits());
-  engine->hold_decode = true;
-  v1::GenerateRequest request;
-  request.set_text("ab");
-  auto generation = handlers.Generate(request, Api::kHttp);
-  ASSERT_TRUE(generation.ok()) << generation.status();
-  ASSERT_TRUE(handlers.models().Withdraw("m", ModelList::Clock::now()).ok());
-  EXPECT_TRUE(absl::IsNotFound(handlers.Generate(request, Api::kHttp).status()) ||
-              absl::IsFailedPrecondition(handlers.Generate(request, Api::kHttp).status()));
-  EXPECT_THAT(handlers.models().Reap(), IsEmpty());
-  engine->hold_decode = false;
-  const auto text = Finish(**generation);
+TEST_F(HeldRequestTest, RequestsAreCutWhereThereIsATimeLimit) {
+  ASSERT_TRUE(handlers_->models().Withdraw("m", ModelList::Clock::now()).ok());
+  EXPECT_TRUE(absl::IsNotFound(handlers_->Generate(request_, Api::kHttp).status()) ||
+              absl::IsFailedPrecondition(handlers_->Generate(request_, Api::kHttp).status()));
+  EXPECT_THAT(handlers_->models().Reap(), IsEmpty());
+  engine_->hold_decode = false;
+  const auto text = Finish(*generation_);
   EXPECT_TRUE(absl::IsUnavailable(text.status()));
   EXPECT_THAT(Message(text.status()), HasSubstr("'m' was unloaded"));
 }
