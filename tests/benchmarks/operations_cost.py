@@ -21,7 +21,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../e2e"))
-from http_peers import Server, send, write_report
+from testing.http_peers import Server, send, write_report
 
 CLIENTS = 32
 STREAMS = ["--model", "h3-demo", "--prompt", "16", "--tokens", "256", "--requests", "64"]

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../e2e"))
-from processes import Process
+from testing.processes import Process
 
 SWEEPS = ("http", "http-tls", "grpc", "grpc-tls")
 LOAD = ["--model", "h3-demo", "--prompt", "64", "--tokens", "64", "--warm-up", "2", "--seed", "1",

@@ -21,7 +21,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-import encoder_server  # noqa: E402
+from testing import encoder_server  # noqa: E402
 
 PROMPT = "It was the best of times, and the old man said to"
 REVIEW = "the coffee arrived early and tastes better than anything that i have bought before . "

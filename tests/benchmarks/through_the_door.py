@@ -21,7 +21,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../e2e"))
-from http_peers import Server, request
+from testing.http_peers import Server, request
 
 STREAMS = 32
 

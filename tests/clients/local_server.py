@@ -2,12 +2,13 @@
 
 import json
 import pathlib
-import re
-import signal
 import subprocess
-import time
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from testing import processes  # noqa: E402
+
 MODEL = ROOT / "deploy/models/h3-demo"
 ENCODER = ROOT / "deploy/models/bigs-demo"
 failures = 0
@@ -29,33 +30,19 @@ def write_lines(path, objects):
     return path
 
 
-class Server:
+class Server(processes.Process):
     def __init__(self, hippodrome, folder):
         """`folder`: where its log goes."""
-        self.log = folder / "serve.log"
-        self.process = subprocess.Popen(
-            [hippodrome, "serve", "--model", MODEL, "--model", ENCODER, "--device", "cpu", "--http",
-             "127.0.0.1:0", "--grpc", "127.0.0.1:0"], stdout=self.log.open("w"), stderr=subprocess.STDOUT)
-        self.http, self.grpc = self.address("http"), self.address("grpc")
+        super().__init__([hippodrome, "serve", "--model", MODEL, "--model", ENCODER, "--device", "cpu", "--http",
+                          "127.0.0.1:0", "--grpc", "127.0.0.1:0"], folder / "serve.log")
+        self.http, self.grpc = self.listens("http"), self.listens("grpc")
         self.completions = f"http://{self.http}/v1/completions"
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
-
-    def address(self, name):
-        for _ in range(600):
-            found = re.search(rf"^{name} listening on (.*)$", self.log.read_text(), re.MULTILINE)
-            if found:
-                return found[1]
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.1)
-        self.process.kill()
-        raise RuntimeError("the server does not listen: " + self.log.read_text())
+        self.stop()
 
 
 def eval_choices(hippodrome, folder, questions):

@@ -22,7 +22,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
-import http_peers
+from testing import http_peers
 
 PROGRAM, MODELS = sys.argv[1:3]
 UNIT = (ROOT / "deploy" / "systemd" / "hippodrome.service").read_text()

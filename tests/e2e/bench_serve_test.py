@@ -13,8 +13,8 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-from http_peers import Server, arguments
-from processes import Process
+from testing.http_peers import Server, arguments
+from testing.processes import Process
 
 given = arguments()
 FIELDS = {"name", "length", "batch", "weights", "value", "unit", "limit", "fraction"}

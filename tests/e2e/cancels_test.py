@@ -17,11 +17,11 @@ import sys
 import threading
 import time
 
-from grpc_messages import (EMBED, GENERATE, SCORE, address_of, embed_message, generate,
+from testing.grpc_messages import (EMBED, GENERATE, SCORE, address_of, embed_message, generate,
                            generate_message, open_call, score_message)
-import http_peers
-from http_peers import Connection, Server, request, seconds, wait_until
-import raw_http2
+from testing import http_peers
+from testing.http_peers import Connection, Server, request, seconds, wait_until
+from testing import raw_http2
 
 SLOTS = 8  # of the decoder; more clients than that wait
 CLIENTS = 24

@@ -7,7 +7,7 @@ series is there from the start, and each refusal is counted once and says when t
 import sys
 import threading
 
-from http_peers import HEAD, MIB, Server, generate, wait_until
+from testing.http_peers import HEAD, MIB, Server, generate, wait_until
 
 ORIGIN = "https://page.example"
 REASONS = ("queue_full", "client_share", "never_fits", "max_wait", "deadline", "stopping")

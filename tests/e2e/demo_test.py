@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from encoder_server import OPENAI, Server
+from testing.encoder_server import OPENAI, Server
 
 HIPPODROME, MODELS = sys.argv[1], sys.argv[2]
 # Clear cases, which a reader would not doubt.

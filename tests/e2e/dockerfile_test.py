@@ -21,7 +21,7 @@ import tempfile
 import time
 import unittest
 
-import fresh_root
+from testing import fresh_root
 
 try:
     import yaml

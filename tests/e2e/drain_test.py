@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 
-from grpc_messages import generate as grpc_generate, generate_message
-import http_peers
-from http_peers import Server, generate, seconds, wait_until
+from testing.grpc_messages import generate as grpc_generate, generate_message
+from testing import http_peers
+from testing.http_peers import Server, generate, seconds, wait_until
 
 STREAMS = 64
 ADMIN = ("--admin", "127.0.0.1:0")

@@ -16,9 +16,9 @@ import tempfile
 import unittest
 import urllib.error
 
-import encoder_models
-from encoder_models import softmax
-from encoder_server import HUB, OPENAI, Server
+from testing import encoder_models
+from testing.encoder_models import softmax
+from testing.encoder_server import HUB, OPENAI, Server
 
 HIPPODROME, GOLDEN = sys.argv[1], sys.argv[2]
 TEXT = "the old man and the sea"

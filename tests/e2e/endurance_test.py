@@ -25,14 +25,13 @@ import tempfile
 import threading
 import time
 
-import changing_models
-from changing_models import (DECODER_CALLS, MOST_NEW_THREADS, PROMPTS, Client, Operator, Place, embedding,
+from testing import changing_models
+from testing.changing_models import (DECODER_CALLS, MOST_NEW_THREADS, PROMPTS, Client, Operator, Place, embedding,
                              growth, held, infer, predict, variant)
-import grpc_messages
-import http_peers
-from http_peers import wait_until
-from processes import Process
-import raw_http2
+from testing import grpc_messages, http_peers
+from testing.http_peers import wait_until
+from testing.processes import Process
+from testing import raw_http2
 
 KEYS = {"client": "a-key-of-clients", "operator": "a-key-of-operators"}
 LONG_SECONDS = 3600

@@ -18,9 +18,9 @@ import struct
 import sys
 import tempfile
 
-from grpc_messages import generate as grpc_generate, generate_message
-import http_peers
-from http_peers import Server, complete, generate, request, wait_until
+from testing.grpc_messages import generate as grpc_generate, generate_message
+from testing import http_peers
+from testing.http_peers import Server, complete, generate, request, wait_until
 
 FIRST_SITES = 4  # allocations of a connection, before its request is read
 CANNOT_GO_ON = "out of memory where nothing less could be ended"

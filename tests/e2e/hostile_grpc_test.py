@@ -20,9 +20,8 @@ import tempfile
 import time
 import unittest
 
-import hostile_peers
-import raw_http2
-from hostile_peers import ALLOWED, LIST, HAProxy, Hippodrome
+from testing import hostile_peers, raw_http2
+from testing.hostile_peers import ALLOWED, LIST, HAProxy, Hippodrome
 
 PROGRAM, MODEL = sys.argv[1:3]
 TOKENIZE = "/hippodrome.v1.Generation/Tokenize"

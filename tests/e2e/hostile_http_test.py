@@ -22,8 +22,8 @@ import struct
 import sys
 import time
 
-import http_peers
-from http_peers import (HEAD, MIB, Server, completion, generate, request, seconds,
+from testing import http_peers
+from testing.http_peers import (HEAD, MIB, Server, completion, generate, request, seconds,
                         wait_until)
 
 LARGE = 7 * MIB

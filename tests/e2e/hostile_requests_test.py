@@ -22,8 +22,7 @@ import sys
 import tempfile
 import time
 
-import hostile_peers
-import raw_http2
+from testing import hostile_peers, raw_http2
 
 # As they stand in JSON; the first three do not stand there.
 VALUES = ["NaN", "Infinity", "-Infinity", "-1", "0", "1e-45", "1e38", "-1e38", "1e400", "0.5", "1.5",

@@ -17,8 +17,8 @@ import tempfile
 import threading
 import time
 
-import raw_http2
-from hostile_peers import LIST, Hippodrome
+from testing import raw_http2
+from testing.hostile_peers import LIST, Hippodrome
 
 GENERATE = "/hippodrome.v1.Generation/Generate"
 ROUNDS = 3

@@ -16,12 +16,10 @@ import sys
 import tempfile
 import time
 
-import api_keys
-import grpc_messages
-import http_peers
+from testing import api_keys, grpc_messages, http_peers
 import overload_test
-import raw_http2
-from http_peers import Beside, Server, wait_until
+from testing import raw_http2
+from testing.http_peers import Beside, Server, wait_until
 from overload_test import PROMPTS, TOKENS, Every, asked, text_of, times
 
 CALLS, RESERVED = 2, 400

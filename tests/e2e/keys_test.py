@@ -15,11 +15,8 @@ import sys
 import tempfile
 import unittest
 
-import api_keys
-import grpc_messages
-import http_peers
-import raw_http2
-from http_peers import Connection, Server, completion, send
+from testing import api_keys, grpc_messages, http_peers, raw_http2
+from testing.http_peers import Connection, Server, completion, send
 
 OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/")}
 ADMIN_OPEN = {("GET", "/health"), ("GET", "/ready")}
@@ -38,39 +35,6 @@ BODIES = {"/v1/completions": completion("It was", 2), "/generate": b'{"inputs": 
           "/fill_mask": b'{"inputs": "a [MASK]"}'}
 
 arguments = None
-
-
-# ---- Messages of protocol buffers
-
-
-def entries(message):
-    """(field, value) in order: bytes for messages and texts."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(message):
-        key = varint()
-        value = varint()
-        if key & 7 == 2:
-            value, at = message[at:at + value], at + value
-        yield key >> 3, value
-
-
-def nested(message, *path):
-    """The values at a path of fields."""
-    for field, value in entries(message):
-        if field == path[0]:
-            yield from nested(value, *path[1:]) if path[1:] else [value]
 
 
 # ---- Callers
@@ -127,15 +91,15 @@ def methods(caller):
     """Of all services that reflection lists: "/package.Service/Method"."""
     _, answer = caller.grpc(REFLECTION, "admin", grpc_messages.text(7, ""))
     found = []
-    for service in nested(answer, 6, 1, 1):
+    for service in grpc_messages.nested(answer, 6, 1, 1):
         _, answer = caller.grpc(REFLECTION, "admin", grpc_messages.text(4, service))
-        for file in nested(answer, 4, 1):
-            package = b"".join(nested(file, 2))
-            for described in nested(file, 6):
-                name = package + b"." + next(nested(described, 1))
+        for file in grpc_messages.nested(answer, 4, 1):
+            package = b"".join(grpc_messages.nested(file, 2))
+            for described in grpc_messages.nested(file, 6):
+                name = package + b"." + next(grpc_messages.nested(described, 1))
                 if name == service:
                     found += [f"/{name.decode()}/{method.decode()}"
-                              for method in nested(described, 2, 1)]
+                              for method in grpc_messages.nested(described, 2, 1)]
     return found
 
 

@@ -10,9 +10,9 @@ import contextlib
 import json
 import sys
 
-import raw_http2
-from grpc_messages import GENERATE, address_of, generate_message, open_call
-from http_peers import Server, completion, request, seconds, wait_until
+from testing import raw_http2
+from testing.grpc_messages import GENERATE, address_of, generate_message, open_call
+from testing.http_peers import Server, completion, request, seconds, wait_until
 
 LARGE = 300000  # new tokens: the pages of one such request are more than half of all
 IMPOSSIBLE = 1 << 20

@@ -11,10 +11,10 @@ import signal
 import sys
 import tempfile
 
-from grpc_messages import (EMBED, GENERATE, SCORE, address_of, embed_message, generate, generate_message,
+from testing.grpc_messages import (EMBED, GENERATE, SCORE, address_of, embed_message, generate, generate_message,
                            score_message, text)
-from http_peers import Connection, Server, completion, request, wait_until
-import raw_http2
+from testing.http_peers import Connection, Server, completion, request, wait_until
+from testing import raw_http2
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 TRACEPARENT = f"00-{TRACE}-00f067aa0ba902b7-01"

@@ -20,8 +20,8 @@ import sys
 import tempfile
 import time
 
-import http_peers
-from http_peers import Connection, Server, generate, hostile, percentile, wait_until
+from testing import http_peers
+from testing.http_peers import Connection, Server, generate, hostile, percentile, wait_until
 
 ACTIVE = 64
 HEALTH = b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n"

@@ -12,9 +12,9 @@ import signal
 import subprocess
 import sys
 
-from grpc_messages import EMBED, address_of, embed_message, generate, generate_message
-from http_peers import Server, generate as over_http, request, wait_until
-import raw_http2
+from testing.grpc_messages import EMBED, address_of, embed_message, generate, generate_message
+from testing.http_peers import Server, generate as over_http, request, wait_until
+from testing import raw_http2
 
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "serving.md")
 BUCKETS = ("0.005", "0.1", "2.5")

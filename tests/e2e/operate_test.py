@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from hostile_peers import free_addresses
+from testing.hostile_peers import free_addresses
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
@@ -248,7 +248,7 @@ def short_form(build, report):
 
 
 def long_form(package, report):
-    import fresh_root
+    from testing import fresh_root
     with tempfile.TemporaryDirectory(prefix="operate-") as work:
         root = fresh_root.FreshRoot(os.path.join(work, "debian"), ["systemd", "dbus", "ca-certificates"])
         shutil.copy(package, root.path("root"))

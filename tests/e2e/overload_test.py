@@ -17,8 +17,8 @@ import sys
 import threading
 import time
 
-import http_peers
-from http_peers import Beside, Connection, Server, percentile, request, seconds, wait_until
+from testing import http_peers
+from testing.http_peers import Beside, Connection, Server, percentile, request, seconds, wait_until
 
 GREEDY, TOKENS, CONNECTIONS = "127.0.0.9", 64, 320
 POLITE = [f"127.0.0.{11 + i}" for i in range(4)]

@@ -16,8 +16,7 @@ import tempfile
 import threading
 import time
 
-import processes
-import web_driver
+from testing import processes, web_driver
 
 NAMES = ["Anna", "Captain Hope", "Edward", "Emma", "George", "Henry", "Jane", "Lady Ann", "Mary", "Robert"]
 PLACES = ["Bath", "Dover", "England", "France", "London", "Paris", "Rome", "York"]

@@ -21,12 +21,11 @@ import time
 import urllib.parse
 import urllib.request
 
-import api_keys
-import encoder_models
-from hostile_peers import free_addresses
-from http_peers import Server, wait_until
-from mixed_traffic import ANSWERED, MixedTraffic
-from processes import Process
+from testing import api_keys, encoder_models
+from testing.hostile_peers import free_addresses
+from testing.http_peers import Server, wait_until
+from testing.mixed_traffic import ANSWERED, MixedTraffic
+from testing.processes import Process
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # As Grafana sets them while all servers and models are chosen; the interval is that of 1 s between scrapes.

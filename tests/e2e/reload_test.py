@@ -16,11 +16,11 @@ import sys
 import tempfile
 import time
 
-from changing_models import (DECODER_CALLS, MOST_NEW_THREADS, PROMPTS, Client, Operator, Place, embedding,
+from testing.changing_models import (DECODER_CALLS, MOST_NEW_THREADS, PROMPTS, Client, Operator, Place, embedding,
                              growth, grpc_stream, held, resting, streamed, variant)
-import http_peers
-from http_peers import Server, wait_until
-from processes import Process
+from testing import http_peers
+from testing.http_peers import Server, wait_until
+from testing.processes import Process
 
 LONG_STREAM = 400  # tokens: as long as several changes
 

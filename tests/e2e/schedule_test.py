@@ -16,9 +16,9 @@ import sys
 import threading
 import time
 
-from grpc_messages import generate, generate_message
-import http_peers
-from http_peers import Server
+from testing.grpc_messages import generate, generate_message
+from testing import http_peers
+from testing.http_peers import Server
 
 SOURCE = ("It was a dark night, and the old man who had come from the sea sat down beside the fire and "
           "told the children of the ships, the storms and the islands that he had seen, until the "

@@ -12,9 +12,9 @@ import signal
 import sys
 import time
 
-from grpc_messages import generate, generate_message
-import http_peers
-from http_peers import Server, generate as http_generate, wait_until
+from testing.grpc_messages import generate, generate_message
+from testing import http_peers
+from testing.http_peers import Server, generate as http_generate, wait_until
 
 STREAMS = 16
 

@@ -19,12 +19,12 @@ import threading
 import time
 import warnings
 
-from certificates import SKIPPED, Authority, have_openssl
-import grpc_messages
-from grpc_messages import address_of, generate_message
-import http_peers
-from http_peers import Server, generate, hostile, wait_until
-import raw_http2
+from testing.certificates import SKIPPED, Authority, have_openssl
+from testing import grpc_messages
+from testing.grpc_messages import address_of, generate_message
+from testing import http_peers
+from testing.http_peers import Server, generate, hostile, wait_until
+from testing import raw_http2
 
 GET = b"GET /ready HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
 HEALTH = "/grpc.health.v1.Health/Check"

@@ -18,7 +18,7 @@ import termios
 import time
 import unittest
 
-from http_peers import Server, arguments
+from testing.http_peers import Server, arguments
 
 given = arguments()
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"

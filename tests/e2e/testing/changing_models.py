@@ -10,9 +10,9 @@ import struct
 import threading
 import time
 
-import grpc_messages
-from grpc_messages import GENERATE, SCORE, text
-import raw_http2
+from testing import grpc_messages
+from testing.grpc_messages import GENERATE, SCORE, text
+from testing import raw_http2
 
 FOREVER = float("inf")
 

@@ -3,7 +3,7 @@
 import collections
 import struct
 
-import raw_http2
+from testing import raw_http2
 
 GENERATE, SCORE, EMBED = (f"/hippodrome.v1.{name}" for name in
                           ("Generation/Generate", "Generation/Score", "Encoding/Embed"))
@@ -40,11 +40,11 @@ def embed_message(inputs):
     return text(1, "bigs-demo") + text(2, text(1, "a word")) * inputs
 
 
-def fields(message):
-    """The fields of a message that are not numbers, joined by their number."""
-    found, at = collections.defaultdict(bytes), 0
+def entries(message):
+    """(field, value) in order: bytes for texts and messages, and numbers."""
+    at = 0
 
-    def read():
+    def varint():
         nonlocal at
         value = shift = 0
         while True:
@@ -56,11 +56,26 @@ def fields(message):
                 return value
 
     while at < len(message):
-        key = read()
-        size = read()
+        key = varint()
+        value = varint()
         if key & 7 == 2:
-            found[key >> 3] += message[at:at + size]
-            at += size
+            value, at = message[at:at + value], at + value
+        yield key >> 3, value
+
+
+def nested(message, *path):
+    """The values at a path of fields."""
+    for field, value in entries(message):
+        if field == path[0]:
+            yield from nested(value, *path[1:]) if path[1:] else [value]
+
+
+def fields(message):
+    """The fields of a message that are not numbers, joined by their number."""
+    found = collections.defaultdict(bytes)
+    for field, value in entries(message):
+        if isinstance(value, bytes):
+            found[field] += value
     return found
 
 

@@ -7,8 +7,8 @@ import socket
 import threading
 import time
 
-import raw_http2
-from processes import Process
+from testing import raw_http2
+from testing.processes import Process
 
 LIST = "/hippodrome.v1.Models/List"
 # What a server may hold more once a flood is over, and behind HAProxy at any time.

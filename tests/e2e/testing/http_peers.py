@@ -12,7 +12,7 @@ import socket
 import tempfile
 import time
 
-from processes import Process
+from testing.processes import Process
 
 HEAD = "POST {} HTTP/1.1\r\nHost: h\r\n"
 MIB = 1 << 20

@@ -4,10 +4,10 @@ import contextlib
 import json
 import threading
 
-from grpc_messages import (EMBED, GENERATE, SCORE, address_of, embed_message, generate_message,
+from testing.grpc_messages import (EMBED, GENERATE, SCORE, address_of, embed_message, generate_message,
                            open_call, score_message)
-from http_peers import Connection, generate, request
-import raw_http2
+from testing.http_peers import Connection, generate, request
+from testing import raw_http2
 
 CONTEXT = "The king lived in a castle by the sea."
 
