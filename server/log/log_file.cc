@@ -16,8 +16,9 @@
 namespace hippodrome {
 namespace {
 
-// Lines that come within so long of one another wake the thread once.
-constexpr std::chrono::milliseconds kGather{5};
+// Lines that come within so long of one another wake the thread once: each time takes a processor
+// from arithmetic.
+constexpr std::chrono::milliseconds kGather{25};
 constexpr std::chrono::milliseconds kPatience{50};
 constexpr std::chrono::seconds kLastWords{1};
 
