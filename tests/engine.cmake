@@ -82,6 +82,7 @@ hippodrome_test_files(engine_tests
   SOURCES
     engine/checkpoint/random_weights_test.cc
     engine/checkpoint/finite_values_test.cc
+    engine/checkpoint/fingerprint_weights_test.cc
     engine/generator_scores_test.cc
     engine/generator_test.cc
     engine/initialization/initial_weights_test.cc
@@ -93,6 +94,7 @@ hippodrome_test_files(engine_tests
     engine/passes/token_chooser_test.cc
     engine/diagonal_kernel_test.cc
     engine/state/decode_state_test.cc
+    engine/state/saved_state_test.cc
     reference/sample_test.cc
     reference/training/training_reference_test.cc
 )
@@ -103,6 +105,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
     LIBRARIES hippodrome_testing
     SOURCES
       engine/adjusted_tokens_test.cc
+      engine/base/checksum_test.cc
       engine/checkpoint/safetensors_corruption_test.cc
       engine/checkpoint/safetensors_test.cc
       engine/checkpoint/safetensors_writer_test.cc

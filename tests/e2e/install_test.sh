@@ -80,7 +80,7 @@ for script in postinst prerm postrm; do
 done
 grep -q 'libhippodrome_cuda' <<<"$listed" && fail "the CUDA module is in the main package"
 depends=$(dpkg-deb -f "${package[0]}" Depends)
-for library in adduser libc6 libstdc++6 'libgrpc++' libprotobuf libabsl libhwy libutf8proc; do
+for library in adduser libc6 libstdc++6 'libgrpc++' libprotobuf libabsl libhwy libutf8proc libxxhash; do
   grep -qF "$library" <<<"$depends" || fail "no dependency on $library: $depends"
 done
 grep -qE -- '-dev|cuda|cublas|nvidia' <<<"$depends" && fail "a strange dependency: $depends"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/base/status.h"
+#include "engine/checkpoint/fingerprint_weights.h"
 
 namespace hippodrome {
 
@@ -44,7 +45,8 @@ absl::StatusOr<std::unique_ptr<HybridH3>> HybridH3::Load(SequenceBackend& backen
                                                          const H3Config& config,
                                                          WeightsSource& source, DType linear_dtype,
                                                          const Progress& progress) {
-  const WeightsReader reader(source, backend, linear_dtype);
+  FingerprintWeights tensors(source, ToJson(config));
+  const WeightsReader reader(tensors, backend, linear_dtype);
   auto model = std::make_unique<HybridH3>();
   model->config_ = config;
   model->linear_dtype_ = linear_dtype;
@@ -63,6 +65,7 @@ absl::StatusOr<std::unique_ptr<HybridH3>> HybridH3::Load(SequenceBackend& backen
     if (progress) progress(layer + 1, config.n_layer);
   }
   HIPPODROME_ASSIGN_OR_RETURN(model->ln_f_, LoadNorm(reader, config, "backbone.ln_f."));
+  model->fingerprint_ = tensors.fingerprint();
   return model;
 }
 

@@ -52,6 +52,10 @@ class HybridH3 {
 
   const H3Config& config() const { return config_; }
   int64_t layers() const { return config_.n_layer; }
+  // Tells this model from others: of the configuration and of all tensors as they were loaded.
+  const std::string& fingerprint() const { return fingerprint_; }
+  // Of the packed matrices.
+  DType linear_dtype() const { return linear_dtype_; }
 
   Activations NewActivations(SequenceBackend& b, int64_t max_rows) const {
     return Activations(b, config_, linear_dtype_, max_rows);
@@ -101,6 +105,7 @@ class HybridH3 {
   void Mlp(SequenceBackend& b, const Block& block, const ActivationRows& a) const;
 
   H3Config config_;
+  std::string fingerprint_;
   DType linear_dtype_ = DType::kF32;
   std::unique_ptr<LinearWeights> embedding_;  // E [padded V, d]
   OwnedTensor position_embedding_;            // P [max_position_embeddings, d] or empty

@@ -1,0 +1,46 @@
+// The state of one sequence as a value: in host memory, in the layout that all backends exchange.
+#ifndef HIPPODROME_ENGINE_STATE_SAVED_STATE_H_
+#define HIPPODROME_ENGINE_STATE_SAVED_STATE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace hippodrome {
+
+struct SavedLayer {
+  // What the layer's recurrent state exports, in its order; empty for attention layers.
+  std::vector<std::vector<float>> arrays;
+  // [position, d] each, keys as attention takes them; empty for recurrent layers.
+  std::vector<float> keys, values;
+
+  bool operator==(const SavedLayer&) const = default;
+};
+
+// Everything that the next token depends on but for what a request says: a model and this go on as
+// if nothing had happened in between, with the same bits where `arithmetic` is the same and nothing
+// is `lossy`, else within the error bounds.
+struct SavedState {
+  std::string model;                  // HybridH3::fingerprint()
+  std::string arithmetic;             // Arithmetic() of what computed it
+  bool lossy = false;                 // was rounded to bf16 on its way
+  int64_t position = 0;               // tokens that are in the state
+  std::vector<int32_t> tokens;        // those, or empty where left out
+  std::optional<int32_t> last_token;  // given out, not yet in the state
+  uint64_t seed = 0;                  // of the sampler
+  int64_t created = 0;                // Unix seconds
+  std::vector<SavedLayer> layers;
+
+  bool operator==(const SavedState&) const = default;
+};
+
+// What decides about the last bits of a state: the backend, its instruction set, and the dtype of
+// packed matrices, as "cpu AVX3_DL bf16".
+std::string Arithmetic(const SequenceBackend& backend, DType weights);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_STATE_SAVED_STATE_H_
