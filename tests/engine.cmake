@@ -95,6 +95,7 @@ hippodrome_test_files(engine_tests
     engine/diagonal_kernel_test.cc
     engine/state/decode_state_test.cc
     engine/state/saved_state_test.cc
+    engine/state/state_file_test.cc
     reference/sample_test.cc
     reference/training/training_reference_test.cc
 )
@@ -105,7 +106,8 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
     LIBRARIES hippodrome_testing
     SOURCES
       engine/adjusted_tokens_test.cc
-      engine/base/checksum_test.cc
+      engine/base/xxh3_test.cc
+      engine/base/durable_files_test.cc
       engine/checkpoint/safetensors_corruption_test.cc
       engine/checkpoint/safetensors_test.cc
       engine/checkpoint/safetensors_writer_test.cc

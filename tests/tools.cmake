@@ -81,7 +81,6 @@ hippodrome_test_files(train_tests
   LIBRARIES hippodrome_train hippodrome_testing nlohmann_json::nlohmann_json
   SOURCES
     tools/train/checkpoint/checksum_test.cc
-    tools/train/checkpoint/durable_files_test.cc
     tools/train/checkpoint/saved_model_test.cc
     tools/train/checkpoint/training_state_test.cc
     tools/train/run/run_file_test.cc

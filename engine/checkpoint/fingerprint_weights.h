@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/base/checksum.h"
+#include "engine/base/xxh3.h"
 #include "engine/checkpoint/weights_source.h"
 
 namespace hippodrome {
@@ -29,7 +29,7 @@ class FingerprintWeights final : public WeightsSource {
 
  private:
   WeightsSource& source_;
-  Checksum checksum_;
+  Xxh3 checksum_;
 };
 
 }  // namespace hippodrome

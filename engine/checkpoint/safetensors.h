@@ -81,6 +81,15 @@ struct TensorSpec {
   std::vector<int64_t> shape;
 };
 
+// What a file of these tensors begins with, before their data in the order of `specs`. Errors:
+// kInvalidArgument.
+struct SafetensorsHead {
+  std::string text;        // the header with its length
+  uint64_t data_size = 0;  // that follow
+};
+absl::StatusOr<SafetensorsHead> MakeSafetensorsHead(
+    const std::vector<TensorSpec>& specs, const std::map<std::string, std::string>& metadata);
+
 // Writes a file tensor by tensor in the order of `specs`, in constant memory. The file appears
 // under its name only when Finish() succeeds (it is written beside it, synced and renamed); without
 // that the destructor removes what was written.

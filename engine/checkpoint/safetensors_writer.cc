@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/base/durable_files.h"
 #include "engine/base/one_line.h"
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
@@ -17,11 +18,6 @@ namespace hippodrome {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-struct Layout {
-  std::string header;  // length and JSON
-  uint64_t data_size = 0;
-};
 
 // Lays the tensors side by side. Errors: kInvalidArgument.
 absl::StatusOr<OrderedJson> DescribeTensors(const std::vector<TensorSpec>& specs,
@@ -42,12 +38,14 @@ absl::StatusOr<OrderedJson> DescribeTensors(const std::vector<TensorSpec>& specs
   return json;
 }
 
-absl::StatusOr<Layout> MakeLayout(const std::vector<TensorSpec>& specs,
-                                  const std::map<std::string, std::string>& metadata) {
+}  // namespace
+
+absl::StatusOr<SafetensorsHead> MakeSafetensorsHead(
+    const std::vector<TensorSpec>& specs, const std::map<std::string, std::string>& metadata) {
   // The data start at a multiple of this, so that mapped tensors can be used in place.
   constexpr size_t kAlignment = 64;
-  Layout layout;
-  HIPPODROME_ASSIGN_OR_RETURN(OrderedJson json, DescribeTensors(specs, layout.data_size));
+  SafetensorsHead head;
+  HIPPODROME_ASSIGN_OR_RETURN(OrderedJson json, DescribeTensors(specs, head.data_size));
   if (!metadata.empty()) json["__metadata__"] = metadata;
   std::string text;
   try {
@@ -58,22 +56,10 @@ absl::StatusOr<Layout> MakeLayout(const std::vector<TensorSpec>& specs,
   while ((sizeof(uint64_t) + text.size()) % kAlignment != 0) text += ' ';
   const uint64_t length = text.size();
   if (length > kLongestSafetensorsHeader) return InvalidArgument("the header is too long");
-  layout.header.assign(reinterpret_cast<const char*>(&length), sizeof(length));
-  layout.header += text;
-  return layout;
+  head.text.assign(reinterpret_cast<const char*>(&length), sizeof(length));
+  head.text += text;
+  return head;
 }
-
-// Makes the new name of a file survive a crash.
-void SyncDirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const int descriptor = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  fsync(descriptor);
-  close(descriptor);
-}
-
-}  // namespace
 
 struct SafetensorsWriter::Impl {
   std::string path;
@@ -104,16 +90,16 @@ SafetensorsWriter::~SafetensorsWriter() {
 absl::StatusOr<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
     const std::string& path, const std::vector<TensorSpec>& specs,
     const std::map<std::string, std::string>& metadata) {
-  auto layout = MakeLayout(specs, metadata);
-  if (!layout.ok()) return InvalidArgument(path + ": " + Message(layout.status()));
+  auto head = MakeSafetensorsHead(specs, metadata);
+  if (!head.ok()) return InvalidArgument(path + ": " + Message(head.status()));
   auto impl = std::make_unique<Impl>();
   impl->path = path;
   impl->partial = path + ".partial";
-  impl->remaining = layout->data_size;
+  impl->remaining = head->data_size;
   impl->file = std::fopen(impl->partial.c_str(), "wbe");
   if (impl->file == nullptr) return Internal(impl->partial + ": " + std::strerror(errno));
   std::unique_ptr<SafetensorsWriter> writer(new SafetensorsWriter(std::move(impl)));
-  HIPPODROME_RETURN_IF_ERROR(writer->impl_->Write(layout->header.data(), layout->header.size()));
+  HIPPODROME_RETURN_IF_ERROR(writer->impl_->Write(head->text.data(), head->text.size()));
   return writer;
 }
 
@@ -138,11 +124,10 @@ absl::Status SafetensorsWriter::Finish() {
     return impl.Fail(std::strerror(errno));
   }
   const bool closed = std::fclose(std::exchange(impl.file, nullptr)) == 0;
-  if (!closed || std::rename(impl.partial.c_str(), impl.path.c_str()) != 0) {
-    return impl.Fail(std::strerror(errno));
-  }
-  SyncDirectoryOf(impl.path);
-  return absl::OkStatus();
+  if (!closed) return impl.Fail(std::strerror(errno));
+  const absl::Status renamed = RenameDurably(impl.partial, impl.path);
+  if (!renamed.ok()) unlink(impl.partial.c_str());
+  return renamed;
 }
 
 }  // namespace hippodrome

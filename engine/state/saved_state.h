@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {
@@ -36,6 +37,39 @@ struct SavedState {
 
   bool operator==(const SavedState&) const = default;
 };
+
+// One array of a layer, f32.
+struct ArrayLayout {
+  std::string name;            // "modes"
+  std::vector<int64_t> shape;  // row-major
+};
+
+// What a saved state of a layer holds.
+struct LayerLayout {
+  std::vector<ArrayLayout> arrays;
+  int64_t row_width = 0;  // d of attention layers, else 0
+};
+
+// What saved states of a model look like.
+struct StateLayout {
+  std::string model;       // HybridH3::fingerprint()
+  int64_t vocab_size = 0;  // ids are below it
+  int64_t longest = 0;     // most tokens of a sequence; 0: no limit of its own
+  std::vector<LayerLayout> layers;
+};
+
+// OK for the fingerprint of the layout's model, else kFailedPrecondition with both.
+absl::Status CheckModel(const std::string& model, const StateLayout& layout);
+
+// OK where a model of `layout` can go on from `state`. Errors name the field: kFailedPrecondition
+// for a state of another model, else kInvalidArgument. Does not look at the arrays' numbers.
+absl::Status CheckState(const SavedState& state, const StateLayout& layout);
+
+// What the names of a layer's arrays begin with: "layers.3.".
+std::string LayerPrefix(size_t layer);
+
+// Elements of an array. REQUIRES: they fit.
+int64_t Elements(const std::vector<int64_t>& shape);
 
 // What decides about the last bits of a state: the backend, its instruction set, and the dtype of
 // packed matrices, as "cpu AVX3_DL bf16".

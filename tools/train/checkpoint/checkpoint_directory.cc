@@ -8,8 +8,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "engine/base/durable_files.h"
 #include "engine/base/status.h"
-#include "tools/train/checkpoint/durable_files.h"
 
 namespace hippodrome {
 namespace {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <span>
 
+#include "engine/base/durable_files.h"
 #include "engine/base/status.h"
 #include "engine/config/bigs_config.h"
 #include "engine/config/config.h"
 #include "kernels/dtype.h"
 #include "tools/convert/tokenizer_files.h"
-#include "tools/train/checkpoint/durable_files.h"
 
 namespace hippodrome {
 namespace {

@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/base/durable_files.h"
 #include "engine/base/status.h"
 #include "tools/train/checkpoint/checkpoint_directory.h"
 #include "tools/train/checkpoint/checksum.h"
-#include "tools/train/checkpoint/durable_files.h"
 
 namespace hippodrome {
 namespace {

@@ -11,11 +11,11 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/base/durable_files.h"
 #include "engine/base/json_object.h"
 #include "engine/base/status.h"
 #include "tools/command_line/text_file.h"
 #include "tools/plots/svg.h"
-#include "tools/train/checkpoint/durable_files.h"
 
 namespace hippodrome {
 namespace {

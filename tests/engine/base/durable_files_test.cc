@@ -1,4 +1,4 @@
-#include "tools/train/checkpoint/durable_files.h"
+#include "engine/base/durable_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

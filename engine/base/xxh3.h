@@ -1,7 +1,7 @@
 // A fast checksum of 128 bits (XXH3), against damage: whoever wants the same one for other bytes
 // can make them.
-#ifndef HIPPODROME_ENGINE_BASE_CHECKSUM_H_
-#define HIPPODROME_ENGINE_BASE_CHECKSUM_H_
+#ifndef HIPPODROME_ENGINE_BASE_XXH3_H_
+#define HIPPODROME_ENGINE_BASE_XXH3_H_
 
 #include <cstddef>
 #include <memory>
@@ -12,12 +12,12 @@
 namespace hippodrome {
 
 // Of all bytes that were added, however they were cut. Not thread-safe.
-class Checksum {
+class Xxh3 {
  public:
-  Checksum();
-  ~Checksum();
-  Checksum(const Checksum&) = delete;
-  Checksum& operator=(const Checksum&) = delete;
+  Xxh3();
+  ~Xxh3();
+  Xxh3(const Xxh3&) = delete;
+  Xxh3& operator=(const Xxh3&) = delete;
 
   void Add(std::span<const std::byte> bytes);
   void Add(std::string_view text) { Add(std::as_bytes(std::span(text))); }
@@ -31,4 +31,4 @@ class Checksum {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_ENGINE_BASE_CHECKSUM_H_
+#endif  // HIPPODROME_ENGINE_BASE_XXH3_H_

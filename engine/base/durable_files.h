@@ -1,6 +1,6 @@
 // Operations on files and folders that outlast a loss of power.
-#ifndef HIPPODROME_TOOLS_TRAIN_CHECKPOINT_DURABLE_FILES_H_
-#define HIPPODROME_TOOLS_TRAIN_CHECKPOINT_DURABLE_FILES_H_
+#ifndef HIPPODROME_ENGINE_BASE_DURABLE_FILES_H_
+#define HIPPODROME_ENGINE_BASE_DURABLE_FILES_H_
 
 #include <string>
 
@@ -14,7 +14,10 @@ namespace hippodrome {
 absl::Status SyncPath(const std::string& path);
 // Renames, replacing a file, and makes the new name last.
 absl::Status RenameDurably(const std::string& from, const std::string& to);
-// Writes `text` beside `path`, then renames: readers see the old file or the new one.
+// Writes a file, and waits until it lasts. What was written in part is removed.
+absl::Status WriteSynced(const std::string& path, const std::string& text);
+// The same beside `path`, then renames: readers see the old file or the new one. REQUIRES: nobody
+// else writes this file now.
 absl::Status WriteFileDurably(const std::string& path, const std::string& text);
 // Renames the folder `from` to `to`; a folder `to` that is there is taken out in the same moment,
 // and removed. Where the file system cannot exchange names, there is a moment without `to`.
@@ -26,4 +29,4 @@ absl::Status RemoveTree(const std::string& path);
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_TRAIN_CHECKPOINT_DURABLE_FILES_H_
+#endif  // HIPPODROME_ENGINE_BASE_DURABLE_FILES_H_

@@ -1,4 +1,4 @@
-#include "tools/train/checkpoint/durable_files.h"
+#include "engine/base/durable_files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::Status SystemError(const std::string& path) {
+absl::Status ErrnoStatus(const std::string& path) {
   return Internal(path + ": " + std::strerror(errno));
 }
 
@@ -34,27 +34,32 @@ std::string FolderOf(const std::string& path) {
 
 absl::Status SyncPath(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return SystemError(path);
+  if (descriptor < 0) return ErrnoStatus(path);
   const bool synced = fsync(descriptor) == 0;
-  const absl::Status status = synced ? absl::OkStatus() : SystemError(path);
+  const absl::Status status = synced ? absl::OkStatus() : ErrnoStatus(path);
   close(descriptor);
   return status;
 }
 
 absl::Status RenameDurably(const std::string& from, const std::string& to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0) return SystemError(to);
+  if (std::rename(from.c_str(), to.c_str()) != 0) return ErrnoStatus(to);
   return SyncPath(FolderOf(to));
+}
+
+absl::Status WriteSynced(const std::string& path, const std::string& text) {
+  FILE* file = std::fopen(path.c_str(), "wbe");
+  if (file == nullptr) return ErrnoStatus(path);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
+                       std::fflush(file) == 0 && fsync(fileno(file)) == 0;
+  const absl::Status status = written ? absl::OkStatus() : ErrnoStatus(path);
+  std::fclose(file);
+  if (!status.ok()) unlink(path.c_str());
+  return status;
 }
 
 absl::Status WriteFileDurably(const std::string& path, const std::string& text) {
   const std::string partial = path + ".tmp";
-  FILE* file = std::fopen(partial.c_str(), "wbe");
-  if (file == nullptr) return SystemError(partial);
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
-                       std::fflush(file) == 0 && fsync(fileno(file)) == 0;
-  const absl::Status status = written ? absl::OkStatus() : SystemError(partial);
-  std::fclose(file);
-  HIPPODROME_RETURN_IF_ERROR(status);
+  HIPPODROME_RETURN_IF_ERROR(WriteSynced(partial, text));
   return RenameDurably(partial, path);
 }
 

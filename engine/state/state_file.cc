@@ -1,0 +1,324 @@
+#include "engine/state/state_file.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "engine/base/field_error.h"
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
+#include "engine/base/xxh3.h"
+#include "engine/checkpoint/finite_values.h"
+#include "engine/checkpoint/safetensors_header.h"
+
+namespace hippodrome {
+namespace {
+
+constexpr char kStateFormat[] = "hippodrome.state";
+constexpr char kStateVersion[] = "1";
+constexpr char kTokens[] = "tokens";
+
+using Metadata = std::map<std::string, std::string>;
+using Tensors = std::map<std::string, TensorView>;
+
+// ---- What checksum and signature are of --------------------------------------------------------
+
+class CanonicalForm {
+ public:
+  CanonicalForm(const Metadata& metadata, const Tensors& tensors) {
+    std::string entries;
+    for (const auto& [name, value] : metadata) {
+      if (name == "checksum" || name == "signature") continue;
+      entries += fmt::format("{} {} {} {}\n", name.size(), name, value.size(), value);
+    }
+    texts_.reserve(1 + tensors.size());  // parts_ point into them
+    Add(std::move(entries));
+    for (const auto& [name, tensor] : tensors) {
+      Add(fmt::format("{} {} {} {}\n", name.size(), name, Name(tensor.dtype),
+                      DimensionsText(tensor.shape)));
+      parts_.push_back(tensor.data);
+    }
+  }
+
+  std::span<const std::span<const std::byte>> parts() const { return parts_; }
+
+  std::string Checksum() const {
+    Xxh3 xxh3;
+    for (const std::span<const std::byte> part : parts_) xxh3.Add(part);
+    return xxh3.Hex();
+  }
+
+ private:
+  void Add(std::string text) {
+    texts_.push_back(std::move(text));
+    parts_.push_back(std::as_bytes(std::span(texts_.back())));
+  }
+
+  std::vector<std::string> texts_;
+  std::vector<std::span<const std::byte>> parts_;
+};
+
+// In a time that does not depend on where they differ.
+bool SameText(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return difference == 0;
+}
+
+// ---- Metadata ----------------------------------------------------------------------------------
+
+Metadata MetadataOf(const SavedState& state, bool lossy) {
+  Metadata metadata = {{"format", kStateFormat},
+                       {"version", kStateVersion},
+                       {"model", state.model},
+                       {"arithmetic", state.arithmetic},
+                       {"position", std::to_string(state.position)},
+                       {"seed", std::to_string(state.seed)},
+                       {"created", std::to_string(state.created)}};
+  if (state.last_token) metadata["last_token"] = std::to_string(*state.last_token);
+  if (lossy) metadata["lossy"] = "true";
+  return metadata;
+}
+
+absl::StatusOr<std::string> Required(const Metadata& metadata, const std::string& name) {
+  const auto found = metadata.find(name);
+  if (found == metadata.end()) return FieldError(name, "missing");
+  return found->second;
+}
+
+absl::Status Expect(const Metadata& metadata, const std::string& name,
+                    const std::string& expected) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string value, Required(metadata, name));
+  if (value == expected) return absl::OkStatus();
+  return FieldError(name, "\"" + OneLine(value) + "\", expected \"" + expected + "\"");
+}
+
+// The one way of writing a number, so that equal states are equal bytes.
+template <typename Number>
+absl::StatusOr<Number> NumberIn(const Metadata& metadata, const std::string& name) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Required(metadata, name));
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || std::to_string(number) != text) {
+    return FieldError(name, "\"" + OneLine(text) + "\" is not a number of its range");
+  }
+  return number;
+}
+
+absl::StatusOr<bool> ReadLossy(const Metadata& metadata) {
+  if (!metadata.contains("lossy")) return false;
+  HIPPODROME_RETURN_IF_ERROR(Expect(metadata, "lossy", "true"));
+  return true;
+}
+
+absl::StatusOr<StateFileSummary> ReadMetadata(const Metadata& metadata) {
+  StateFileSummary summary;
+  HIPPODROME_ASSIGN_OR_RETURN(summary.model, Required(metadata, "model"));
+  HIPPODROME_ASSIGN_OR_RETURN(summary.arithmetic, Required(metadata, "arithmetic"));
+  HIPPODROME_ASSIGN_OR_RETURN(summary.lossy, ReadLossy(metadata));
+  HIPPODROME_ASSIGN_OR_RETURN(summary.position, NumberIn<int64_t>(metadata, "position"));
+  HIPPODROME_ASSIGN_OR_RETURN(summary.seed, NumberIn<uint64_t>(metadata, "seed"));
+  HIPPODROME_ASSIGN_OR_RETURN(summary.created, NumberIn<int64_t>(metadata, "created"));
+  if (metadata.contains("last_token")) {
+    HIPPODROME_ASSIGN_OR_RETURN(summary.last_token, NumberIn<int32_t>(metadata, "last_token"));
+  }
+  return summary;
+}
+
+absl::Status CheckSignature(const SafetensorsIndex& index, const StateSigner& sign) {
+  if (!sign) return absl::OkStatus();
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string signature, Required(index.metadata, "signature"));
+  const CanonicalForm form(index.metadata, index.tensors);
+  if (SameText(signature, sign(form.parts()))) return absl::OkStatus();
+  return FieldError("signature", "it is not that of this server's key");
+}
+
+absl::Status CheckChecksum(const SafetensorsIndex& index) {
+  return Expect(index.metadata, "checksum",
+                CanonicalForm(index.metadata, index.tensors).Checksum());
+}
+
+// ---- Tensors -----------------------------------------------------------------------------------
+
+// Those of a file of `layout`, in the order in which they are written.
+std::vector<TensorSpec> TensorsOf(const StateLayout& layout, int64_t position, bool lossy,
+                                  bool tokens) {
+  const DType dtype = lossy ? DType::kBF16 : DType::kF32;
+  std::vector<TensorSpec> specs;
+  if (tokens) specs.push_back({kTokens, DType::kI32, {position}});
+  for (size_t i = 0; i < layout.layers.size(); ++i) {
+    const LayerLayout& layer = layout.layers[i];
+    for (const ArrayLayout& array : layer.arrays) {
+      specs.push_back({LayerPrefix(i) + array.name, dtype, array.shape});
+    }
+    if (layer.row_width == 0) continue;
+    for (const char* rows : {"keys", "values"}) {
+      specs.push_back({LayerPrefix(i) + rows, dtype, {position, layer.row_width}});
+    }
+  }
+  return specs;
+}
+
+// Calls visit(numbers) for each in that order, but for the tokens.
+template <typename State, typename Visit>
+void VisitNumbers(State& state, const Visit& visit) {
+  for (auto& layer : state.layers) {
+    for (auto& array : layer.arrays) visit(array);
+    if (layer.keys.empty()) continue;
+    visit(layer.keys);
+    visit(layer.values);
+  }
+}
+
+void AppendNumbers(const std::vector<float>& numbers, bool lossy, std::string& file) {
+  if (!lossy) {
+    file.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float));
+    return;
+  }
+  std::vector<BF16> rounded(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) rounded[i] = ToBF16(numbers[i]);
+  file.append(reinterpret_cast<const char*>(rounded.data()), rounded.size() * sizeof(BF16));
+}
+
+// All that follows the header.
+std::string DataOf(const SavedState& state, bool lossy, bool tokens) {
+  std::string data;
+  if (tokens) {
+    data.append(reinterpret_cast<const char*>(state.tokens.data()),
+                state.tokens.size() * sizeof(int32_t));
+  }
+  VisitNumbers(state,
+               [&](const std::vector<float>& numbers) { AppendNumbers(numbers, lossy, data); });
+  return data;
+}
+
+// Views of `data`, in which they lie side by side.
+absl::StatusOr<Tensors> ViewsOf(const std::vector<TensorSpec>& specs, const std::string& data) {
+  Tensors views;
+  std::span<const std::byte> rest = std::as_bytes(std::span(data));
+  for (const TensorSpec& spec : specs) {
+    HIPPODROME_ASSIGN_OR_RETURN(const uint64_t bytes, TensorBytes(spec.dtype, spec.shape));
+    views[spec.name] = {spec.name, spec.dtype, spec.shape, rest.first(bytes)};
+    rest = rest.subspan(bytes);
+  }
+  return views;
+}
+
+// The tensors are those of `specs` and no others, and their numbers are finite.
+absl::Status CheckTensors(const Tensors& tensors, const std::vector<TensorSpec>& specs) {
+  for (const TensorSpec& spec : specs) {
+    const auto found = tensors.find(spec.name);
+    if (found == tensors.end()) return FieldError(spec.name, "missing");
+    const TensorView& tensor = found->second;
+    if (tensor.dtype != spec.dtype || tensor.shape != spec.shape) {
+      return FieldError(spec.name, fmt::format("{} {}, expected {} {}", Name(tensor.dtype),
+                                               DimensionsText(tensor.shape), Name(spec.dtype),
+                                               DimensionsText(spec.shape)));
+    }
+    HIPPODROME_RETURN_IF_ERROR(CheckFinite(tensor));
+  }
+  if (tensors.size() == specs.size()) return absl::OkStatus();
+  std::map<std::string, bool> known;
+  for (const TensorSpec& spec : specs) known[spec.name] = true;
+  auto other = tensors.begin();
+  while (known.contains(other->first)) ++other;
+  return FieldError(OneLine(other->first), "the model has no such tensor");
+}
+
+// Those of the file, which CheckTensors() found to be those of the layout.
+absl::Status ReadNumbers(const Tensors& tensors, const StateLayout& layout, SavedState& state) {
+  for (size_t i = 0; i < layout.layers.size(); ++i) {
+    const std::string prefix = LayerPrefix(i);
+    SavedLayer& layer = state.layers.emplace_back();
+    for (const ArrayLayout& array : layout.layers[i].arrays) {
+      HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> numbers,
+                                  ToFloats(tensors.at(prefix + array.name)));
+      layer.arrays.push_back(std::move(numbers));
+    }
+    if (layout.layers[i].row_width == 0) continue;
+    HIPPODROME_ASSIGN_OR_RETURN(layer.keys, ToFloats(tensors.at(prefix + "keys")));
+    HIPPODROME_ASSIGN_OR_RETURN(layer.values, ToFloats(tensors.at(prefix + "values")));
+  }
+  return absl::OkStatus();
+}
+
+void ReadTokenIds(const Tensors& tensors, SavedState& state) {
+  const auto found = tensors.find(kTokens);
+  if (found == tensors.end()) return;
+  state.tokens.resize(found->second.data.size() / sizeof(int32_t));
+  std::memcpy(state.tokens.data(), found->second.data.data(), found->second.data.size());
+}
+
+absl::StatusOr<SafetensorsIndex> ParseStateFile(std::string_view bytes) {
+  HIPPODROME_ASSIGN_OR_RETURN(SafetensorsIndex index,
+                              ParseSafetensors(std::as_bytes(std::span(bytes))));
+  HIPPODROME_RETURN_IF_ERROR(Expect(index.metadata, "format", kStateFormat));
+  HIPPODROME_RETURN_IF_ERROR(Expect(index.metadata, "version", kStateVersion));
+  return index;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> WriteStateFile(const SavedState& state, const StateLayout& layout,
+                                           const StateFileOptions& options) {
+  HIPPODROME_RETURN_IF_ERROR(CheckState(state, layout));
+  const bool lossy = options.lossy || state.lossy;
+  const bool tokens = options.tokens && !state.tokens.empty();
+  const std::vector<TensorSpec> specs = TensorsOf(layout, state.position, lossy, tokens);
+  const std::string data = DataOf(state, lossy, tokens);
+  HIPPODROME_ASSIGN_OR_RETURN(const Tensors views, ViewsOf(specs, data));
+  HIPPODROME_RETURN_IF_ERROR(CheckTensors(views, specs));
+  Metadata metadata = MetadataOf(state, lossy);
+  const CanonicalForm form(metadata, views);
+  if (options.sign) metadata["signature"] = options.sign(form.parts());
+  metadata["checksum"] = form.Checksum();
+  HIPPODROME_ASSIGN_OR_RETURN(SafetensorsHead head, MakeSafetensorsHead(specs, metadata));
+  return std::move(head.text) + data;
+}
+
+absl::StatusOr<SavedState> ReadStateFile(std::string_view bytes, const StateLayout& layout,
+                                         const StateFileLimits& limits) {
+  if (bytes.size() > limits.most_bytes) {
+    return FieldError(
+        "state", fmt::format("{} bytes, expected at most {}", bytes.size(), limits.most_bytes));
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const SafetensorsIndex index, ParseStateFile(bytes));
+  HIPPODROME_RETURN_IF_ERROR(CheckChecksum(index));
+  HIPPODROME_RETURN_IF_ERROR(CheckSignature(index, limits.sign));
+  HIPPODROME_ASSIGN_OR_RETURN(StateFileSummary said, ReadMetadata(index.metadata));
+  HIPPODROME_RETURN_IF_ERROR(CheckModel(said.model, layout));
+  SavedState state{.model = std::move(said.model),
+                   .arithmetic = std::move(said.arithmetic),
+                   .lossy = said.lossy,
+                   .position = said.position,
+                   .last_token = said.last_token,
+                   .seed = said.seed,
+                   .created = said.created};
+  HIPPODROME_RETURN_IF_ERROR(CheckTensors(
+      index.tensors,
+      TensorsOf(layout, state.position, state.lossy, index.tensors.contains(kTokens))));
+  ReadTokenIds(index.tensors, state);
+  HIPPODROME_RETURN_IF_ERROR(ReadNumbers(index.tensors, layout, state));
+  HIPPODROME_RETURN_IF_ERROR(CheckState(state, layout));
+  return state;
+}
+
+absl::StatusOr<StateFileSummary> SummarizeStateFile(std::string_view bytes) {
+  HIPPODROME_ASSIGN_OR_RETURN(const SafetensorsIndex index, ParseStateFile(bytes));
+  HIPPODROME_RETURN_IF_ERROR(CheckChecksum(index));
+  HIPPODROME_ASSIGN_OR_RETURN(StateFileSummary summary, ReadMetadata(index.metadata));
+  HIPPODROME_ASSIGN_OR_RETURN(summary.checksum, Required(index.metadata, "checksum"));
+  if (index.metadata.contains("signature")) summary.signature = index.metadata.at("signature");
+  for (const auto& [name, tensor] : index.tensors) {
+    summary.tensors.push_back({name, tensor.dtype, tensor.shape});
+  }
+  return summary;
+}
+
+}  // namespace hippodrome

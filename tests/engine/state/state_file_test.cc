@@ -1,0 +1,300 @@
+#include "engine/state/state_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "engine/base/status.h"
+#include "engine/base/xxh3.h"
+#include "tests/testing/saved_states.h"
+#include "tests/testing/state_file_parts.h"
+
+namespace hippodrome::state_file_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// No key: it tells whether all parts are there, in their order.
+std::string TestSigner(std::span<const std::span<const std::byte>> parts) {
+  Xxh3 xxh3;
+  xxh3.Add("key");
+  for (const auto part : parts) xxh3.Add(part);
+  return xxh3.Hex();
+}
+
+std::string Written(const SavedState& state, const StateFileOptions& options = {}) {
+  return WriteStateFile(state, SmallStateLayout(), options).value();
+}
+
+absl::Status ReadError(const std::string& bytes, const StateFileLimits& limits = {}) {
+  return ReadStateFile(bytes, SmallStateLayout(), limits).status();
+}
+
+TEST(StateFileTest, GivesTheSameStateBack) {
+  for (const int64_t position : {1, 5, 200}) {
+    SavedState state = SmallState(position);
+    EXPECT_EQ(ReadStateFile(Written(state), SmallStateLayout()).value(), state);
+    state.last_token.reset();
+    state.tokens.clear();
+    EXPECT_EQ(ReadStateFile(Written(state), SmallStateLayout()).value(), state);
+  }
+}
+
+TEST(StateFileTest, KeepsEveryBitOfANumber) {
+  SavedState state = SmallState(1);
+  state.layers[0].arrays[0][0] = -0.0f;
+  state.layers[0].arrays[0][1] = std::numeric_limits<float>::denorm_min();
+  state.layers[0].arrays[0][2] = std::numeric_limits<float>::max();
+  const SavedState read = ReadStateFile(Written(state), SmallStateLayout()).value();
+  EXPECT_EQ(read, state);
+  EXPECT_TRUE(std::signbit(read.layers[0].arrays[0][0]));
+}
+
+TEST(StateFileTest, LeavesTokensOut) {
+  SavedState state = SmallState(5);
+  const std::string bytes = Written(state, {.tokens = false});
+  state.tokens.clear();
+  EXPECT_EQ(ReadStateFile(bytes, SmallStateLayout()).value(), state);
+}
+
+TEST(StateFileTest, EqualStatesAreEqualBytes) {
+  EXPECT_EQ(Written(SmallState(5)), Written(SmallState(5)));
+  EXPECT_NE(Written(SmallState(5, 1)), Written(SmallState(5, 2)));
+}
+
+TEST(StateFileTest, ALossyOneIsHalfAndSaysSo) {
+  const SavedState state = SmallState(500);
+  const std::string bytes = Written(state, {.lossy = true, .tokens = false});
+  EXPECT_LT(static_cast<double>(bytes.size()),
+            0.7 * static_cast<double>(Written(state, {.tokens = false}).size()));
+  const SavedState read = ReadStateFile(bytes, SmallStateLayout()).value();
+  EXPECT_TRUE(read.lossy);
+  EXPECT_EQ(read.position, 500);
+  for (size_t i = 0; i < read.layers[1].keys.size(); ++i) {
+    const float exact = state.layers[1].keys[i];
+    EXPECT_NEAR(read.layers[1].keys[i], exact, std::abs(exact) / 256);
+  }
+  EXPECT_EQ(Written(read, {.tokens = false}), bytes) << "it stays lossy, and loses no more";
+}
+
+TEST(StateFileTest, TheChecksumIsOfWhatTheFormatSays) {
+  StateFileParts parts(Written(SmallState(5), {.sign = TestSigner}));
+  const std::string checksum = parts.metadata["checksum"];
+  parts.Sealed();
+  EXPECT_EQ(parts.metadata["checksum"], checksum);
+  const std::string canonical = parts.Canonical();
+  const std::span<const std::byte> whole = std::as_bytes(std::span(canonical));
+  EXPECT_EQ(parts.metadata["signature"], TestSigner({&whole, 1}));
+}
+
+TEST(StateFileTest, TheWayOfWritingTheHeaderDoesNotMatter) {
+  const SavedState state = SmallState(5);
+  const StateFileParts parts(Written(state));  // sorted by name, unlike what was written
+  EXPECT_NE(parts.Joined(), Written(state));
+  EXPECT_EQ(ReadStateFile(parts.Joined(), SmallStateLayout()).value(), state);
+}
+
+TEST(StateFileTest, WritesNothingThatItWouldNotRead) {
+  SavedState state = SmallState(5);
+  state.layers[2].arrays[1][3] = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(Message(WriteStateFile(state, SmallStateLayout()).status()),
+              StartsWith("layers.2.modes: element 3 is not a finite number"));
+  state = SmallState(5);
+  state.layers[2].arrays[1][3] = std::numeric_limits<float>::max();
+  EXPECT_TRUE(WriteStateFile(state, SmallStateLayout()).ok());
+  EXPECT_THAT(Message(WriteStateFile(state, SmallStateLayout(), {.lossy = true}).status()),
+              StartsWith("layers.2.modes: element 3 is not a finite number"));
+  state = SmallState(5);
+  state.layers[1].keys.pop_back();
+  EXPECT_THAT(Message(WriteStateFile(state, SmallStateLayout()).status()),
+              StartsWith("layers.1.keys: "));
+}
+
+// ---- What is refused ---------------------------------------------------------------------------
+
+struct Broken {
+  std::string message;
+  std::function<void(StateFileParts&)> change;
+};
+
+void SetFloat(StateFileParts::Tensor& tensor, size_t index, float value) {
+  std::memcpy(tensor.data.data() + index * sizeof(value), &value, sizeof(value));
+}
+
+std::vector<Broken> BrokenFields() {
+  return {
+      {"format: missing", [](StateFileParts& p) { p.metadata.erase("format"); }},
+      {"format: \"other\"", [](StateFileParts& p) { p.metadata["format"] = "other"; }},
+      {"version: missing", [](StateFileParts& p) { p.metadata.erase("version"); }},
+      {"version: \"2\", expected \"1\"", [](StateFileParts& p) { p.metadata["version"] = "2"; }},
+      {"model: missing", [](StateFileParts& p) { p.metadata.erase("model"); }},
+      {"arithmetic: missing", [](StateFileParts& p) { p.metadata.erase("arithmetic"); }},
+      {"position: missing", [](StateFileParts& p) { p.metadata.erase("position"); }},
+      {"position: \"05\" is not", [](StateFileParts& p) { p.metadata["position"] = "05"; }},
+      {"position: \"5 \" is not", [](StateFileParts& p) { p.metadata["position"] = "5 "; }},
+      {"position: \"\" is not", [](StateFileParts& p) { p.metadata["position"] = ""; }},
+      {"position: \"9223372036854775808\"",
+       [](StateFileParts& p) { p.metadata["position"] = "9223372036854775808"; }},
+      {"tokens: I32 [5], expected I32 [6]",
+       [](StateFileParts& p) { p.metadata["position"] = "6"; }},
+      {"layers.1.keys: F32 [5, 4], expected F32 [6, 4]",
+       [](StateFileParts& p) {
+         p.metadata["position"] = "6";
+         p.tensors.erase("tokens");
+       }},
+      {"seed: \"-1\"", [](StateFileParts& p) { p.metadata["seed"] = "-1"; }},
+      {"seed: missing", [](StateFileParts& p) { p.metadata.erase("seed"); }},
+      {"created: missing", [](StateFileParts& p) { p.metadata.erase("created"); }},
+      {"last_token: \"x\"", [](StateFileParts& p) { p.metadata["last_token"] = "x"; }},
+      {"last_token: 50, expected 0 to 49",
+       [](StateFileParts& p) { p.metadata["last_token"] = "50"; }},
+      {"lossy: \"false\"", [](StateFileParts& p) { p.metadata["lossy"] = "false"; }},
+      {"layers.0.shift_inputs: F32 [4, 4], expected BF16 [4, 4]",
+       [](StateFileParts& p) { p.metadata["lossy"] = "true"; }},
+      {"layers.0.modes: missing", [](StateFileParts& p) { p.tensors.erase("layers.0.modes"); }},
+      {"layers.1.values: missing", [](StateFileParts& p) { p.tensors.erase("layers.1.values"); }},
+      {"layers.0.keys: the model has no such tensor",
+       [](StateFileParts& p) {
+         p.tensors["layers.0.keys"] = {{"layers.0.keys", DType::kF32, {1}}, "1234"};
+       }},
+      {"layers.2.modes: F32 [2, 2, 4, 1, 1], expected F32 [1, 1, 4, 2, 2]",
+       [](StateFileParts& p) { p.tensors["layers.2.modes"].spec.shape = {2, 2, 4, 1, 1}; }},
+      {"layers.2.modes: I32",
+       [](StateFileParts& p) { p.tensors["layers.2.modes"].spec.dtype = DType::kI32; }},
+      {"layers.0.modes: element 3 is not a finite number",
+       [](StateFileParts& p) { SetFloat(p.tensors["layers.0.modes"], 3, std::nanf("")); }},
+      {"layers.1.keys: element 19 is not a finite number",
+       [](StateFileParts& p) {
+         SetFloat(p.tensors["layers.1.keys"], 19, -std::numeric_limits<float>::infinity());
+       }},
+      {"tokens: -1, expected 0 to 49",
+       [](StateFileParts& p) { p.tensors["tokens"].data.replace(0, 4, "\xff\xff\xff\xff"); }},
+  };
+}
+
+TEST(StateFileTest, NamesTheFieldThatIsWrong) {
+  for (const Broken& broken : BrokenFields()) {
+    StateFileParts parts(Written(SmallState(5)));
+    broken.change(parts);
+    const absl::Status status = ReadError(parts.Sealed());
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << broken.message << " " << status;
+    EXPECT_THAT(Message(status), StartsWith(broken.message));
+    EXPECT_THAT(Message(status), testing::Not(HasSubstr("\n")));
+  }
+}
+
+TEST(StateFileTest, AnotherModelIsAFailedPrecondition) {
+  StateLayout other = SmallStateLayout();
+  other.model[0] = 'f';
+  const absl::Status status = ReadStateFile(Written(SmallState(5)), other).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(Message(status), StartsWith("model: the state is of 0123"));
+}
+
+TEST(StateFileTest, ChangesWithoutAChecksumAreRefused) {
+  for (const char* name : {"arithmetic", "model", "seed", "created", "last_token"}) {
+    StateFileParts parts(Written(SmallState(5)));
+    parts.metadata[name] = "8";
+    EXPECT_THAT(Message(ReadError(parts.Joined())), StartsWith("checksum: ")) << name;
+  }
+  StateFileParts parts(Written(SmallState(5)));
+  parts.tensors["layers.1.values"].data[3] ^= 1;
+  EXPECT_THAT(Message(ReadError(parts.Joined())), StartsWith("checksum: "));
+  parts.metadata.erase("checksum");
+  EXPECT_THAT(Message(ReadError(parts.Joined())), StartsWith("checksum: missing"));
+}
+
+TEST(StateFileTest, ASignatureProvesWhoWroteIt) {
+  const StateFileLimits signed_only{.sign = TestSigner};
+  const std::string bytes = Written(SmallState(5), {.sign = TestSigner});
+  EXPECT_TRUE(ReadError(bytes, signed_only).ok());
+  EXPECT_TRUE(ReadError(bytes).ok()) << "who has no key reads it all the same";
+  EXPECT_THAT(Message(ReadError(Written(SmallState(5)), signed_only)),
+              StartsWith("signature: missing"));
+  StateFileParts parts(bytes);
+  parts.metadata["seed"] = "3";  // with a right checksum
+  EXPECT_THAT(Message(ReadError(parts.Sealed(), signed_only)), StartsWith("signature: it is not"));
+  parts = StateFileParts(bytes);
+  parts.metadata["signature"].pop_back();
+  EXPECT_THAT(Message(ReadError(parts.Joined(), signed_only)), StartsWith("signature: it is not"));
+  // Two entries that are written as one have the same letters in a row.
+  parts = StateFileParts(Written(SmallState(5), {.lossy = true, .sign = TestSigner}));
+  parts.metadata.erase("lossy");
+  parts.metadata.erase("last_token");
+  parts.metadata["last_token 1 7\n5 lossy"] = "true";
+  EXPECT_THAT(Message(ReadError(parts.Sealed(), signed_only)), StartsWith("signature: it is not"));
+}
+
+TEST(StateFileTest, MoreBytesThanTheLimitAreNotLookedAt) {
+  const std::string bytes = Written(SmallState(5));
+  EXPECT_TRUE(ReadError(bytes, {.most_bytes = bytes.size()}).ok());
+  EXPECT_EQ(Message(ReadError(bytes, {.most_bytes = bytes.size() - 1})),
+            "state: " + std::to_string(bytes.size()) + " bytes, expected at most " +
+                std::to_string(bytes.size() - 1));
+}
+
+TEST(StateFileTest, SummarizesWithoutTheModel) {
+  const std::string bytes = Written(SmallState(5), {.sign = TestSigner});
+  const StateFileSummary summary = SummarizeStateFile(bytes).value();
+  EXPECT_EQ(summary.model, SmallStateLayout().model);
+  EXPECT_EQ(summary.arithmetic, "cpu AVX2 f32");
+  EXPECT_EQ(summary.position, 5);
+  EXPECT_EQ(summary.last_token, 7);
+  EXPECT_EQ(summary.seed, UINT64_MAX - 1);
+  EXPECT_EQ(summary.created, 1800000000);
+  EXPECT_FALSE(summary.lossy);
+  EXPECT_EQ(summary.checksum.size(), 32u);
+  EXPECT_EQ(summary.signature.size(), 32u);
+  ASSERT_EQ(summary.tensors.size(), 7u);
+  EXPECT_EQ(summary.tensors[0].name, "layers.0.modes");
+  StateFileParts parts(bytes);
+  parts.tensors["tokens"].data[0] ^= 1;
+  EXPECT_THAT(Message(SummarizeStateFile(parts.Joined()).status()), StartsWith("checksum: "));
+  EXPECT_FALSE(SummarizeStateFile("no state").ok());
+}
+
+// ---- Damage ------------------------------------------------------------------------------------
+
+TEST(StateFileTest, EveryCutIsRefused) {
+  const std::string bytes = Written(SmallState(5));
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ReadError(bytes.substr(0, size)))) << size;
+  }
+}
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kDamagedFiles = 10'000;
+#else
+constexpr int kDamagedFiles = 100'000;
+#endif
+
+// Flips up to 8 bits of a file, or also cuts it: it is refused as damaged, or says the same.
+TEST(StateFileTest, RandomDamageIsRefusedOrChangesNothing) {
+  std::mt19937_64 random(16);
+  const SavedState state = SmallState(5);
+  const std::string good = Written(state);
+  for (int round = 0; round < kDamagedFiles; ++round) {
+    std::string bytes = good;
+    if (round % 4 == 0) bytes.resize(random() % bytes.size());
+    const uint64_t flips = 1 + random() % 8;
+    for (uint64_t i = 0; i < flips && !bytes.empty(); ++i) {
+      bytes[random() % bytes.size()] ^= static_cast<char>(1 << (random() % 8));
+    }
+    const auto read = ReadStateFile(bytes, SmallStateLayout());
+    if (read.ok()) {
+      EXPECT_EQ(*read, state) << "round " << round;
+    } else {
+      EXPECT_TRUE(absl::IsInvalidArgument(read.status())) << round << " " << read.status();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hippodrome::state_file_test
