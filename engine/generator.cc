@@ -146,11 +146,13 @@ void Generator::Impl::BeginChunk() {
   for (const SequenceId id : prompts) {
     const Sequence& s = sequences.at(id);
     if (s.prefilled != start || prefill.TokensAt(start, size(s)) != tokens) continue;
-    if (static_cast<int64_t>(parts.size()) == prefill.MaxParts(tokens)) break;
-    parts.push_back({.prompt = s.request.prompt, .sequence = &s.state});
+    if ((std::ssize(parts) + 1) * tokens > prefill.max_rows()) break;
+    parts.push_back({.tokens = std::span<const int32_t>(s.request.prompt).subspan(start, tokens),
+                     .start = start,
+                     .sequence = &s.state});
     members.push_back(id);
   }
-  prefill.Begin(parts, start, tokens);
+  prefill.Begin(parts);
   scored_rows = 0;
   chunk.swap(members);  // last: without memory there is no chunk in progress
 }
@@ -158,13 +160,13 @@ void Generator::Impl::BeginChunk() {
 // A device works behind the host's back: without waiting, the clock would tell nothing. Small
 // layers are not worth a wait each.
 void Generator::Impl::Pace() {
-  if (prefill.done() || std::ssize(chunk) * prefill.tokens() >= kPacedRows) b.Wait();
+  if (prefill.done() || prefill.rows() >= kPacedRows) b.Wait();
 }
 
 // Goes to the next row of the chunk that is to be scored; false when there is none. The last token
 // of a prompt has no next one to be scored.
 bool Generator::Impl::SkipUnscored() {
-  const int64_t tokens = prefill.tokens();
+  const int64_t tokens = prefill.TokensOf(0);
   for (; scored_rows < std::ssize(chunk) * tokens;
        scored_rows = (scored_rows / tokens + 1) * tokens) {
     const auto found = sequences.find(chunk[static_cast<size_t>(scored_rows / tokens)]);
@@ -178,7 +180,7 @@ bool Generator::Impl::SkipUnscored() {
 
 // Rows of one prompt, as many as there is room for logits. REQUIRES: SkipUnscored().
 void Generator::Impl::ScoreBlock() {
-  const int64_t tokens = prefill.tokens();
+  const int64_t tokens = prefill.TokensOf(0);
   Sequence& s = sequences.at(chunk[static_cast<size_t>(scored_rows / tokens)]);
   const int64_t next = s.prefilled + scored_rows % tokens + 1;
   const int64_t rows = std::min({prompt_logits.view.rows, tokens - scored_rows % tokens,
@@ -201,7 +203,7 @@ void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
     const auto found = sequences.find(id);
     if (found == sequences.end()) continue;  // released meanwhile
     Sequence& s = found->second;
-    s.prefilled += prefill.tokens();
+    s.prefilled += prefill.TokensOf(0);
     prompts.erase(std::find(prompts.begin(), prompts.end(), id));
     s.decoding = s.prefilled == static_cast<int64_t>(s.request.prompt.size());
     if (!s.decoding) prompts.push_back(id);

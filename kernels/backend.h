@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -128,12 +129,15 @@ using LongConvParameters = std::variant<DiagonalSsmParameters, NplrParameters>;
 // Which way an SSM of an encoder runs through time.
 enum class Direction : uint8_t { kForward, kBackward };
 
-// The state of one sequence in one H3 layer in the definition of the published code, which every
-// backend can export whatever its own layout.
-struct H3StateExport {
-  std::vector<float> shift;  // [d, N]: x[n] = sum_{j<=n} B[n-j] u_{T-j}, u the raw k
-  std::vector<float>
-      diagonal;  // [h_1, h_2, H, M, 2]: x_T = dA x_{T-1} + dB kv_T; h_1 = h_2 = head_dim
+// One array of what a sequence keeps in one layer, in the layout that all backends exchange: f32,
+// row-major.
+struct StateArray {
+  std::string name;  // "modes"
+  std::vector<int64_t> shape;
+
+  int64_t values() const {
+    return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  }
 };
 
 // Geometry of an attention layer.
@@ -216,13 +220,24 @@ class LongConvWeights {
   virtual int64_t bytes() const = 0;    // grows at the first use of a length
 };
 
-// The recurrent states of one H3 layer for a fixed number of slots.
-class H3State {
+// The recurrent states of one layer for a fixed number of slots.
+class RecurrentState {
  public:
-  virtual ~H3State() = default;
+  virtual ~RecurrentState() = default;
   virtual int64_t slots() const = 0;
   virtual int64_t bytes_per_slot() const = 0;
+  // What Backend::ExportSlot() gives and ImportSlot() takes, in this order. An H3 layer's:
+  //   shift_inputs [d, N]          raw k of the last N tokens, oldest first, 0 before the first
+  //   token modes [h_1, h_2, H, M, 2]    x_T / dB of the diagonal SSM (re, im), h_1 = h_2 =
+  //   head_dim
+  virtual std::vector<StateArray> arrays() const = 0;
 };
+
+// RecurrentState::arrays() of an H3 layer.
+inline std::vector<StateArray> H3StateArrays(int64_t heads, int64_t head_dim, int64_t d_state) {
+  return {{"shift_inputs", {heads * head_dim, d_state}},
+          {"modes", {head_dim, head_dim, heads, d_state / 2, 2}}};
+}
 
 // Key and value rows of one attention layer in pages of `page_tokens` tokens.
 class KeyValuePages {
@@ -231,6 +246,53 @@ class KeyValuePages {
   virtual int64_t pages() const = 0;
   virtual int64_t page_tokens() const = 0;
   virtual int64_t bytes_per_page() const = 0;
+};
+
+// The tokens of one sequence among the rows of a pass.
+struct SequencePart {
+  int32_t slot = -1;      // -1 marks an inert part, whose rows of o are unspecified
+  int32_t first_row = 0;  // its rows are [first_row, first_row + tokens)
+  int32_t tokens = 0;     // >= 1
+  int32_t start = 0;      // position of its first token; 0 promises an empty state
+};
+
+// States are copied where as many tokens lie before them as a multiple of this.
+inline constexpr int64_t kCaptureTokens = 8;
+// The first tokens of a sequence that enters with at least as many may be transformed together:
+// there is no state between them.
+inline constexpr int64_t kTransformTokens = 256;
+
+// A state that is copied on its way: that of a part after some of its tokens, to another slot.
+struct StateCapture {
+  int32_t part = 0;    // of the pass
+  int32_t tokens = 0;  // >= 1, of the part; see FitsCapture()
+  int32_t to = 0;      // the slot, of no part
+};
+
+// Whether the state of `part` can be copied after `tokens` of its tokens.
+constexpr bool FitsCapture(const SequencePart& part, int64_t tokens) {
+  const bool transforms = part.start == 0 && part.tokens >= kTransformTokens;
+  return tokens >= (transforms ? kTransformTokens : 1) && tokens <= part.tokens &&
+         (part.start + tokens) % kCaptureTokens == 0;
+}
+
+// `sequences` whole sequences of `tokens` tokens, in the slots from 0 on.
+inline std::vector<SequencePart> WholeSequences(int64_t sequences, int64_t tokens) {
+  std::vector<SequencePart> parts;
+  for (int64_t i = 0; i < sequences; ++i) {
+    parts.push_back({.slot = static_cast<int32_t>(i),
+                     .first_row = static_cast<int32_t>(i * tokens),
+                     .tokens = static_cast<int32_t>(tokens)});
+  }
+  return parts;
+}
+
+// Parts of any starts and lengths that go together, and the states that are copied on the way.
+struct SequenceParts {
+  std::span<const SequencePart> parts;     // of different slots; adjacent, in the order of rows
+  std::span<const StateCapture> captures;  // ascending by part, then tokens; to different slots
+
+  int64_t rows() const { return parts.empty() ? 0 : parts.back().first_row + parts.back().tokens; }
 };
 
 // Operations that were captured once and can be replayed; see Backend::Replay.
@@ -320,8 +382,8 @@ class SequenceBackend {
   // ---- State ---------------------------------------------------------------------------------
 
   // `slots` states, all empty: that of a sequence without tokens. A state goes with the position of
-  // the sequence's next token, which the operations are told.
-  virtual std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) = 0;
+  // the sequence's next token, which the operations are told. `weights` must outlive the states.
+  virtual std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) = 0;
   // `pages` pages of `page_tokens` rows, each 2 * d activations; `weights`: as for the
   // NewActivations() that made the layer's qkv. Memory is touched on first use.
   virtual std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape,
@@ -353,35 +415,39 @@ class SequenceBackend {
   // Linear()'s epilogue.
   virtual void Activate(Tensor x, const Epilogue& epilogue, Tensor y) = 0;
 
-  // One H3 layer between its projections, over T consecutive tokens of each of B sequences (H3
-  // section 3.1, Algorithm 1; state passing as in section 4.2, Algorithm 2):
+  // One H3 layer between its projections, over consecutive tokens of some sequences (H3 section
+  // 3.1, Algorithm 1; state passing as in section 4.2, Algorithm 2):
   //   ks_t = sum_{j<N} taps[j] k_{t-j} + shift_d k_t                     shift SSM
   //   kv_t = ks_t v_t^T          per head, [head_dim, head_dim]
   //   y_t  = 2 Re sum_n C_n x_t[n] + D kv_t,  x_t = dA x_{t-1} + dB kv_t     diagonal SSM
   //   o_t[d2] = sum_{d1} q_t[d1] y_t[d1, d2]
-  // with the state of the sequence's slot before the first token as x_{-1} and as the k of earlier
+  // with the state of the part's slot before the first token as x_{-1} and as the k of earlier
   // tokens; the state after the last token replaces it. The convolution is computed by FFT, by a
-  // blocked scan or by the recurrence: all lead to the same state within rounding.
-  // qkv: [B T, 3 d], columns q | k | v, the rows of a sequence adjacent, T >= 1; slots: kI32 [1,
-  // B], distinct or -1, which marks an inert sequence, whose rows of o are unspecified; start: the
-  // position of the first token of each sequence, where 0 promises an empty state; o: [B T, d].
-  // REQUIRES: start = 0, unless this is a Backend.
+  // blocked scan or by the recurrence: all lead to the same state within rounding. What a part
+  // gives does not depend on the parts beside it, nor on captures. On processors a part from
+  // position 0 of kTransformTokens tokens and more transforms exactly the first kTransformTokens;
+  // everything else is scanned in blocks of kCaptureTokens from absolute multiples of it. So there
+  // the bits do not depend on how a sequence is cut, if it is cut at such multiples, and not before
+  // kTransformTokens unless it has fewer.
+  // qkv: [rows, 3 d], columns q | k | v; o: [rows, d]. REQUIRES: FitsCapture() for all captures; no
+  // captures and parts of equal length from position 0, unless this is a Backend.
   // Error <= c u log2(T) |K|_2 |kv|_2 |q| with a small constant c: global, as an FFT's is; for bf16
   // activations c may also cover the rounding of operands to 11 bits (u = 2^-11).
-  virtual void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-                          int64_t start, Tensor o) = 0;
+  virtual void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                          const SequenceParts& parts, Tensor o) = 0;
 
-  // Causal multi-head attention of T consecutive tokens of each of B sequences, the first at
-  // position `start`, over the cached rows of positions < start and over themselves:
+  // Causal multi-head attention of consecutive tokens of some sequences over the cached rows of
+  // earlier positions and over themselves:
   //   q, k rotated at their positions if rotary_dim > 0; the rows k | v are stored in the pages;
   //   o_t = sum_{s <= t} softmax_s(q_t . k_s / sqrt(head_dim)) v_s      per head.
-  // qkv: [B T, 3 d], the rows of a sequence adjacent; page_tables: kI32 [B, P], page of positions
-  // [i * page_tokens, (i+1) * page_tokens) of each sequence, or -1 in the first column for an inert
-  // one, whose rows of o are unspecified; inv_freq: [1, rotary_dim / 2], empty without rotary;
-  // o: [B T, d]. REQUIRES: start + T <= P * page_tokens; start = 0, unless this is a Backend.
+  // On processors the bits do not depend on how a sequence is cut. qkv: [rows, 3 d]; page_tables:
+  // kI32 [parts, P], row i of part i, page of positions [i * page_tokens, (i+1) * page_tokens);
+  // inv_freq: [1, rotary_dim / 2], empty without rotary; o: [rows, d]. Captures are not read.
+  // REQUIRES: start + tokens <= P * page_tokens; parts of equal length from position 0, unless this
+  // is a Backend.
   virtual void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                 KeyValuePages& pages, Tensor page_tables, int64_t start,
-                                 Tensor o) = 0;
+                                 KeyValuePages& pages, Tensor page_tables,
+                                 const SequenceParts& parts, Tensor o) = 0;
 
   // A convolution over time of every channel of B sequences of T tokens with the kernel of its
   // head, causal, or the same in reversed time, which is what an encoder means by backward:
@@ -435,18 +501,33 @@ class Backend : public SequenceBackend {
   // ---- State ----------------------------------------------------------------------------------
 
   // Makes a slot's state empty.
-  virtual void ResetSlot(H3State& state, int64_t slot) = 0;
-  virtual void CopySlot(H3State& state, int64_t from, int64_t to) = 0;
-  // `position`: tokens taken in. Waits for pending work.
-  virtual H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
-                                   int64_t position) = 0;
+  virtual void ResetSlot(RecurrentState& state, int64_t slot) = 0;
+  virtual void CopySlot(RecurrentState& state, int64_t from, int64_t to) = 0;
+  // The state of `slot` after `position` tokens, in state.arrays(), each of which has the values of
+  // its shape. Waits for pending work. What was exported and is imported at the same position, in
+  // any slot of a state of the same shape, goes on with the same bits on processors, and within the
+  // error bound on devices; a state of another backend goes on within the error bound.
+  virtual void ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
+                          std::span<const std::span<float>> arrays) = 0;
+  virtual void ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
+                          std::span<const std::span<const float>> arrays) = 0;
+  // The rows of positions [first, first + count) of the sequence with the pages of `page_table`:
+  // keys and values [count, d] each, keys as attention takes them (rotated). Exact, if the values
+  // were exported from pages of the same type. Export waits for pending work.
+  virtual void ExportRows(const KeyValuePages& pages, std::span<const int32_t> page_table,
+                          int64_t first, int64_t count, std::span<float> keys,
+                          std::span<float> values) = 0;
+  virtual void ImportRows(KeyValuePages& pages, std::span<const int32_t> page_table, int64_t first,
+                          int64_t count, std::span<const float> keys,
+                          std::span<const float> values) = 0;
+  virtual void CopyPage(KeyValuePages& pages, int32_t from, int32_t to) = 0;
 
   // ---- Steps ----------------------------------------------------------------------------------
 
   // H3Sequence() of one token of each of B sequences. qkv: [B, 3 d]; slots: kI32 [1, B], -1 marks
   // an inert row, whose output is zero; positions: kI32 [1, B], of the tokens; o: [B, d]. REQUIRES:
   // slots are distinct or -1.
-  virtual void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+  virtual void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
                       Tensor positions, Tensor o) = 0;
 
   // AttentionSequence() of one token of each of B sequences. positions: kI32 [1, B], -1 marks an

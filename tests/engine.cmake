@@ -11,6 +11,7 @@ add_library(hippodrome_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/mode_gradient.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/nplr_gradients.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/nplr_ssm.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/published_state.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/reference_backend.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/sample.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/diagonal_ssm.cc

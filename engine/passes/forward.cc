@@ -53,11 +53,13 @@ void ForwardPrefill(Backend& b, const HybridH3& model, std::span<const int32_t> 
   const int64_t most =
       std::min(chunk_tokens == 0 ? length : chunk_tokens, chunk.TokensAt(0, length));
   const OwnedTensor logits = b.NewTensor(most, model.config().padded_vocab_size);
-  const PrefillPart part{.prompt = ids, .sequence = &sequence};
-  for (int64_t start = 0; start < length; start += chunk.tokens()) {
-    chunk.Begin({&part, 1}, start, std::min(most, chunk.TokensAt(start, length)));
+  for (int64_t start = 0; start < length; start += chunk.rows()) {
+    const int64_t tokens = std::min(most, chunk.TokensAt(start, length));
+    const PrefillPart part{
+        .tokens = ids.subspan(start, tokens), .start = start, .sequence = &sequence};
+    chunk.Begin({&part, 1});
     while (!chunk.done()) chunk.RunLayer(state);
-    const Tensor rows = logits.view.Rows(0, chunk.tokens());
+    const Tensor rows = logits.view.Rows(0, tokens);
     chunk.AllLogits(rows);
     sink(start, rows);
   }
@@ -68,8 +70,8 @@ void ForwardWhole(Backend& b, const HybridH3& model, std::span<const int32_t> id
                   const SequenceState& sequence, DecodeState& state, const RowsSink& sink) {
   const auto length = static_cast<int64_t>(ids.size());
   PrefillChunk chunk(b, model, {.grid = length, .rows = length});
-  const PrefillPart part{.prompt = ids, .sequence = &sequence};
-  chunk.Begin({&part, 1}, 0, length);
+  const PrefillPart part{.tokens = ids, .sequence = &sequence};
+  chunk.Begin({&part, 1});
   while (!chunk.done()) chunk.RunLayer(state);
   const int64_t most = std::min(length, b.prefill_shape().grid);
   const OwnedTensor logits = b.NewTensor(most, model.config().padded_vocab_size);

@@ -1,6 +1,7 @@
 #include "engine/passes/prefill_chunk.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 
 #include "engine/base/check_range.h"
@@ -20,59 +21,72 @@ int64_t PrefillChunk::TokensAt(int64_t start, int64_t prompt_tokens) const {
   return std::min(shape_.grid - start % shape_.grid, prompt_tokens - start);
 }
 
-void PrefillChunk::Begin(std::span<const PrefillPart> parts, int64_t start, int64_t tokens) {
-  assert(!parts.empty() && static_cast<int64_t>(parts.size()) <= MaxParts(tokens));
-  tokens_ = tokens;
+void PrefillChunk::Begin(std::span<const PrefillPart> parts) {
+  assert(!parts.empty());
   next_layer_ = 0;
-  where_ = {.start = start};
-  std::vector<int32_t> ids, positions;
-  slots_.clear();
-  size_t pages = 0;
+  parts_.clear();
+  captures_.clear();
+  std::vector<int32_t> ids, positions, last;
   for (const PrefillPart& part : parts) {
-    const auto chunk = part.prompt.subspan(start, tokens);
-    ids.insert(ids.end(), chunk.begin(), chunk.end());
-    for (int64_t i = 0; i < tokens; ++i) positions.push_back(static_cast<int32_t>(start + i));
-    slots_.push_back(static_cast<int32_t>(part.sequence->slot));
-    pages = std::max(pages, part.sequence->pages.size());
+    const SequencePart added = {.slot = static_cast<int32_t>(part.sequence->slot),
+                                .first_row = static_cast<int32_t>(ids.size()),
+                                .tokens = static_cast<int32_t>(part.tokens.size()),
+                                .start = static_cast<int32_t>(part.start)};
+    for (const PrefillCapture& capture : part.captures) {
+      const auto tokens = static_cast<int32_t>(capture.position - part.start);
+      assert(FitsCapture(added, tokens));
+      captures_.push_back(
+          {static_cast<int32_t>(parts_.size()), tokens, static_cast<int32_t>(capture.slot)});
+    }
+    parts_.push_back(added);
+    ids.insert(ids.end(), part.tokens.begin(), part.tokens.end());
+    for (int32_t i = 0; i < added.tokens; ++i) positions.push_back(added.start + i);
+    last.push_back(static_cast<int32_t>(ids.size()) - 1);
   }
+  assert(rows() <= shape_.rows);
   assert(CheckRange("token", ids, model_.config().padded_vocab_size).ok());
-  page_values_.assign(parts.size() * pages, 0);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    std::copy(parts[i].sequence->pages.begin(), parts[i].sequence->pages.end(),
-              page_values_.begin() + static_cast<int64_t>(i * pages));
-  }
-  const auto rows = static_cast<int64_t>(ids.size());
-  const Tensor id_row = indices_.view.Rows(0, 1).Cols(0, rows);
-  const Tensor position_row = indices_.view.Rows(1, 1).Cols(0, rows);
+  const Tensor id_row = indices_.view.Rows(0, 1).Cols(0, rows());
+  const Tensor position_row = indices_.view.Rows(1, 1).Cols(0, rows());
   b_.UploadIndices(ids, id_row);
   b_.UploadIndices(positions, position_row);
-  UploadWhere();
+  b_.UploadIndices(last, indices_.view.Rows(2, 1).Cols(0, this->parts()));
+  UploadPageTables(parts);
   model_.Embed(b_, id_row, position_row, Rows());
 }
 
-void PrefillChunk::UploadWhere() {
-  where_.slots = indices_.view.Rows(2, 1).Cols(0, parts());
-  b_.UploadIndices(slots_, where_.slots);
-  if (page_values_.empty()) return;
-  page_tables_.Upload(page_values_, std::ssize(page_values_) / parts());
-  where_.page_tables = page_tables_.view();
+void PrefillChunk::UploadPageTables(std::span<const PrefillPart> parts) {
+  if (model_.config().attention_layers.empty()) return;
+  size_t width = 1;
+  for (const PrefillPart& part : parts) width = std::max(width, part.sequence->pages.size());
+  std::vector<int32_t> values(parts.size() * width);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::vector<int32_t>& pages = parts[i].sequence->pages;
+    std::copy(pages.begin(), pages.end(), values.begin() + static_cast<int64_t>(i * width));
+  }
+  page_tables_.Upload(values, static_cast<int64_t>(width));
 }
 
 void PrefillChunk::Drop(int64_t part) {
-  slots_[part] = -1;
-  if (!page_values_.empty()) page_values_[part * where_.page_tables.cols] = -1;
-  UploadWhere();
+  parts_[static_cast<size_t>(part)].slot = -1;
+  std::erase_if(captures_, [&](const StateCapture& capture) { return capture.part == part; });
 }
 
 void PrefillChunk::RunLayer(DecodeState& state) {
-  model_.PrefillLayer(b_, next_layer_++, Rows(), where_, state.layers());
+  model_.PrefillLayer(
+      b_, next_layer_++, Rows(),
+      {.parts = {.parts = parts_, .captures = captures_}, .page_tables = page_tables_.view()},
+      state.layers());
 }
 
-void PrefillChunk::LastLogits(Tensor logits) const {
+void PrefillChunk::LastLogits(Tensor logits) {
   const ActivationRows a = Rows();
-  Tensor last = a.r.Rows(tokens_ - 1, a.r.rows - tokens_ + 1);  // one row of each part
-  last.rows = parts();
-  last.stride *= tokens_;
+  if (last_.view.rows < parts()) {
+    last_ = {};  // before the larger one
+    const auto most = std::bit_ceil(static_cast<uint64_t>(parts()));
+    last_ = b_.NewTensor(static_cast<int64_t>(most), a.r.cols);
+  }
+  const Tensor last = last_.view.Rows(0, parts());
+  b_.GatherRows(a.r, indices_.view.Rows(2, 1).Cols(0, parts()), last);
   model_.Logits(b_, {.r = last, .u = a.u.Rows(0, parts())}, logits);
 }
 

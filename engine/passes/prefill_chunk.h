@@ -1,4 +1,4 @@
-// Chunks of prompts on their way through the layers.
+// Parts of prompts on their way through the layers.
 #ifndef HIPPODROME_ENGINE_PASSES_PREFILL_CHUNK_H_
 #define HIPPODROME_ENGINE_PASSES_PREFILL_CHUNK_H_
 
@@ -13,14 +13,23 @@
 
 namespace hippodrome {
 
-// A prompt and the state of its sequence.
-struct PrefillPart {
-  std::span<const int32_t> prompt;  // ids in [0, padded V)
-  const SequenceState* sequence = nullptr;
+// Where the state of a sequence is copied on its way.
+struct PrefillCapture {
+  int64_t position = 0;  // tokens of the sequence before it; see FitsCapture()
+  int64_t slot = 0;      // which gets the state of every layer
 };
 
-// Carries the residual stream of chunks of equal length and start between calls, so that other work
-// may come between layers. Not thread-safe; backend and model must outlive it.
+// Some tokens of a prompt, and the state of its sequence.
+struct PrefillPart {
+  std::span<const int32_t> tokens;  // ids in [0, padded V)
+  int64_t start = 0;                // position of the first one, 0 for an empty state
+  const SequenceState* sequence = nullptr;
+  std::span<const PrefillCapture> captures = {};  // ascending
+};
+
+// Carries the residual stream of parts of any start and length between calls, so that other work
+// may come between layers. On processors what a part gives does not depend on the others, bit for
+// bit. Not thread-safe; backend and model must outlive it.
 class PrefillChunk {
  public:
   PrefillChunk(Backend& backend, const HybridH3& model)
@@ -32,42 +41,45 @@ class PrefillChunk {
   // of the backend's grid, never by load, so that a prompt's state does not depend on what runs
   // beside it.
   int64_t TokensAt(int64_t start, int64_t prompt_tokens) const;
-  // Chunks of `tokens` tokens that go together.
-  int64_t MaxParts(int64_t tokens) const { return shape_.rows / tokens; }
+  // Tokens of all parts together, at most.
+  int64_t max_rows() const { return shape_.rows; }
   int64_t grid() const { return shape_.grid; }
 
-  // Starts with the tokens [start, start + tokens) of every prompt. REQUIRES: 1 <= parts.size() <=
-  // MaxParts(tokens), tokens <= TokensAt(start, prompt size).
-  void Begin(std::span<const PrefillPart> parts, int64_t start, int64_t tokens);
-  // The state of this part's sequence is not touched any more.
+  // Starts with these parts, of different sequences. REQUIRES: at least one part, each with tokens,
+  // all together at most max_rows(); for models that take whole sequences, equal lengths.
+  void Begin(std::span<const PrefillPart> parts);
+  // The state of this part's sequence is not touched any more, nor what it was copied to.
   void Drop(int64_t part);
   // Runs the next layer. REQUIRES: !done().
   void RunLayer(DecodeState& state);
   bool done() const { return next_layer_ == model_.layers(); }
-  int64_t tokens() const { return tokens_; }
 
-  // Logits after the last token of each part, [parts, padded V], or after all of them, [parts *
-  // tokens, padded V]. REQUIRES: done().
-  void LastLogits(Tensor logits) const;
+  int64_t parts() const { return std::ssize(parts_); }
+  int64_t rows() const { return SequenceParts{parts_, {}}.rows(); }
+  // The rows of a part: [FirstRow(part), FirstRow(part) + TokensOf(part)).
+  int64_t FirstRow(int64_t part) const { return parts_[static_cast<size_t>(part)].first_row; }
+  int64_t TokensOf(int64_t part) const { return parts_[static_cast<size_t>(part)].tokens; }
+
+  // Logits after the last token of each part, [parts, padded V], or after all of them, [rows,
+  // padded V]. REQUIRES: done().
+  void LastLogits(Tensor logits);
   void AllLogits(Tensor logits) const { RowLogits(0, logits); }
   // Those of the rows from `first`, [rows, padded V].
   void RowLogits(int64_t first, Tensor logits) const;
 
  private:
-  int64_t parts() const { return static_cast<int64_t>(slots_.size()); }
-  ActivationRows Rows() const { return activations_.Rows(parts() * tokens_); }
-  void UploadWhere();
+  ActivationRows Rows() const { return activations_.Rows(rows()); }
+  void UploadPageTables(std::span<const PrefillPart> parts);
 
   Backend& b_;
   const HybridH3& model_;
   PrefillShape shape_;
   Activations activations_;
-  OwnedTensor indices_;               // kI32 [3, rows]: ids, positions, slots
-  IndexMatrix page_tables_;           // [parts, pages of the longest sequence]
-  std::vector<int32_t> slots_;        // by part
-  std::vector<int32_t> page_values_;  // of page_tables_
-  PrefillRows where_;
-  int64_t tokens_ = 0;
+  OwnedTensor indices_;      // kI32 [3, rows]: ids, positions, last rows of parts
+  IndexMatrix page_tables_;  // [parts, pages of the longest sequence]
+  OwnedTensor last_;         // [most parts so far, d], their last rows
+  std::vector<SequencePart> parts_;
+  std::vector<StateCapture> captures_;
   int64_t next_layer_ = 0;
 };
 

@@ -25,7 +25,7 @@ struct SequenceState {
 
 // What a model's layers keep of their sequences, one entry per layer.
 struct LayerStates {
-  std::vector<std::unique_ptr<H3State>> h3;               // null but for H3 layers
+  std::vector<std::unique_ptr<RecurrentState>> h3;        // null but for H3 layers
   std::vector<std::unique_ptr<KeyValuePages>> attention;  // null but for attention layers
 };
 

@@ -46,7 +46,7 @@ const cpu::H3PrefillWeights& Recurrent(const H3Weights& weights) {
 const cpu::H3ConvolutionKernels& Convolved(const H3ConvolutionWeights& weights) {
   return static_cast<const cpu::H3ConvolutionKernels&>(weights);
 }
-cpu::H3Slots& Slots(H3State& state) { return static_cast<cpu::H3Slots&>(state); }
+cpu::H3Slots& Slots(RecurrentState& state) { return static_cast<cpu::H3Slots&>(state); }
 const cpu::LongConvKernels& Kernels(const LongConvWeights& weights) {
   return static_cast<const cpu::LongConvKernels&>(weights);
 }
@@ -107,14 +107,9 @@ void CpuBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
 }
 
 void CpuBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                   KeyValuePages& pages, Tensor page_tables, int64_t start,
-                                   Tensor o) {
-  const int64_t tokens = qkv.rows / page_tables.rows;
-  for (int64_t b = 0; b < page_tables.rows; ++b) {
-    if (cpu::I32Row(page_tables, b)[0] < 0) continue;
-    cpu::AttentionSequence(Turn(), shape, qkv.Rows(b * tokens, tokens), inv_freq, Paged(pages),
-                           page_tables.Rows(b, 1), start, o.Rows(b * tokens, tokens));
-  }
+                                   KeyValuePages& pages, Tensor page_tables,
+                                   const SequenceParts& parts, Tensor o) {
+  cpu::AttentionSequence(Turn(), shape, qkv, inv_freq, Paged(pages), page_tables, parts, o);
 }
 
 void CpuBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
@@ -140,32 +135,49 @@ std::unique_ptr<H3Weights> CpuBackend::PrepareH3(const H3Parameters& parameters,
   return std::make_unique<cpu::H3PrefillWeights>(Turn(), parameters);
 }
 
-std::unique_ptr<H3State> CpuBackend::NewH3State(const H3Weights& weights, int64_t slots) {
+std::unique_ptr<RecurrentState> CpuBackend::NewH3State(const H3Weights& weights, int64_t slots) {
   return std::make_unique<cpu::H3Slots>(Recurrent(weights).layout(), slots);
 }
 
-void CpuBackend::ResetSlot(H3State& state, int64_t slot) { Slots(state).Reset(slot); }
+void CpuBackend::ResetSlot(RecurrentState& state, int64_t slot) { Slots(state).Reset(slot); }
 
-void CpuBackend::CopySlot(H3State& state, int64_t from, int64_t to) { Slots(state).Copy(from, to); }
-
-H3StateExport CpuBackend::ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
-                                     int64_t position) {
-  return cpu::ExportSlot(Recurrent(weights), static_cast<const cpu::H3Slots&>(state), slot,
-                         position);
+void CpuBackend::CopySlot(RecurrentState& state, int64_t from, int64_t to) {
+  Slots(state).Copy(from, to);
 }
 
-void CpuBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-                            int64_t start, Tensor o) {
-  const int64_t tokens = qkv.rows / slots.cols;
-  for (int64_t b = 0; b < slots.cols; ++b) {
-    const int32_t slot = cpu::I32Row(slots, 0)[b];
-    if (slot < 0) continue;
-    cpu::H3Sequence(Turn(), Recurrent(weights), qkv.Rows(b * tokens, tokens), Slots(state), slot,
-                    start, o.Rows(b * tokens, tokens));
-  }
+void CpuBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
+                            std::span<const std::span<float>> arrays) {
+  static_cast<const cpu::H3Slots&>(state).Export(slot, position, arrays);
 }
 
-void CpuBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+void CpuBackend::ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
+                            std::span<const std::span<const float>> arrays) {
+  Slots(state).Import(slot, position, arrays);
+}
+
+void CpuBackend::ExportRows(const KeyValuePages& pages, std::span<const int32_t> page_table,
+                            int64_t first, int64_t count, std::span<float> keys,
+                            std::span<float> values) {
+  static_cast<const cpu::PagedRows&>(pages).Export(page_table.data(), first, count, keys.data(),
+                                                   values.data());
+}
+
+void CpuBackend::ImportRows(KeyValuePages& pages, std::span<const int32_t> page_table,
+                            int64_t first, int64_t count, std::span<const float> keys,
+                            std::span<const float> values) {
+  Paged(pages).Import(page_table.data(), first, count, keys.data(), values.data());
+}
+
+void CpuBackend::CopyPage(KeyValuePages& pages, int32_t from, int32_t to) {
+  Paged(pages).Copy(from, to);
+}
+
+void CpuBackend::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                            const SequenceParts& parts, Tensor o) {
+  cpu::H3Sequence(Turn(), Recurrent(weights), qkv, Slots(state), parts, o);
+}
+
+void CpuBackend::H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
                         Tensor positions, Tensor o) {
   cpu::H3Step(Turn(), Recurrent(weights), qkv, Slots(state), slots, positions, o);
 }

@@ -33,25 +33,33 @@ class CpuBackend final : public TrainingBackend {
   std::unique_ptr<LongConvWeights> PrepareLongConv(const LongConvParameters& parameters,
                                                    int64_t longest, DType weights) override;
 
-  std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
-  void ResetSlot(H3State& state, int64_t slot) override;
-  void CopySlot(H3State& state, int64_t from, int64_t to) override;
-  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
-                           int64_t position) override;
+  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override;
+  void ResetSlot(RecurrentState& state, int64_t slot) override;
+  void CopySlot(RecurrentState& state, int64_t from, int64_t to) override;
+  void ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
+                  std::span<const std::span<float>> arrays) override;
+  void ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
+                  std::span<const std::span<const float>> arrays) override;
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
                                                   int64_t page_tokens, DType weights) override;
+  void ExportRows(const KeyValuePages& pages, std::span<const int32_t> page_table, int64_t first,
+                  int64_t count, std::span<float> keys, std::span<float> values) override;
+  void ImportRows(KeyValuePages& pages, std::span<const int32_t> page_table, int64_t first,
+                  int64_t count, std::span<const float> keys,
+                  std::span<const float> values) override;
+  void CopyPage(KeyValuePages& pages, int32_t from, int32_t to) override;
 
   void Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
                  const AddedRows& positions, Tensor y) override;
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
   void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override;
-  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
-                  Tensor o) override;
-  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,
-              Tensor o) override;
+  void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                  const SequenceParts& parts, Tensor o) override;
+  void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
+              Tensor positions, Tensor o) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                         KeyValuePages& pages, Tensor page_tables, int64_t start,
+                         KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override;
   void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
                      Tensor page_tables, Tensor positions, Tensor o) override;

@@ -1,6 +1,8 @@
 #include "kernels/cuda/cuda_backend.h"
 
 #include <bit>
+#include <string>
+#include <vector>
 
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/dense_attention.h"
@@ -27,6 +29,7 @@
 #include "kernels/cuda/rows/scatter_rows.h"
 #include "kernels/cuda/training/adamw.h"
 #include "kernels/cuda/training/cross_entropy.h"
+#include "kernels/device_error.h"
 #include "kernels/ssm/h3_ssm.h"
 #include "kernels/ssm/long_conv_ssm.h"
 
@@ -46,7 +49,7 @@ const cuda::H3PrefillWeights& Recurrent(const H3Weights& weights) {
 const cuda::H3ConvolutionKernels& Convolved(const H3ConvolutionWeights& weights) {
   return static_cast<const cuda::H3ConvolutionKernels&>(weights);
 }
-cuda::H3Slots& Slots(H3State& state) { return static_cast<cuda::H3Slots&>(state); }
+cuda::H3Slots& Slots(RecurrentState& state) { return static_cast<cuda::H3Slots&>(state); }
 cuda::H3KernelGradients& Sums(H3Gradients& sums) {
   return static_cast<cuda::H3KernelGradients&>(sums);
 }
@@ -64,6 +67,41 @@ DType ActivationsBeside(DType weights) {
 
 std::vector<float> Floats(const std::vector<double>& values) {
   return {values.begin(), values.end()};
+}
+
+// Adjacent parts that a kernel takes together.
+struct EqualParts {
+  int64_t first;  // of the parts
+  int64_t count;
+  int64_t first_row;
+  int64_t rows;
+  int64_t start;
+};
+
+// Calls body() for each run of parts that are not inert and equal in start and tokens.
+template <typename Body>
+void ForEqualParts(const SequenceParts& all, const Body& body) {
+  const std::span<const SequencePart> parts = all.parts;
+  for (size_t first = 0; first < parts.size();) {
+    const SequencePart& like = parts[first];
+    size_t end = first + 1;
+    while (end < parts.size() && parts[end].slot >= 0 && parts[end].start == like.start &&
+           parts[end].tokens == like.tokens) {
+      ++end;
+    }
+    const auto count = static_cast<int64_t>(end - first);
+    if (like.slot >= 0) {
+      body(EqualParts{static_cast<int64_t>(first), count, like.first_row, count * like.tokens,
+                      like.start});
+    } else {
+      end = first + 1;
+    }
+    first = end;
+  }
+}
+
+[[noreturn]] void ThrowMissing(const char* operation) {
+  throw DeviceError(std::string("cuda: ") + operation + ": is not implemented on devices");
 }
 
 }  // namespace
@@ -130,9 +168,13 @@ void CudaBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
 }
 
 void CudaBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                    KeyValuePages& pages, Tensor page_tables, int64_t start,
-                                    Tensor o) {
-  cuda::AttentionSequence(device_, {shape, qkv, inv_freq, Paged(pages), page_tables, start, o});
+                                    KeyValuePages& pages, Tensor page_tables,
+                                    const SequenceParts& parts, Tensor o) {
+  ForEqualParts(parts, [&](const EqualParts& run) {
+    cuda::AttentionSequence(device_, {shape, qkv.Rows(run.first_row, run.rows), inv_freq,
+                                      Paged(pages), page_tables.Rows(run.first, run.count),
+                                      run.start, o.Rows(run.first_row, run.rows)});
+  });
 }
 
 void CudaBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
@@ -155,28 +197,63 @@ std::unique_ptr<H3Weights> CudaBackend::PrepareH3(const H3Parameters& parameters
   return std::make_unique<cuda::H3PrefillWeights>(device_, parameters, ActivationsBeside(weights));
 }
 
-std::unique_ptr<H3State> CudaBackend::NewH3State(const H3Weights& weights, int64_t slots) {
+std::unique_ptr<RecurrentState> CudaBackend::NewH3State(const H3Weights& weights, int64_t slots) {
   return std::make_unique<cuda::H3Slots>(device_, Recurrent(weights), slots);
 }
 
-void CudaBackend::ResetSlot(H3State& state, int64_t slot) { Slots(state).Reset(device_, slot); }
+void CudaBackend::ResetSlot(RecurrentState& state, int64_t slot) {
+  Slots(state).Reset(device_, slot);
+}
 
-void CudaBackend::CopySlot(H3State& state, int64_t from, int64_t to) {
+void CudaBackend::CopySlot(RecurrentState& state, int64_t from, int64_t to) {
   Slots(state).Copy(device_, from, to);
 }
 
-H3StateExport CudaBackend::ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
-                                      int64_t position) {
-  return cuda::ExportSlot(device_, Recurrent(weights), static_cast<const cuda::H3Slots&>(state),
-                          slot, position);
+void CudaBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
+                             std::span<const std::span<float>> arrays) {
+  static_cast<const cuda::H3Slots&>(state).Export(device_, slot, position, arrays);
 }
 
-void CudaBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-                             int64_t start, Tensor o) {
-  cuda::H3Sequence(device_, {Recurrent(weights), qkv, Slots(state), slots, start, o});
+void CudaBackend::ImportSlot(RecurrentState& /*state*/, int64_t /*slot*/, int64_t /*position*/,
+                             std::span<const std::span<const float>> /*arrays*/) {
+  ThrowMissing("import_slot");
 }
 
-void CudaBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+void CudaBackend::ExportRows(const KeyValuePages& /*pages*/,
+                             std::span<const int32_t> /*page_table*/, int64_t /*first*/,
+                             int64_t /*count*/, std::span<float> /*keys*/,
+                             std::span<float> /*values*/) {
+  ThrowMissing("export_rows");
+}
+
+void CudaBackend::ImportRows(KeyValuePages& /*pages*/, std::span<const int32_t> /*page_table*/,
+                             int64_t /*first*/, int64_t /*count*/, std::span<const float> /*keys*/,
+                             std::span<const float> /*values*/) {
+  ThrowMissing("import_rows");
+}
+
+void CudaBackend::CopyPage(KeyValuePages& /*pages*/, int32_t /*from*/, int32_t /*to*/) {
+  ThrowMissing("copy_page");
+}
+
+void CudaBackend::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                             const SequenceParts& parts, Tensor o) {
+  if (!parts.captures.empty()) ThrowMissing("capturing states in h3_sequence");
+  const auto count = static_cast<int64_t>(parts.parts.size());
+  std::vector<int32_t> slots;
+  for (const SequencePart& part : parts.parts) slots.push_back(part.slot);
+  const size_t bytes = slots.size() * sizeof(int32_t);
+  void* memory = device_.Scratch(cuda::ScratchUse::kSequenceSlots, bytes);
+  cuda::CopyToDevice(device_, slots.data(), memory, bytes);
+  const Tensor all = {memory, DType::kI32, 1, count, count};
+  ForEqualParts(parts, [&](const EqualParts& run) {
+    cuda::H3Sequence(device_,
+                     {Recurrent(weights), qkv.Rows(run.first_row, run.rows), Slots(state),
+                      all.Cols(run.first, run.count), run.start, o.Rows(run.first_row, run.rows)});
+  });
+}
+
+void CudaBackend::H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
                          Tensor positions, Tensor o) {
   cuda::H3Step(device_, {Recurrent(weights), qkv, Slots(state), slots, positions, o});
 }

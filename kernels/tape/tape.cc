@@ -132,7 +132,7 @@ std::unique_ptr<LongConvWeights> Tape::PrepareLongConv(const LongConvParameters&
   return std::make_unique<TapedLongConv>(std::move(trained));
 }
 
-std::unique_ptr<H3State> Tape::NewH3State(const H3Weights& /*weights*/, int64_t slots) {
+std::unique_ptr<RecurrentState> Tape::NewH3State(const H3Weights& /*weights*/, int64_t slots) {
   return std::make_unique<EmptyState>(slots);
 }
 

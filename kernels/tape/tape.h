@@ -76,7 +76,7 @@ class Tape final : public SequenceBackend {
   std::unique_ptr<LongConvWeights> PrepareLongConv(const LongConvParameters& parameters,
                                                    int64_t longest, DType weights) override;
 
-  std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override;
+  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override;
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
                                                   int64_t page_tokens, DType weights) override;
 
@@ -85,10 +85,10 @@ class Tape final : public SequenceBackend {
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
   void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override;
-  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
-                  Tensor o) override;
+  void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                  const SequenceParts& parts, Tensor o) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                         KeyValuePages& pages, Tensor page_tables, int64_t start,
+                         KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override;
   void LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences, Direction direction,
                 Tensor y) override;

@@ -1,4 +1,5 @@
 // Each operation of a tape: run it, and note how to go back over it.
+#include <algorithm>
 #include <cassert>
 #include <vector>
 
@@ -19,6 +20,14 @@ const std::shared_ptr<TrainedH3>& Trained(const H3Weights& w) {
 
 const std::shared_ptr<TrainedLongConv>& Trained(const LongConvWeights& w) {
   return static_cast<const TapedLongConv&>(w).trained();
+}
+
+// From position 0, of equal length, without captures.
+[[maybe_unused]] bool AreWhole(const SequenceParts& parts) {
+  return parts.captures.empty() &&
+         std::all_of(parts.parts.begin(), parts.parts.end(), [&](const SequencePart& part) {
+           return part.start == 0 && part.tokens == parts.parts.front().tokens;
+         });
 }
 
 }  // namespace
@@ -138,11 +147,11 @@ void Tape::LinearCrossEntropy(Tensor x, const LinearWeights& weights, Tensor bia
   backend_.LinearCrossEntropy(x, *w->weights, bias, labels, scale, losses, &gradients);
 }
 
-void Tape::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& /*state*/, Tensor slots,
-                      [[maybe_unused]] int64_t start, Tensor o) {
-  assert(start == 0);
+void Tape::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& /*state*/,
+                      const SequenceParts& parts, Tensor o) {
+  assert(AreWhole(parts));
   const auto& w = Trained(weights);
-  const int64_t sequences = slots.cols;
+  const auto sequences = static_cast<int64_t>(parts.parts.size());
   const auto saved = recording() ? memory_.Save(qkv) : nullptr;
   memory_.BeforeWrite(o);
   backend_.H3Convolution(*w->weights, qkv, sequences, o);
@@ -157,10 +166,10 @@ void Tape::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& /*state*/, 
 }
 
 void Tape::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                             KeyValuePages& /*pages*/, Tensor page_tables,
-                             [[maybe_unused]] int64_t start, Tensor o) {
-  assert(start == 0);
-  const int64_t sequences = page_tables.rows;
+                             KeyValuePages& /*pages*/, Tensor /*page_tables*/,
+                             const SequenceParts& parts, Tensor o) {
+  assert(AreWhole(parts));
+  const auto sequences = static_cast<int64_t>(parts.parts.size());
   const auto saved = recording() ? memory_.Save(qkv) : nullptr;
   AttentionDropout dropout;
   if (mode_ != Mode::kOff && options_.attention_dropout > 0) {

@@ -154,11 +154,12 @@ class TapedLongConv final : public LongConvWeights {
 };
 
 // States of sequences that training takes whole: they stay empty.
-class EmptyState final : public H3State {
+class EmptyState final : public RecurrentState {
  public:
   explicit EmptyState(int64_t slots) : slots_(slots) {}
   int64_t slots() const override { return slots_; }
   int64_t bytes_per_slot() const override { return 0; }
+  std::vector<StateArray> arrays() const override { return {}; }
 
  private:
   int64_t slots_;

@@ -11,10 +11,13 @@
 #include <vector>
 
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/weights_source.h"
 #include "engine/generator.h"
 #include "engine/model_directory.h"
+#include "engine/models/h3/state_space.h"
 #include "engine/passes/forward.h"
 #include "engine/passes/prefill_chunk.h"
+#include "tests/reference/published_state.h"
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/test_backend.h"
 
@@ -138,19 +141,29 @@ TEST_F(GoldenTest, StatesAreThePublishedOnes) {
   const auto loaded = LoadDecoderDirectory(*backend, kDirectory);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   const HybridH3& model = *loaded->model;
+  const auto file = SafetensorsFile::Open(kDirectory + "/model.safetensors");
+  ASSERT_TRUE(file.ok()) << file.status();
+  FileWeights source(**file);
   for (int64_t row = 0; row < 2; ++row) {
     const auto state = model.NewState(*backend, 1, 1, 64);
     const SequenceState sequence = *state->Reserve(1);
     const auto ids = Ids(7, row);
     PrefillChunk chunk(*backend, model);
-    const PrefillPart part{.prompt = ids, .sequence = &sequence};
-    for (int64_t start = 0; start < 7; start += chunk.tokens()) {
-      chunk.Begin({&part, 1}, start, std::min<int64_t>(4, 7 - start));
+    for (int64_t start = 0; start < 7; start += chunk.rows()) {
+      const PrefillPart part{
+          .tokens = std::span(ids).subspan(start, std::min<int64_t>(4, 7 - start)),
+          .start = start,
+          .sequence = &sequence};
+      chunk.Begin({&part, 1});
       while (!chunk.done()) chunk.RunLayer(*state);
     }
     for (const int64_t layer : {0, 2}) {
-      const H3StateExport exported =
-          backend->ExportSlot(model.h3(layer)->ssm(), *state->layers().h3[layer], sequence.slot, 7);
+      const auto ssm = ReadStateSpace(source, model.config(),
+                                      "backbone.layers." + std::to_string(layer) + ".mixer.");
+      ASSERT_TRUE(ssm.ok()) << ssm.status();
+      const PublishedState exported =
+          Published(ssm->View(model.config()),
+                    Exported(*backend, *state->layers().h3[layer], sequence.slot, 7));
       const std::string name = "state_after_L7.layer" + std::to_string(layer);
       // Values of up to 4 after a layer of f32 products.
       EXPECT_LE(StateError(exported.shift, Floats(name + ".shift"), row), 2e-5);

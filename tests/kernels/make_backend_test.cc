@@ -66,7 +66,8 @@ TEST(MakeBackendTest, TheCpuBackendAttends) {
   OwnedTensor qkv = backend->NewTensor(2, 6);
   backend->Upload(std::vector<float>{0, 0, 0, 0, 2, 4, 0, 0, 0, 0, 4, 8}, qkv);
   OwnedTensor o = backend->NewTensor(2, 2);
-  backend->AttentionSequence(shape, qkv, {}, *pages, table, 0, o);
+  const std::vector<SequencePart> parts = WholeSequences(1, 2);
+  backend->AttentionSequence(shape, qkv, {}, *pages, table, {parts, {}}, o);
   std::vector<float> values(4);
   backend->Download(o, values);
   EXPECT_EQ(values, (std::vector<float>{2, 4, 3, 6}));

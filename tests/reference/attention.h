@@ -23,6 +23,12 @@ class AttentionPages final : public KeyValuePages {
     return tokens_per_page * 2 * d * static_cast<int64_t>(sizeof(double));
   }
 
+  // Of a position, in k and v.
+  int64_t Row(std::span<const int32_t> page_table, int64_t position) const {
+    const int64_t page = page_table[static_cast<size_t>(position / tokens_per_page)];
+    return (page * tokens_per_page + position % tokens_per_page) * d;
+  }
+
   int64_t d;
   int64_t page_count;
   int64_t tokens_per_page;

@@ -1,5 +1,7 @@
 #include "tests/reference/h3_layer.h"
 
+#include <algorithm>
+
 #include "tests/reference/matrix.h"
 
 namespace hippodrome::reference {
@@ -15,6 +17,7 @@ H3Layer::H3Layer(const H3Parameters& p)
 
 H3SlotState H3Layer::NewState() const {
   return {std::vector(d_model_, std::vector<double>(d_state_)),
+          std::vector(d_model_, std::vector<double>(d_state_)),
           std::vector(d_model_ * head_dim_, std::vector<Complex>(d_state_ / 2))};
 }
 
@@ -23,7 +26,11 @@ void H3Layer::Step(Tensor qkv, H3SlotState& state, Tensor o) const {
   const Tensor k = qkv.Cols(d_model_, d_model_);
   const Tensor v = qkv.Cols(2 * d_model_, d_model_);
   std::vector<double> ks(d_model_);  // ks = SSM_shift(k)
-  for (int64_t c = 0; c < d_model_; ++c) ks[c] = shift_[c].Step(At(k, 0, c), state.shift[c]);
+  for (int64_t c = 0; c < d_model_; ++c) {
+    ks[c] = shift_[c].Step(At(k, 0, c), state.shift[c]);
+    std::rotate(state.inputs[c].begin(), state.inputs[c].begin() + 1, state.inputs[c].end());
+    state.inputs[c].back() = At(k, 0, c);
+  }
   for (int64_t h = 0; h < heads(); ++h) {
     for (int64_t d2 = 0; d2 < head_dim_; ++d2) {
       double sum = 0;  // o[d2] = sum_d1 q[d1] SSM_diag(ks[d1] v[d2])
@@ -44,21 +51,47 @@ int64_t H3LayerState::bytes_per_slot() const {
          rows * static_cast<int64_t>(zero.diagonal[0].size() * sizeof(Complex));
 }
 
-H3StateExport H3LayerState::Export(const H3Layer& layer, int64_t index) const {
-  H3StateExport out;
-  for (const auto& x : slot[index].shift) out.shift.insert(out.shift.end(), x.begin(), x.end());
-  const int64_t head_dim = layer.head_dim();
-  for (int64_t d1 = 0; d1 < head_dim; ++d1) {
-    for (int64_t d2 = 0; d2 < head_dim; ++d2) {
-      for (int64_t h = 0; h < layer.heads(); ++h) {
-        for (const Complex& x : slot[index].diagonal[(h * head_dim + d1) * head_dim + d2]) {
-          out.diagonal.push_back(static_cast<float>(x.real()));
-          out.diagonal.push_back(static_cast<float>(x.imag()));
-        }
-      }
+void H3LayerState::Export(int64_t index, std::span<const std::span<float>> arrays) const {
+  const H3SlotState& state = slot[index];
+  float* input = arrays[0].data();
+  for (const auto& inputs : state.inputs) {
+    for (const double k : inputs) *input++ = static_cast<float>(k);
+  }
+  float* mode = arrays[1].data();
+  ForEachMode([&](int64_t row, int64_t n, Complex db) {
+    // Where dB is zero, x is zero, and counts for nothing.
+    const Complex x = db == 0.0 ? 0.0 : state.diagonal[row][n] / db;
+    *mode++ = static_cast<float>(x.real());
+    *mode++ = static_cast<float>(x.imag());
+  });
+}
+
+void H3LayerState::Import(int64_t index, std::span<const std::span<const float>> arrays) {
+  H3SlotState& state = slot[index];
+  state = zero;
+  const float* input = arrays[0].data();
+  for (int64_t c = 0; c < layer.d(); ++c) {
+    for (double& k : state.inputs[c]) {
+      k = *input++;
+      layer.shift(c).Step(k, state.shift[c]);
     }
   }
-  return out;
+  const float* mode = arrays[1].data();
+  ForEachMode([&](int64_t row, int64_t n, Complex db) {
+    state.diagonal[row][n] = Complex(mode[0], mode[1]) * db;
+    mode += 2;
+  });
+}
+
+void H3LayerState::ForEachMode(
+    const std::function<void(int64_t row, int64_t n, Complex db)>& body) const {
+  const int64_t head_dim = layer.head_dim();
+  for (int64_t pair = 0; pair < head_dim * head_dim; ++pair) {
+    for (int64_t h = 0; h < layer.heads(); ++h) {
+      const std::vector<Complex>& db = layer.diagonal(h).db;
+      for (int64_t n = 0; n < std::ssize(db); ++n) body(h * head_dim * head_dim + pair, n, db[n]);
+    }
+  }
 }
 
 }  // namespace hippodrome::reference

@@ -2,6 +2,7 @@
 #ifndef HIPPODROME_TESTS_REFERENCE_H3_LAYER_H_
 #define HIPPODROME_TESTS_REFERENCE_H3_LAYER_H_
 
+#include <functional>
 #include <vector>
 
 #include "kernels/training_backend.h"
@@ -11,6 +12,7 @@ namespace hippodrome::reference {
 
 // The state of one sequence.
 struct H3SlotState {
+  std::vector<std::vector<double>> inputs;     // [d][N] raw k, oldest first
   std::vector<std::vector<double>> shift;      // [d][N]
   std::vector<std::vector<Complex>> diagonal;  // [head, d1, d2][M]
 };
@@ -45,17 +47,29 @@ class H3Layer final : public H3Weights, public H3ConvolutionWeights {
   std::vector<H3DiagonalSsm> diagonal_;  // [H]
 };
 
-class H3LayerState final : public H3State {
+class H3LayerState final : public RecurrentState {
  public:
-  H3LayerState(const H3Layer& layer, int64_t slots) : zero(layer.NewState()), slot(slots, zero) {}
+  // `layer` must outlive it.
+  H3LayerState(const H3Layer& layer, int64_t slots)
+      : layer(layer), zero(layer.NewState()), slot(slots, zero) {}
 
   int64_t slots() const override { return static_cast<int64_t>(slot.size()); }
   int64_t bytes_per_slot() const override;
+  std::vector<StateArray> arrays() const override {
+    return H3StateArrays(layer.heads(), layer.head_dim(), layer.d_state());
+  }
   void Reset(int64_t index) { slot[index] = zero; }
-  H3StateExport Export(const H3Layer& layer, int64_t index) const;
+  // As Backend::ExportSlot() and ImportSlot(), but for the rounding to f32.
+  void Export(int64_t index, std::span<const std::span<float>> arrays) const;
+  void Import(int64_t index, std::span<const std::span<const float>> arrays);
 
+  const H3Layer& layer;
   H3SlotState zero;
   std::vector<H3SlotState> slot;
+
+ private:
+  // In the order of the modes of arrays(); row: (head, d1, d2).
+  void ForEachMode(const std::function<void(int64_t row, int64_t n, Complex db)>& body) const;
 };
 
 }  // namespace hippodrome::reference

@@ -80,25 +80,54 @@ class ReferenceBackend final : public reference::TrainingReference {
   std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType /*weights*/) override {
     return std::make_unique<reference::H3Layer>(parameters);
   }
-  std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override {
+  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override {
     return std::make_unique<reference::H3LayerState>(
         static_cast<const reference::H3Layer&>(weights), slots);
   }
-  void ResetSlot(H3State& state, int64_t slot) override {
+  void ResetSlot(RecurrentState& state, int64_t slot) override {
     static_cast<reference::H3LayerState&>(state).Reset(slot);
   }
-  void CopySlot(H3State& state, int64_t from, int64_t to) override {
+  void CopySlot(RecurrentState& state, int64_t from, int64_t to) override {
     auto& s = static_cast<reference::H3LayerState&>(state);
     s.slot[to] = s.slot[from];
   }
-  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
-                           int64_t /*position*/) override {
-    return static_cast<const reference::H3LayerState&>(state).Export(
-        static_cast<const reference::H3Layer&>(weights), slot);
+  void ExportSlot(const RecurrentState& state, int64_t slot, int64_t /*position*/,
+                  std::span<const std::span<float>> arrays) override {
+    static_cast<const reference::H3LayerState&>(state).Export(slot, arrays);
+  }
+  void ImportSlot(RecurrentState& state, int64_t slot, int64_t /*position*/,
+                  std::span<const std::span<const float>> arrays) override {
+    static_cast<reference::H3LayerState&>(state).Import(slot, arrays);
   }
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
                                                   int64_t page_tokens, DType /*weights*/) override {
     return std::make_unique<reference::AttentionPages>(shape, pages, page_tokens);
+  }
+  void ExportRows(const KeyValuePages& pages, std::span<const int32_t> page_table, int64_t first,
+                  int64_t count, std::span<float> keys, std::span<float> values) override {
+    const auto& from = static_cast<const reference::AttentionPages&>(pages);
+    for (int64_t i = 0; i < count * from.d; ++i) {
+      const int64_t at = from.Row(page_table, first + i / from.d) + i % from.d;
+      keys[i] = static_cast<float>(from.k[at]);
+      values[i] = static_cast<float>(from.v[at]);
+    }
+  }
+  void ImportRows(KeyValuePages& pages, std::span<const int32_t> page_table, int64_t first,
+                  int64_t count, std::span<const float> keys,
+                  std::span<const float> values) override {
+    auto& to = static_cast<reference::AttentionPages&>(pages);
+    for (int64_t i = 0; i < count * to.d; ++i) {
+      const int64_t at = to.Row(page_table, first + i / to.d) + i % to.d;
+      to.k[at] = keys[i];
+      to.v[at] = values[i];
+    }
+  }
+  void CopyPage(KeyValuePages& pages, int32_t from, int32_t to) override {
+    auto& p = static_cast<reference::AttentionPages&>(pages);
+    const int64_t size = p.tokens_per_page * p.d;
+    for (std::vector<double>* rows : {&p.k, &p.v}) {
+      std::copy_n(rows->begin() + from * size, size, rows->begin() + to * size);
+    }
   }
 
   void Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
@@ -145,36 +174,50 @@ class ReferenceBackend final : public reference::TrainingReference {
     });
   }
 
-  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-                  int64_t /*start*/, Tensor o) override {
+  void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                  const SequenceParts& parts, Tensor o) override {
     const auto& layer = static_cast<const reference::H3Layer&>(weights);
-    const int64_t tokens = qkv.rows / slots.cols;
-    for (int64_t row = 0; row < qkv.rows; ++row) {
-      const int64_t slot = IndexAt(slots, 0, row / tokens);
-      if (slot < 0) continue;
-      auto& s = static_cast<reference::H3LayerState&>(state).slot[slot];
-      layer.Step(qkv.Rows(row, 1), s, o.Rows(row, 1));
+    std::span<const StateCapture> captures = parts.captures;
+    for (size_t i = 0; i < parts.parts.size(); ++i) {
+      const SequencePart& part = parts.parts[i];
+      for (int64_t t = 0; t < part.tokens; ++t) {
+        if (part.slot < 0) break;
+        const int64_t row = part.first_row + t;
+        StepSlot(layer, qkv.Rows(row, 1), state, part.slot, o.Rows(row, 1));
+        if (captures.empty() || captures.front().part != static_cast<int32_t>(i)) continue;
+        if (captures.front().tokens != t + 1) continue;
+        CopySlot(state, part.slot, captures.front().to);
+        captures = captures.subspan(1);
+      }
     }
   }
 
-  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
+  void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
               Tensor /*positions*/, Tensor o) override {
     for (int64_t i = 0; i < qkv.rows; ++i) {
-      if (IndexAt(slots, 0, i) < 0) reference::Zero(o.Rows(i, 1));
+      const int32_t slot = IndexAt(slots, 0, i);
+      if (slot < 0) {
+        reference::Zero(o.Rows(i, 1));
+      } else {
+        StepSlot(static_cast<const reference::H3Layer&>(weights), qkv.Rows(i, 1), state, slot,
+                 o.Rows(i, 1));
+      }
     }
-    H3Sequence(weights, qkv, state, slots, 0, o);
   }
 
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                         KeyValuePages& pages, Tensor page_tables, int64_t start,
+                         KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override {
     auto& rows = static_cast<reference::AttentionPages&>(pages);
-    const int64_t tokens = qkv.rows / page_tables.rows;
-    for (int64_t row = 0; row < qkv.rows; ++row) {
-      const Tensor table = page_tables.Rows(row / tokens, 1);
-      if (IndexAt(table, 0, 0) < 0) continue;
-      reference::AttendOne(shape, qkv.Rows(row, 1), inv_freq, rows, table, start + row % tokens,
-                           o.Rows(row, 1));
+    for (size_t i = 0; i < parts.parts.size(); ++i) {
+      const SequencePart& part = parts.parts[i];
+      if (part.slot < 0) continue;
+      for (int64_t t = 0; t < part.tokens; ++t) {
+        const int64_t row = part.first_row + t;
+        reference::AttendOne(shape, qkv.Rows(row, 1), inv_freq, rows,
+                             page_tables.Rows(static_cast<int64_t>(i), 1), part.start + t,
+                             o.Rows(row, 1));
+      }
     }
   }
 
@@ -185,8 +228,9 @@ class ReferenceBackend final : public reference::TrainingReference {
       if (position < 0) {
         reference::Zero(o.Rows(i, 1));
       } else {
-        AttentionSequence(shape, qkv.Rows(i, 1), inv_freq, pages, page_tables.Rows(i, 1), position,
-                          o.Rows(i, 1));
+        reference::AttendOne(shape, qkv.Rows(i, 1), inv_freq,
+                             static_cast<reference::AttentionPages&>(pages), page_tables.Rows(i, 1),
+                             position, o.Rows(i, 1));
       }
     }
   }
@@ -256,6 +300,11 @@ class ReferenceBackend final : public reference::TrainingReference {
   }
 
  private:
+  static void StepSlot(const reference::H3Layer& layer, Tensor qkv, RecurrentState& state,
+                       int64_t slot, Tensor o) {
+    layer.Step(qkv, static_cast<reference::H3LayerState&>(state).slot[slot], o);
+  }
+
   static double Added(const AddedRows& added, int64_t row, int64_t col) {
     if (added.table.data == nullptr || IndexAt(added.indices, 0, row) < 0) return 0;
     return At(added.table, IndexAt(added.indices, 0, row), col);

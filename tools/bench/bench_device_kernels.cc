@@ -101,10 +101,10 @@ class OperationBenchmark {
     const OwnedTensor o = Activations(rows, d);
     const auto state = b_.NewH3State(*weights, std::max(s_.prompts, s_.batch));
     const double points = static_cast<double>(s_.prompts * s_.tokens * d);
-    const OwnedTensor prompts = Indices(1, s_.prompts, 0, 1);
+    const std::vector<SequencePart> prompts = WholeSequences(s_.prompts, s_.tokens);
     const int64_t prefill = s_.prompts * s_.tokens;
     Time("h3_sequence", s_.tokens, s_.prompts, {.bytes = 4 * points * activation_bytes_}, [&] {
-      b_.H3Sequence(*weights, qkv.view.Rows(0, prefill), *state, prompts, 0,
+      b_.H3Sequence(*weights, qkv.view.Rows(0, prefill), *state, {prompts, {}},
                     o.view.Rows(0, prefill));
     });
     const OwnedTensor slots = Indices(1, s_.batch, 0, 1);
@@ -130,13 +130,15 @@ class OperationBenchmark {
     const OwnedTensor qkv = Activations(rows, 3 * d);
     const OwnedTensor o = Activations(rows, d);
     const double points = static_cast<double>(s_.prompts * s_.tokens * d);
+    const std::vector<SequencePart> prompts = WholeSequences(s_.prompts, s_.tokens);
     const int64_t prefill = s_.prompts * s_.tokens;
     Time("attention_sequence", s_.tokens, s_.prompts,
          {.flops = 2 * points * static_cast<double>(s_.tokens),
           .bytes = 4 * points * activation_bytes_},
          [&] {
            b_.AttentionSequence(shape, qkv.view.Rows(0, prefill), {}, *pages,
-                                tables.view.Rows(0, s_.prompts), 0, o.view.Rows(0, prefill));
+                                tables.view.Rows(0, s_.prompts), {prompts, {}},
+                                o.view.Rows(0, prefill));
          });
     const OwnedTensor positions = Indices(1, s_.batch, static_cast<int32_t>(s_.tokens), 0);
     Time("attention_step", s_.tokens, s_.batch,

@@ -29,10 +29,11 @@ class LayerBenchmark {
   BenchResult Sequence(int64_t tokens) {
     const OwnedTensor qkv = Activations(tokens);
     const OwnedTensor o = cpu::NewMatrix(tokens, kWidth, DType::kF32);
+    const std::vector<SequencePart> parts = WholeSequences(1, tokens);
     BestTime time;
     for (int round = 0; round < kRounds; ++round) {
       state_.Reset(0);
-      time.Run([&] { cpu::H3Sequence(pool_, constants_, qkv, state_, 0, 0, o); });
+      time.Run([&] { cpu::H3Sequence(pool_, constants_, qkv, state_, {parts, {}}, o); });
     }
     const double flops = 2 * kState + 8.5 * 9 + 11 + 4 * kModes;
     return Result("h3_sequence", tokens, 1, time.seconds(), flops / ceilings_.f32_flops);

@@ -20,21 +20,21 @@ void TimingBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
   Time("activate", [&] { ForwardingBackend::Activate(x, epilogue, y); });
 }
 
-void TimingBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-                               int64_t start, Tensor o) {
-  Time("h3_sequence", [&] { ForwardingBackend::H3Sequence(weights, qkv, state, slots, start, o); });
+void TimingBackend::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                               const SequenceParts& parts, Tensor o) {
+  Time("h3_sequence", [&] { ForwardingBackend::H3Sequence(weights, qkv, state, parts, o); });
 }
 
-void TimingBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-                           Tensor positions, Tensor o) {
+void TimingBackend::H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                           Tensor slots, Tensor positions, Tensor o) {
   Time("h3_step", [&] { ForwardingBackend::H3Step(weights, qkv, state, slots, positions, o); });
 }
 
 void TimingBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                      KeyValuePages& pages, Tensor page_tables, int64_t start,
-                                      Tensor o) {
+                                      KeyValuePages& pages, Tensor page_tables,
+                                      const SequenceParts& parts, Tensor o) {
   Time("attention_sequence", [&] {
-    ForwardingBackend::AttentionSequence(shape, qkv, inv_freq, pages, page_tables, start, o);
+    ForwardingBackend::AttentionSequence(shape, qkv, inv_freq, pages, page_tables, parts, o);
   });
 }
 

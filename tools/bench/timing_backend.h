@@ -25,12 +25,12 @@ class TimingBackend final : public ForwardingBackend {
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
   void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override;
-  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
-                  Tensor o) override;
-  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,
-              Tensor o) override;
+  void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                  const SequenceParts& parts, Tensor o) override;
+  void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
+              Tensor positions, Tensor o) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                         KeyValuePages& pages, Tensor page_tables, int64_t start,
+                         KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override;
   void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
                      Tensor page_tables, Tensor positions, Tensor o) override;

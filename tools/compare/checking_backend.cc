@@ -38,27 +38,39 @@ void CheckingBackend::Note(const Difference& difference, double error) {
   if (error > 1 && !first_difference_) first_difference_ = difference;
 }
 
-void CheckingBackend::Check(const std::string& operation, Tensor output, Tensor sequences) {
+void CheckingBackend::Check(const std::string& operation, Tensor output,
+                            const SequenceParts& parts) {
   const std::vector<float> expected = ExpectedValues(output);
   const std::vector<float> actual = ActualValues(output);
-  std::vector<int32_t> firsts(static_cast<size_t>(sequences.rows * sequences.cols));
-  if (!firsts.empty()) expected_.DownloadIndices(sequences, firsts);
-  const auto parts = static_cast<int64_t>(firsts.size());
+  std::vector<char> unspecified(static_cast<size_t>(output.rows));
+  for (const SequencePart& part : parts.parts) {
+    if (part.slot < 0) std::fill_n(unspecified.begin() + part.first_row, part.tokens, 1);
+  }
   const auto cols = static_cast<size_t>(output.cols);
   Difference where = Next(operation);
   for (int64_t row = 0; row < output.rows; ++row) {
-    if (parts > 0 && firsts[static_cast<size_t>(row * parts / output.rows)] < 0) continue;
+    if (unspecified[static_cast<size_t>(row)] != 0) continue;
     const size_t begin = static_cast<size_t>(row) * cols;
-    const WorstElement worst =
-        FindWorst(std::span(expected).subspan(begin, cols), std::span(actual).subspan(begin, cols),
-                  ToleranceOf(Twin(output).dtype));
-    const size_t at = begin + static_cast<size_t>(worst.column);
     where.row = row;
-    where.column = worst.column;
-    where.expected = expected[at];
-    where.actual = actual[at];
-    Note(where, worst.error);
+    NoteWorst(where, std::span(expected).subspan(begin, cols),
+              std::span(actual).subspan(begin, cols), ToleranceOf(Twin(output).dtype));
   }
+}
+
+void CheckingBackend::CheckValues(const std::string& operation, std::span<const float> expected,
+                                  std::span<const float> actual) {
+  // Devices keep inputs, keys and values as they are, in bf16.
+  NoteWorst(Next(operation), expected, actual, kBF16Tolerance);
+}
+
+void CheckingBackend::NoteWorst(Difference where, std::span<const float> expected,
+                                std::span<const float> actual, double tolerance) {
+  if (expected.empty()) return;
+  const WorstElement worst = FindWorst(expected, actual, tolerance);
+  where.column = worst.column;
+  where.expected = expected[static_cast<size_t>(worst.column)];
+  where.actual = actual[static_cast<size_t>(worst.column)];
+  Note(where, worst.error);
 }
 
 void CheckingBackend::CheckTokens(Tensor tokens) {
@@ -133,25 +145,59 @@ std::unique_ptr<LongConvWeights> CheckingBackend::PrepareLongConv(
                             actual_.PrepareLongConv(parameters, longest, weights)});
 }
 
-std::unique_ptr<H3State> CheckingBackend::NewH3State(const H3Weights& weights, int64_t slots) {
+std::unique_ptr<RecurrentState> CheckingBackend::NewH3State(const H3Weights& weights,
+                                                            int64_t slots) {
   const auto& w = Both(weights);
-  return std::make_unique<PairedH3State>(Pair<H3State>{expected_.NewH3State(*w.expected, slots),
-                                                       actual_.NewH3State(*w.actual, slots)});
+  return std::make_unique<PairedState>(Pair<RecurrentState>{
+      expected_.NewH3State(*w.expected, slots), actual_.NewH3State(*w.actual, slots)});
 }
 
-void CheckingBackend::ResetSlot(H3State& state, int64_t slot) {
+void CheckingBackend::ResetSlot(RecurrentState& state, int64_t slot) {
   expected_.ResetSlot(*Both(state).expected, slot);
   actual_.ResetSlot(*Both(state).actual, slot);
 }
 
-void CheckingBackend::CopySlot(H3State& state, int64_t from, int64_t to) {
+void CheckingBackend::CopySlot(RecurrentState& state, int64_t from, int64_t to) {
   expected_.CopySlot(*Both(state).expected, from, to);
   actual_.CopySlot(*Both(state).actual, from, to);
 }
 
-H3StateExport CheckingBackend::ExportSlot(const H3Weights& weights, const H3State& state,
-                                          int64_t slot, int64_t position) {
-  return expected_.ExportSlot(*Both(weights).expected, *Both(state).expected, slot, position);
+void CheckingBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
+                                 std::span<const std::span<float>> arrays) {
+  expected_.ExportSlot(*Both(state).expected, slot, position, arrays);
+  std::vector<std::vector<float>> values;
+  for (const StateArray& array : state.arrays()) values.emplace_back(array.values());
+  actual_.ExportSlot(*Both(state).actual, slot, position,
+                     std::vector<std::span<float>>(values.begin(), values.end()));
+  for (size_t i = 0; i < values.size(); ++i) CheckValues("export_slot", arrays[i], values[i]);
+}
+
+void CheckingBackend::ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
+                                 std::span<const std::span<const float>> arrays) {
+  expected_.ImportSlot(*Both(state).expected, slot, position, arrays);
+  actual_.ImportSlot(*Both(state).actual, slot, position, arrays);
+}
+
+void CheckingBackend::ExportRows(const KeyValuePages& pages, std::span<const int32_t> page_table,
+                                 int64_t first, int64_t count, std::span<float> keys,
+                                 std::span<float> values) {
+  expected_.ExportRows(*Both(pages).expected, page_table, first, count, keys, values);
+  std::vector<float> actual_keys(keys.size()), actual_values(values.size());
+  actual_.ExportRows(*Both(pages).actual, page_table, first, count, actual_keys, actual_values);
+  CheckValues("export_rows", keys, actual_keys);
+  CheckValues("export_rows", values, actual_values);
+}
+
+void CheckingBackend::ImportRows(KeyValuePages& pages, std::span<const int32_t> page_table,
+                                 int64_t first, int64_t count, std::span<const float> keys,
+                                 std::span<const float> values) {
+  expected_.ImportRows(*Both(pages).expected, page_table, first, count, keys, values);
+  actual_.ImportRows(*Both(pages).actual, page_table, first, count, keys, values);
+}
+
+void CheckingBackend::CopyPage(KeyValuePages& pages, int32_t from, int32_t to) {
+  expected_.CopyPage(*Both(pages).expected, from, to);
+  actual_.CopyPage(*Both(pages).actual, from, to);
 }
 
 std::unique_ptr<KeyValuePages> CheckingBackend::NewKeyValuePages(const AttentionShape& shape,
@@ -206,18 +252,18 @@ void CheckingBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
   Check("activate", y);
 }
 
-void CheckingBackend::H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-                                 int64_t start, Tensor o) {
+void CheckingBackend::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                                 const SequenceParts& parts, Tensor o) {
   Share(qkv);
   const auto& w = Both(weights);
   const auto& s = Both(state);
-  expected_.H3Sequence(*w.expected, qkv, *s.expected, slots, start, o);
-  actual_.H3Sequence(*w.actual, Twin(qkv), *s.actual, Twin(slots), start, Twin(o));
-  Check("h3_sequence", o, slots);
+  expected_.H3Sequence(*w.expected, qkv, *s.expected, parts, o);
+  actual_.H3Sequence(*w.actual, Twin(qkv), *s.actual, parts, Twin(o));
+  Check("h3_sequence", o, parts);
 }
 
-void CheckingBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots,
-                             Tensor positions, Tensor o) {
+void CheckingBackend::H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                             Tensor slots, Tensor positions, Tensor o) {
   Share(qkv);
   const auto& w = Both(weights);
   const auto& s = Both(state);
@@ -227,14 +273,14 @@ void CheckingBackend::H3Step(const H3Weights& weights, Tensor qkv, H3State& stat
 }
 
 void CheckingBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                                        KeyValuePages& pages, Tensor page_tables, int64_t start,
-                                        Tensor o) {
+                                        KeyValuePages& pages, Tensor page_tables,
+                                        const SequenceParts& parts, Tensor o) {
   Share(qkv);
   const auto& p = Both(pages);
-  expected_.AttentionSequence(shape, qkv, inv_freq, *p.expected, page_tables, start, o);
-  actual_.AttentionSequence(shape, Twin(qkv), Twin(inv_freq), *p.actual, Twin(page_tables), start,
+  expected_.AttentionSequence(shape, qkv, inv_freq, *p.expected, page_tables, parts, o);
+  actual_.AttentionSequence(shape, Twin(qkv), Twin(inv_freq), *p.actual, Twin(page_tables), parts,
                             Twin(o));
-  Check("attention_sequence", o, page_tables.Cols(0, 1));
+  Check("attention_sequence", o, parts);
 }
 
 void CheckingBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,

@@ -49,20 +49,36 @@ class ForwardingBackend : public Backend {
                                                    int64_t longest, DType weights) override {
     return inner_.PrepareLongConv(parameters, longest, weights);
   }
-  std::unique_ptr<H3State> NewH3State(const H3Weights& weights, int64_t slots) override {
+  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override {
     return inner_.NewH3State(weights, slots);
   }
-  void ResetSlot(H3State& state, int64_t slot) override { inner_.ResetSlot(state, slot); }
-  void CopySlot(H3State& state, int64_t from, int64_t to) override {
+  void ResetSlot(RecurrentState& state, int64_t slot) override { inner_.ResetSlot(state, slot); }
+  void CopySlot(RecurrentState& state, int64_t from, int64_t to) override {
     inner_.CopySlot(state, from, to);
   }
-  H3StateExport ExportSlot(const H3Weights& weights, const H3State& state, int64_t slot,
-                           int64_t position) override {
-    return inner_.ExportSlot(weights, state, slot, position);
+  void ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
+                  std::span<const std::span<float>> arrays) override {
+    inner_.ExportSlot(state, slot, position, arrays);
+  }
+  void ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
+                  std::span<const std::span<const float>> arrays) override {
+    inner_.ImportSlot(state, slot, position, arrays);
   }
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
                                                   int64_t page_tokens, DType weights) override {
     return inner_.NewKeyValuePages(shape, pages, page_tokens, weights);
+  }
+  void ExportRows(const KeyValuePages& pages, std::span<const int32_t> page_table, int64_t first,
+                  int64_t count, std::span<float> keys, std::span<float> values) override {
+    inner_.ExportRows(pages, page_table, first, count, keys, values);
+  }
+  void ImportRows(KeyValuePages& pages, std::span<const int32_t> page_table, int64_t first,
+                  int64_t count, std::span<const float> keys,
+                  std::span<const float> values) override {
+    inner_.ImportRows(pages, page_table, first, count, keys, values);
+  }
+  void CopyPage(KeyValuePages& pages, int32_t from, int32_t to) override {
+    inner_.CopyPage(pages, from, to);
   }
 
   void Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
@@ -78,18 +94,18 @@ class ForwardingBackend : public Backend {
   void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override {
     inner_.Activate(x, epilogue, y);
   }
-  void H3Sequence(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, int64_t start,
-                  Tensor o) override {
-    inner_.H3Sequence(weights, qkv, state, slots, start, o);
+  void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+                  const SequenceParts& parts, Tensor o) override {
+    inner_.H3Sequence(weights, qkv, state, parts, o);
   }
-  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,
-              Tensor o) override {
+  void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
+              Tensor positions, Tensor o) override {
     inner_.H3Step(weights, qkv, state, slots, positions, o);
   }
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                         KeyValuePages& pages, Tensor page_tables, int64_t start,
+                         KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override {
-    inner_.AttentionSequence(shape, qkv, inv_freq, pages, page_tables, start, o);
+    inner_.AttentionSequence(shape, qkv, inv_freq, pages, page_tables, parts, o);
   }
   void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, KeyValuePages& pages,
                      Tensor page_tables, Tensor positions, Tensor o) override {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/backend.h"
 #include "kernels/dtype.h"
@@ -94,10 +95,11 @@ struct PairedLongConv final : LongConvWeights, Pair<LongConvWeights> {
   int64_t bytes() const override { return actual->bytes(); }
 };
 
-struct PairedH3State final : H3State, Pair<H3State> {
-  explicit PairedH3State(Pair<H3State> pair) : Pair(std::move(pair)) {}
+struct PairedState final : RecurrentState, Pair<RecurrentState> {
+  explicit PairedState(Pair<RecurrentState> pair) : Pair(std::move(pair)) {}
   int64_t slots() const override { return actual->slots(); }
   int64_t bytes_per_slot() const override { return actual->bytes_per_slot(); }
+  std::vector<StateArray> arrays() const override { return actual->arrays(); }
 };
 
 struct PairedPages final : KeyValuePages, Pair<KeyValuePages> {
@@ -117,7 +119,9 @@ inline const Pair<H3Weights>& Both(const H3Weights& w) {
 inline const Pair<LongConvWeights>& Both(const LongConvWeights& w) {
   return static_cast<const PairedLongConv&>(w);
 }
-inline const Pair<H3State>& Both(const H3State& s) { return static_cast<const PairedH3State&>(s); }
+inline const Pair<RecurrentState>& Both(const RecurrentState& s) {
+  return static_cast<const PairedState&>(s);
+}
 inline const Pair<KeyValuePages>& Both(const KeyValuePages& p) {
   return static_cast<const PairedPages&>(p);
 }

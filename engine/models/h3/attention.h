@@ -19,10 +19,10 @@ class AttentionMixer {
   static absl::StatusOr<AttentionMixer> Load(const WeightsReader& reader, const H3Config& config,
                                              const std::string& prefix);
 
-  // a.r += mixer(a.u) over consecutive tokens of the sequences of page_tables, from position
-  // `start`.
+  // a.r += mixer(a.u) over consecutive tokens of the sequences of `parts`, row i of page_tables
+  // being of part i.
   void Prefill(SequenceBackend& b, const ActivationRows& a, KeyValuePages& pages,
-               Tensor page_tables, int64_t start) const;
+               Tensor page_tables, const SequenceParts& parts) const;
   // a.r += mixer(a.u), row i being the token at positions[i] of the sequence of page_tables[i].
   void Step(Backend& b, const ActivationRows& a, KeyValuePages& pages, Tensor page_tables,
             Tensor positions) const;

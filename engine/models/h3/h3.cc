@@ -23,14 +23,14 @@ absl::StatusOr<H3Mixer> H3Mixer::Load(const WeightsReader& reader, const H3Confi
   return m;
 }
 
-void H3Mixer::Prefill(SequenceBackend& b, const ActivationRows& a, H3State& state, Tensor slots,
-                      int64_t start) const {
+void H3Mixer::Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+                      const SequenceParts& parts) const {
   b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);             // q, k, v = W u + b
-  b.H3Sequence(*ssm_, a.qkv, state, slots, start, a.o);        // o = q SSM_diag(SSM_shift(k) v)
+  b.H3Sequence(*ssm_, a.qkv, state, parts, a.o);               // o = q SSM_diag(SSM_shift(k) v)
   b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o o + b_o
 }
 
-void H3Mixer::Step(Backend& b, const ActivationRows& a, H3State& state, Tensor slots,
+void H3Mixer::Step(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots,
                    Tensor positions) const {
   b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);             // q, k, v = W u + b
   b.H3Step(*ssm_, a.qkv, state, slots, positions, a.o);        // o = q SSM_diag(SSM_shift(k) v)

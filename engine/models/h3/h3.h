@@ -19,17 +19,16 @@ class H3Mixer {
   static absl::StatusOr<H3Mixer> Load(const WeightsReader& reader, const H3Config& config,
                                       const std::string& prefix);
 
-  // a.r += mixer(a.u) over consecutive tokens of the sequences in `slots`, from position `start`.
-  void Prefill(SequenceBackend& b, const ActivationRows& a, H3State& state, Tensor slots,
-               int64_t start) const;
+  // a.r += mixer(a.u) over consecutive tokens of the sequences of `parts`.
+  void Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+               const SequenceParts& parts) const;
   // a.r += mixer(a.u), row i being the token at positions[i] of the sequence in slots[i].
-  void Step(Backend& b, const ActivationRows& a, H3State& state, Tensor slots,
+  void Step(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots,
             Tensor positions) const;
 
-  std::unique_ptr<H3State> NewState(SequenceBackend& b, int64_t slots) const {
+  std::unique_ptr<RecurrentState> NewState(SequenceBackend& b, int64_t slots) const {
     return b.NewH3State(*ssm_, slots);
   }
-  const H3Weights& ssm() const { return *ssm_; }
 
  private:
   std::unique_ptr<LinearWeights> w_qkv_;  // [3 d, d]

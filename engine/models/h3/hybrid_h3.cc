@@ -98,13 +98,14 @@ void HybridH3::PrefillLayer(SequenceBackend& b, int64_t layer, const ActivationR
   const Block& block = blocks_[layer];
   Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
   if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
-    h3->Prefill(b, a, *states.h3[layer], rows.slots, rows.start);  // r = r + H3(u)
+    h3->Prefill(b, a, *states.h3[layer], rows.parts);  // r = r + H3(u)
   } else if (const auto* attention = std::get_if<AttentionMixer>(&block.mixer)) {
     attention->Prefill(b, a, *states.attention[layer], rows.page_tables,
-                       rows.start);  // r = r + MHA(u)
+                       rows.parts);  // r = r + MHA(u)
   } else {
-    assert(rows.start == 0);
-    std::visit([&](const auto& mixer) { mixer.Prefill(b, a, rows.slots.cols); },
+    assert(rows.parts.parts.front().start == 0);
+    const auto sequences = static_cast<int64_t>(rows.parts.parts.size());
+    std::visit([&](const auto& mixer) { mixer.Prefill(b, a, sequences); },
                std::get<SequenceMixer>(block.mixer));  // r = r + mixer(u)
   }
   Mlp(b, block, a);

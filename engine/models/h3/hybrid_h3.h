@@ -23,12 +23,10 @@
 
 namespace hippodrome {
 
-// Consecutive tokens of B sequences, as many of each, the rows of a sequence adjacent; all kI32, -1
-// in slots and in the first column of page_tables marks an inert sequence.
+// Consecutive tokens of some sequences.
 struct PrefillRows {
-  Tensor slots;        // [1, B]
-  Tensor page_tables;  // [B, P]; empty for models without attention
-  int64_t start = 0;   // absolute position of each sequence's first token
+  SequenceParts parts;
+  Tensor page_tables;  // kI32 [parts, P], row i of part i; empty for models without attention
 };
 
 // One token of each of several sequences; all kI32, -1 in slots and positions marks an inert row.
@@ -71,7 +69,7 @@ class HybridH3 {
   void Embed(SequenceBackend& b, Tensor ids, Tensor positions, const ActivationRows& a) const;
   // One block over a.r. Layers must be called in order; work on other activations may come between.
   // Where config().TakesWholeSequences(), there are no steps, and a prefill starts at position 0
-  // with all tokens of its sequences.
+  // with all tokens of its sequences, which are of equal length.
   void PrefillLayer(SequenceBackend& b, int64_t layer, const ActivationRows& a,
                     const PrefillRows& rows, const LayerStates& states) const;
   void StepLayer(Backend& b, int64_t layer, const ActivationRows& a, const StepRows& rows,
@@ -83,8 +81,6 @@ class HybridH3 {
 
   // E [padded V, d], the embedding and the tied head.
   const LinearWeights& embedding() const { return *embedding_; }
-  // The mixer of an H3 layer; null for others.
-  const H3Mixer* h3(int64_t layer) const { return std::get_if<H3Mixer>(&blocks_[layer].mixer); }
 
  private:
   struct Norm {

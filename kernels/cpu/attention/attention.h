@@ -11,7 +11,7 @@ namespace hippodrome::cpu {
 // The contract of Backend::AttentionSequence. A row of the result is the same bit for bit however a
 // sequence is cut into calls.
 void AttentionSequence(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                       PagedRows& pages, Tensor page_table, int64_t start, Tensor o);
+                       PagedRows& pages, Tensor page_tables, const SequenceParts& parts, Tensor o);
 
 // The contract of Backend::AttentionStep.
 void AttentionStep(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Tensor inv_freq,

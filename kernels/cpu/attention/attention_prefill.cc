@@ -1,6 +1,8 @@
 // AttentionSequence: blocks of queries against blocks of keys, as products of small matrices.
 #include <algorithm>
+#include <cassert>
 #include <cmath>
+#include <vector>
 
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/rotary.h"
@@ -18,12 +20,12 @@ constexpr int64_t kQueryBlock = 42 * kQueryTile;
 
 struct Sequence {
   const AttentionShape& shape;
-  const Tensor& qkv;
-  const float* turns;  // [T, rotary_dim]
+  Tensor qkv;
+  float* turns;  // [T, rotary_dim]
   const PagedRows& pages;
   const int32_t* page_table;
   int64_t start;
-  const Tensor& o;
+  Tensor o;
 };
 
 // The working memory of one block of queries of one head.
@@ -145,35 +147,86 @@ void AttendBlock(const Sequence& s, int64_t head, int64_t first, int64_t count) 
   StoreOutput(s, w, head, first, count);
 }
 
-}  // namespace
+// A block of queries of a sequence.
+struct QueryBlock {
+  const Sequence* sequence;
+  int64_t first;
+  int64_t count;
 
-void AttentionSequence(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                       PagedRows& pages, Tensor page_table, int64_t start, Tensor o) {
-  const int64_t rows = qkv.rows;
-  const int64_t width = shape.rotary_dim;
-  assert(start >= 0 && start + rows <= page_table.cols * pages.page_tokens());
-  float* turns = ThreadScratch<float>(ScratchUse::kAttentionRotation, rows * width);
-  const Sequence s = {shape, qkv, turns, pages, I32Row(page_table, 0), start, o};
+  int64_t visible() const { return sequence->start + first + count; }
+};
 
-  ParallelRows(pool, rows, 2 * shape.heads * shape.head_dim + 32 * width,
+// The parts that are not inert. `turns`: [rows, rotary_dim].
+std::vector<Sequence> Sequences(const AttentionShape& shape, Tensor qkv, const PagedRows& pages,
+                                Tensor page_tables, const SequenceParts& parts, float* turns,
+                                Tensor o) {
+  std::vector<Sequence> sequences;
+  for (size_t i = 0; i < parts.parts.size(); ++i) {
+    const SequencePart& part = parts.parts[i];
+    if (part.slot < 0) continue;
+    assert(part.start >= 0 && part.start + part.tokens <= page_tables.cols * pages.page_tokens());
+    sequences.push_back({.shape = shape,
+                         .qkv = qkv.Rows(part.first_row, part.tokens),
+                         .turns = turns + part.first_row * shape.rotary_dim,
+                         .pages = pages,
+                         .page_table = I32Row(page_tables, static_cast<int64_t>(i)),
+                         .start = part.start,
+                         .o = o.Rows(part.first_row, part.tokens)});
+  }
+  return sequences;
+}
+
+// The last blocks of a sequence see the most keys: they go first.
+std::vector<QueryBlock> Blocks(const std::vector<Sequence>& sequences) {
+  std::vector<QueryBlock> blocks;
+  for (const Sequence& s : sequences) {
+    for (int64_t first = 0; first < s.qkv.rows; first += kQueryBlock) {
+      blocks.push_back({&s, first, std::min(kQueryBlock, s.qkv.rows - first)});
+    }
+  }
+  std::stable_sort(blocks.begin(), blocks.end(), [](const QueryBlock& a, const QueryBlock& b) {
+    return a.visible() > b.visible();
+  });
+  return blocks;
+}
+
+// Turns the rows of a sequence, and stores its keys and values.
+void StoreSequence(ThreadPool& pool, const Sequence& s, Tensor inv_freq) {
+  const int64_t width = s.shape.rotary_dim;
+  ParallelRows(pool, s.qkv.rows, 2 * s.shape.heads * s.shape.head_dim + 32 * width,
                [&](int64_t begin, int64_t end) {
                  for (int64_t row = begin; row < end; ++row) {
                    if (width > 0) {
-                     RotaryTurns(start + row, F32Row(inv_freq, 0), width / 2, turns + row * width);
+                     RotaryTurns(s.start + row, F32Row(inv_freq, 0), width / 2,
+                                 s.turns + row * width);
                    }
                    StoreKeysAndValues(s, row);
                  }
                });
+}
 
-  const int64_t blocks = (rows + kQueryBlock - 1) / kQueryBlock;
-  ParallelRows(pool, blocks * shape.heads, rows * shape.head_dim * (start + rows) / blocks,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   // The last blocks see the most keys: they go first.
-                   const int64_t first = (blocks - 1 - i / shape.heads) * kQueryBlock;
-                   AttendBlock(s, i % shape.heads, first, std::min(kQueryBlock, rows - first));
-                 }
-               });
+}  // namespace
+
+void AttentionSequence(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
+                       PagedRows& pages, Tensor page_tables, const SequenceParts& parts, Tensor o) {
+  assert(parts.rows() == qkv.rows && page_tables.rows == std::ssize(parts.parts));
+  float* turns = ThreadScratch<float>(ScratchUse::kAttentionRotation, qkv.rows * shape.rotary_dim);
+  const std::vector<Sequence> sequences =
+      Sequences(shape, qkv, pages, page_tables, parts, turns, o);
+  int64_t products = 0;
+  for (const Sequence& s : sequences) {
+    StoreSequence(pool, s, inv_freq);
+    products += s.qkv.rows * shape.head_dim * (s.start + s.qkv.rows);
+  }
+  const std::vector<QueryBlock> blocks = Blocks(sequences);
+  const auto count = static_cast<int64_t>(blocks.size());
+  if (count == 0) return;
+  ParallelRows(pool, count * shape.heads, products / count, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const QueryBlock& block = blocks[static_cast<size_t>(i / shape.heads)];
+      AttendBlock(*block.sequence, i % shape.heads, block.first, block.count);
+    }
+  });
 }
 
 }  // namespace hippodrome::cpu

@@ -14,8 +14,9 @@ namespace {
 // Tokens scanned at a time: inputs and outputs of 16 rows fit the first cache.
 constexpr int64_t kScanTokens = 256;
 // Measured on Zen 5, one thread, per point: both transforms 0.6 ns and Absorb 0.6 ns, Scan
-// 1.5 ns. So the transform wins for long runs from an empty state; with a state to add, Scan does.
-constexpr int64_t kShortestTransform = 224;
+// 1.5 ns. So the transform wins from an empty state; with a state to add, Scan does.
+static_assert(kTransformTokens == kKernelPoints);
+static_assert(kCaptureTokens == kScanSteps && kScanTokens % kScanSteps == 0);
 
 // Working memory of one group.
 struct Buffers {
@@ -54,9 +55,13 @@ struct Buffers {
   float* work;
 };
 
-// All tokens of one group of channels.
+// The states of a part that are copied on the way.
+using Captures = std::span<const StateCapture>;
+
+// All tokens of one part in one group of channels.
 class GroupSequence {
  public:
+  // qkv, o: the rows of the part.
   GroupSequence(const H3PrefillWeights& constants, int64_t group, Tensor qkv, Tensor o)
       : constants_(constants),
         layout_(constants.layout()),
@@ -65,23 +70,43 @@ class GroupSequence {
         o_(o),
         buffers_(layout_, constants.plan()) {}
 
-  void Run(float* state, int64_t start) {
+  void Run(const H3Slots& slots, const SequencePart& part, Captures captures) {
+    float* state = slots.Group(part.slot, group_);
     float* modes = state + layout_.channel_blocks * layout_.ring_floats();
-    const int64_t next = start % layout_.taps;
-    LoadHistory(state, next);
-    int64_t done = 0;
-    if (start == 0 && qkv_.rows >= kShortestTransform) {
-      done = std::min(qkv_.rows, kKernelPoints);
-      Segment(0, done, /*transform=*/true, modes);
+    LoadHistory(state, part.start % layout_.taps);
+    for (int64_t done = 0; done < qkv_.rows;) {
+      const Stretch next = NextStretch(part.start, done, captures);
+      Segment(done, next, modes);
+      done += next.tokens;
+      if (captures.empty() || captures.front().tokens != done) continue;
+      Capture(modes, (part.start + done) % layout_.taps, slots.Group(captures.front().to, group_));
+      captures = captures.subspan(1);
     }
-    for (int64_t tokens; done < qkv_.rows; done += tokens) {
-      tokens = std::min(qkv_.rows - done, kScanTokens);
-      Segment(done, tokens, /*transform=*/false, modes);
-    }
-    StoreHistory(state, next);
+    StoreHistory(state, (part.start + qkv_.rows) % layout_.taps, std::min(qkv_.rows, layout_.taps));
   }
 
  private:
+  enum class Method : uint8_t { kTransform, kScan, kStep };
+
+  // Tokens that are taken by one method.
+  struct Stretch {
+    int64_t tokens;
+    Method method;
+  };
+
+  // What comes after `done` tokens: blocks of the scan lie at absolute multiples of its steps, and
+  // a stretch ends where the state is copied.
+  Stretch NextStretch(int64_t start, int64_t done, Captures captures) const {
+    const int64_t left = (captures.empty() ? qkv_.rows : captures.front().tokens) - done;
+    if (start == 0 && done == 0 && qkv_.rows >= kTransformTokens) {
+      return {kTransformTokens, Method::kTransform};
+    }
+    const int64_t into_block = (start + done) % kScanSteps;
+    if (into_block > 0) return {std::min(left, kScanSteps - into_block), Method::kStep};
+    if (left < kScanSteps) return {left, Method::kStep};
+    return {std::min(left / kScanSteps * kScanSteps, kScanTokens), Method::kScan};
+  }
+
   // The padded_taps() inputs before the first token, oldest first.
   void LoadHistory(const float* rings, int64_t next) {
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
@@ -95,17 +120,23 @@ class GroupSequence {
     }
   }
 
-  void StoreHistory(float* rings, int64_t next) {
-    const int64_t last = next + qkv_.rows;
+  // The last `count` inputs, where the next one will have column `next` of the rings.
+  void StoreHistory(float* rings, int64_t next, int64_t count) const {
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
       float* ring = rings + c * layout_.ring_floats();
       const float* end =
           buffers_.history + c * buffers_.history_floats + layout_.padded_taps() * kTileChannels;
-      for (int64_t ago = 1; ago <= std::min(qkv_.rows, layout_.taps); ++ago) {
+      for (int64_t ago = 1; ago <= count; ++ago) {
         std::copy_n(end - ago * kTileChannels, kTileChannels,
-                    ring + (last - ago) % layout_.taps * kTileChannels);
+                    ring + (next - ago + layout_.taps) % layout_.taps * kTileChannels);
       }
     }
+  }
+
+  void Capture(const float* modes, int64_t next, float* to) const {
+    StoreHistory(to, next, layout_.taps);
+    std::copy_n(modes, layout_.row_blocks * layout_.block_state_floats(),
+                to + layout_.channel_blocks * layout_.ring_floats());
   }
 
   TileRows Columns(int64_t which, int64_t token) const {
@@ -113,12 +144,13 @@ class GroupSequence {
             qkv_.stride};
   }
 
-  void Segment(int64_t token, int64_t tokens, bool transform, float* modes) {
+  void Segment(int64_t token, const Stretch& stretch, float* modes) {
+    const int64_t tokens = stretch.tokens;
     ShiftSsm(token, tokens);
     if (layout_.head_dim == 1 && layout_.Channels(group_) == kTileChannels) {
       MultiplyRows({buffers_.ks, kTileChannels}, Columns(2, token), tokens, buffers_.u,
                    kTileChannels);
-      DiagonalSsm(0, tokens, transform, modes);
+      DiagonalSsm(0, stretch, modes);
       MultiplyRows({buffers_.y, kTileChannels}, Columns(0, token), tokens,
                    F32Row(o_, token) + layout_.FirstChannel(group_), o_.stride);
       return;
@@ -128,7 +160,7 @@ class GroupSequence {
     std::fill_n(buffers_.o, layout_.channel_blocks * tokens * kTileChannels, 0.0f);
     for (int64_t r = 0; r < layout_.row_blocks; ++r) {
       ExpandRows(layout_, group_, r, buffers_.ks, buffers_.v, tokens, buffers_.u);
-      DiagonalSsm(r, tokens, transform, modes + r * layout_.block_state_floats());
+      DiagonalSsm(r, stretch, modes + r * layout_.block_state_floats());
       ContractRows(layout_, group_, r, buffers_.q, buffers_.y, tokens, buffers_.o);
     }
     StorePanel(layout_, group_, buffers_.o, tokens, F32Row(o_, token), o_.stride);
@@ -151,23 +183,23 @@ class GroupSequence {
   }
 
   // y of one row block from u, and its state.
-  void DiagonalSsm(int64_t row_block, int64_t tokens, bool transform, float* state) {
+  void DiagonalSsm(int64_t row_block, const Stretch& stretch, float* state) {
     const RowConstants rows = constants_.Rows(group_, row_block);
-    const int64_t blocks = tokens / kScanSteps;
-    if (transform) {
-      Convolve(row_block, tokens);
-      Absorb(rows, buffers_.u, blocks, state);
-    } else {
-      Scan(rows, buffers_.u, buffers_.y, blocks, state);
-    }
-    for (int64_t t = blocks * kScanSteps; t < tokens; ++t) {
-      Step(rows, buffers_.u + t * kTileChannels, buffers_.y + t * kTileChannels, state, state);
+    const int64_t blocks = stretch.tokens / kScanSteps;
+    switch (stretch.method) {
+      case Method::kTransform:
+        Convolve(row_block);
+        return Absorb(rows, buffers_.u, blocks, state);
+      case Method::kScan:
+        return Scan(rows, buffers_.u, buffers_.y, blocks, state);
+      case Method::kStep:
+        for (int64_t t = 0; t < stretch.tokens; ++t) {
+          Step(rows, buffers_.u + t * kTileChannels, buffers_.y + t * kTileChannels, state, state);
+        }
     }
   }
 
-  void Convolve(int64_t row_block, int64_t tokens) {
-    std::fill_n(buffers_.u + tokens * kTileChannels, (kKernelPoints - tokens) * kTileChannels,
-                0.0f);
+  void Convolve(int64_t row_block) {
     const FftPlan& plan = constants_.plan();
     const TimeSeries kernel = TileSeries(constants_.Kernel(group_, row_block), kKernelPoints);
     TransformTile(plan, kernel, buffers_.spectrum, buffers_.work);
@@ -186,11 +218,26 @@ class GroupSequence {
 }  // namespace
 
 void H3Sequence(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv, H3Slots& state,
-                int64_t slot, int64_t start, Tensor o) {
+                const SequenceParts& parts, Tensor o) {
   const H3Layout& layout = constants.layout();
   assert(qkv.cols == 3 * layout.d_model && o.cols == layout.d_model && o.rows == qkv.rows);
+  assert(parts.rows() == qkv.rows);
+  // A group's constants stay in the cache from one part to the next.
   pool.Run(layout.groups, [&](int64_t group, int) {
-    GroupSequence(constants, group, qkv, o).Run(state.Group(slot, group), start);
+    Captures captures = parts.captures;
+    for (size_t i = 0; i < parts.parts.size(); ++i) {
+      const SequencePart& part = parts.parts[i];
+      const auto own =
+          std::find_if(captures.begin(), captures.end(),
+                       [&](const StateCapture& c) { return c.part != static_cast<int32_t>(i); }) -
+          captures.begin();
+      if (part.slot >= 0) {
+        GroupSequence(constants, group, qkv.Rows(part.first_row, part.tokens),
+                      o.Rows(part.first_row, part.tokens))
+            .Run(state, part, captures.first(static_cast<size_t>(own)));
+      }
+      captures = captures.subspan(static_cast<size_t>(own));
+    }
   });
 }
 

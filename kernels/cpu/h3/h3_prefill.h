@@ -1,4 +1,4 @@
-// One H3 layer over consecutive tokens of one sequence, between its projections.
+// One H3 layer over consecutive tokens of some sequences, between its projections.
 #ifndef HIPPODROME_KERNELS_CPU_H3_H3_PREFILL_H_
 #define HIPPODROME_KERNELS_CPU_H3_H3_PREFILL_H_
 
@@ -8,9 +8,9 @@
 
 namespace hippodrome::cpu {
 
-// As Backend::H3Sequence, for the one sequence in `slot`. qkv and o are f32.
+// As Backend::H3Sequence. qkv and o are f32.
 void H3Sequence(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv, H3Slots& state,
-                int64_t slot, int64_t start, Tensor o);
+                const SequenceParts& parts, Tensor o);
 
 }  // namespace hippodrome::cpu
 

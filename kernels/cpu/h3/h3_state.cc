@@ -1,6 +1,7 @@
 #include "kernels/cpu/h3/h3_state.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 #include "kernels/cpu/base/memory.h"
@@ -8,66 +9,91 @@
 namespace hippodrome::cpu {
 namespace {
 
-// x[n] = sum_{j <= n} B[n - j] u_{T - j}.  recent: u_T, u_{T-1}, ...
-void ExportChannel(const float* b, const std::vector<float>& recent, float* x) {
-  for (size_t n = 0; n < recent.size(); ++n) {
-    double sum = 0;
-    for (size_t j = 0; j <= n; ++j) sum += double{b[n - j]} * recent[j];
-    x[n] = static_cast<float>(sum);
-  }
-}
+// Where the values of each lane of a tile lie, adjacent; null for padding lanes.
+template <typename Value>
+using LaneRows = std::array<Value*, kTileChannels>;
 
-void ExportShift(const H3PrefillWeights& constants, const H3Slots& state, int64_t slot,
-                 int64_t position, float* shift) {
-  const H3Layout& layout = constants.layout();
-  std::vector<float> recent(static_cast<size_t>(layout.taps));
-  for (int64_t channel = 0; channel < layout.d_model; ++channel) {
-    const int64_t group = channel / (layout.group_heads * layout.head_dim);
-    const int64_t c = channel - layout.FirstChannel(group);
-    const float* ring =
-        state.Group(slot, group) + c / kTileChannels * layout.ring_floats() + c % kTileChannels;
-    for (int64_t j = 0; j < layout.taps; ++j) {
-      const int64_t at = (position % layout.taps - 1 - j + 2 * layout.taps) % layout.taps;
-      recent[static_cast<size_t>(j)] = ring[at * kTileChannels];
+// Rows of a tile that stay in the first cache while they are turned.
+constexpr int64_t kTurnedRows = 16;
+
+// lanes[i][first + r] = tile[r, i]
+void ReadTile(const float* tile, int64_t rows, const LaneRows<float>& lanes, int64_t first) {
+  for (int64_t begin = 0; begin < rows; begin += kTurnedRows) {
+    const int64_t end = std::min(rows, begin + kTurnedRows);
+    for (int64_t i = 0; i < kTileChannels; ++i) {
+      if (lanes[i] == nullptr) continue;
+      float* to = lanes[i] + first;
+      for (int64_t r = begin; r < end; ++r) to[r] = tile[r * kTileChannels + i];
     }
-    ExportChannel(constants.shift_b().data() + channel * layout.taps, recent,
-                  shift + channel * layout.taps);
   }
 }
 
-// Row (head, d1, d2) becomes [d1, d2, head] and x' becomes x = dB x'.
-void ExportDiagonal(const H3PrefillWeights& constants, const H3Slots& state, int64_t slot,
-                    float* diagonal) {
-  const H3Layout& layout = constants.layout();
-  const int64_t square = layout.head_dim * layout.head_dim;
-  for (int64_t head = 0; head < layout.heads; ++head) {
-    const int64_t group = head / layout.group_heads;
-    for (int64_t pair = 0; pair < square; ++pair) {
-      const int64_t row = head % layout.group_heads * square + pair;
-      const float* block = state.Group(slot, group) + layout.channel_blocks * layout.ring_floats() +
-                           row / kTileChannels * layout.block_state_floats() + row % kTileChannels;
-      float* out = diagonal + (pair * layout.heads + head) * layout.modes * 2;
-      for (int64_t n = 0; n < layout.modes; ++n) {
-        const std::complex<float> scaled(block[n * kModeFloats],
-                                         block[n * kModeFloats + kTileChannels]);
-        const auto x = scaled * constants.db()[static_cast<size_t>(head * layout.modes + n)];
-        out[2 * n] = x.real();
-        out[2 * n + 1] = x.imag();
+// The reverse; padding lanes become zero.
+void WriteTile(const LaneRows<const float>& lanes, int64_t first, int64_t rows, float* tile) {
+  for (int64_t begin = 0; begin < rows; begin += kTurnedRows) {
+    const int64_t end = std::min(rows, begin + kTurnedRows);
+    for (int64_t i = 0; i < kTileChannels; ++i) {
+      const float* from = lanes[i] == nullptr ? nullptr : lanes[i] + first;
+      for (int64_t r = begin; r < end; ++r) {
+        tile[r * kTileChannels + i] = from == nullptr ? 0 : from[r];
       }
     }
+  }
+}
+
+// shift_inputs [d, N] of a channel block.
+template <typename Value>
+LaneRows<Value> InputLanes(const H3Layout& layout, int64_t group, int64_t channel_block,
+                           std::span<Value> inputs) {
+  LaneRows<Value> lanes = {};
+  for (int64_t i = 0; i < kTileChannels; ++i) {
+    const int64_t channel = channel_block * kTileChannels + i;
+    if (channel >= layout.Channels(group)) break;
+    lanes[i] = inputs.data() + (layout.FirstChannel(group) + channel) * layout.taps;
+  }
+  return lanes;
+}
+
+// modes [d1, d2, H, M, 2] of a row block. A row block [M, re | im, lanes] has as rows what a lane
+// has side by side.
+template <typename Value>
+LaneRows<Value> ModeLanes(const H3Layout& layout, int64_t group, int64_t row_block,
+                          std::span<Value> modes) {
+  const int64_t square = layout.head_dim * layout.head_dim;
+  LaneRows<Value> lanes = {};
+  for (int64_t i = 0; i < kTileChannels; ++i) {
+    const int64_t row = row_block * kTileChannels + i;
+    if (row >= layout.Rows(group)) break;
+    const int64_t head = group * layout.group_heads + layout.Head(row);
+    lanes[i] = modes.data() + (row % square * layout.heads + head) * layout.modes * 2;
+  }
+  return lanes;
+}
+
+template <typename Value>
+void CheckSizes([[maybe_unused]] const std::vector<StateArray>& expected,
+                [[maybe_unused]] std::span<const std::span<Value>> arrays) {
+  assert(arrays.size() == expected.size());
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    assert(std::ssize(arrays[i]) == expected[i].values());
   }
 }
 
 }  // namespace
 
 H3Slots::H3Slots(const H3Layout& layout, int64_t slots)
-    : slots_(slots),
+    : layout_(layout),
+      slots_(slots),
       group_floats_(layout.group_state_floats()),
       slot_floats_(layout.groups * group_floats_),
       values_(AllocateZeroed(static_cast<size_t>(slots * slot_floats_) * sizeof(float))) {}
 
 int64_t H3Slots::bytes_per_slot() const {
   return slot_floats_ * static_cast<int64_t>(sizeof(float));
+}
+
+std::vector<StateArray> H3Slots::arrays() const {
+  return H3StateArrays(layout_.heads, layout_.head_dim, layout_.taps);
 }
 
 float* H3Slots::Group(int64_t slot, int64_t group) const {
@@ -82,15 +108,38 @@ void H3Slots::Copy(int64_t from, int64_t to) {
   std::copy_n(Group(from, 0), slot_floats_, Group(to, 0));
 }
 
-H3StateExport ExportSlot(const H3PrefillWeights& constants, const H3Slots& state, int64_t slot,
-                         int64_t position) {
-  const H3Layout& layout = constants.layout();
-  H3StateExport out;
-  out.shift.resize(static_cast<size_t>(layout.d_model * layout.taps));
-  out.diagonal.resize(static_cast<size_t>(layout.d_model * layout.head_dim * layout.modes * 2));
-  ExportShift(constants, state, slot, position, out.shift.data());
-  ExportDiagonal(constants, state, slot, out.diagonal.data());
-  return out;
+void H3Slots::Export(int64_t slot, int64_t position,
+                     std::span<const std::span<float>> arrays) const {
+  CheckSizes(this->arrays(), arrays);
+  const int64_t oldest = position % layout_.taps;  // in a ring
+  for (int64_t group = 0; group < layout_.groups; ++group) {
+    const float* tile = Group(slot, group);
+    for (int64_t c = 0; c < layout_.channel_blocks; ++c, tile += layout_.ring_floats()) {
+      const LaneRows<float> lanes = InputLanes(layout_, group, c, arrays[0]);
+      ReadTile(tile + oldest * kTileChannels, layout_.taps - oldest, lanes, 0);
+      ReadTile(tile, oldest, lanes, layout_.taps - oldest);
+    }
+    for (int64_t r = 0; r < layout_.row_blocks; ++r, tile += layout_.block_state_floats()) {
+      ReadTile(tile, 2 * layout_.modes, ModeLanes(layout_, group, r, arrays[1]), 0);
+    }
+  }
+}
+
+void H3Slots::Import(int64_t slot, int64_t position,
+                     std::span<const std::span<const float>> arrays) {
+  CheckSizes(this->arrays(), arrays);
+  const int64_t oldest = position % layout_.taps;
+  for (int64_t group = 0; group < layout_.groups; ++group) {
+    float* tile = Group(slot, group);
+    for (int64_t c = 0; c < layout_.channel_blocks; ++c, tile += layout_.ring_floats()) {
+      const LaneRows<const float> lanes = InputLanes(layout_, group, c, arrays[0]);
+      WriteTile(lanes, 0, layout_.taps - oldest, tile + oldest * kTileChannels);
+      WriteTile(lanes, layout_.taps - oldest, oldest, tile);
+    }
+    for (int64_t r = 0; r < layout_.row_blocks; ++r, tile += layout_.block_state_floats()) {
+      WriteTile(ModeLanes(layout_, group, r, arrays[1]), 0, 2 * layout_.modes, tile);
+    }
+  }
 }
 
 }  // namespace hippodrome::cpu

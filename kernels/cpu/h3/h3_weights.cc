@@ -34,11 +34,9 @@ H3PrefillWeights::H3PrefillWeights(ThreadPool& pool, const H3Parameters& p)
       plan_(kKernelPoints),
       taps_(AllocateFloats(layout_.groups * layout_.channel_blocks * layout_.padded_taps() *
                            kTileChannels)),
-      rows_(AllocateFloats(layout_.groups * layout_.row_blocks * RowBlockFloats())),
-      shift_b_(p.shift_b.begin(), p.shift_b.end()) {
+      rows_(AllocateFloats(layout_.groups * layout_.row_blocks * RowBlockFloats())) {
   PackTaps(p);
   const H3Modes modes = DiscretizeH3(p);
-  for (const std::complex<double>& db : modes.db) db_.emplace_back(db);
   pool.Run(layout_.groups, [&](int64_t group, int) { PackRows(p, modes, group); });
 }
 
@@ -46,9 +44,7 @@ int64_t H3PrefillWeights::bytes() const {
   const int64_t floats =
       layout_.groups * (layout_.channel_blocks * layout_.padded_taps() * kTileChannels +
                         layout_.row_blocks * RowBlockFloats());
-  return floats * static_cast<int64_t>(sizeof(float)) +
-         static_cast<int64_t>(shift_b_.size() * sizeof(float) +
-                              db_.size() * sizeof(std::complex<float>));
+  return floats * static_cast<int64_t>(sizeof(float));
 }
 
 int64_t H3PrefillWeights::RowBlockFloats() const {

@@ -2,9 +2,7 @@
 #ifndef HIPPODROME_KERNELS_CPU_H3_H3_WEIGHTS_H_
 #define HIPPODROME_KERNELS_CPU_H3_H3_WEIGHTS_H_
 
-#include <complex>
 #include <memory>
-#include <vector>
 
 #include "kernels/cpu/base/thread_pool.h"
 #include "kernels/cpu/conv/fft.h"
@@ -37,10 +35,6 @@ class H3PrefillWeights final : public H3Weights {
   // (K + D at 0) / kKernelPoints of a row block, [kKernelPoints, lanes].
   const float* Kernel(int64_t group, int64_t row_block) const;
 
-  // What the published definition of the state needs: B of the shift SSM [d, N] and dB [H, M].
-  const std::vector<float>& shift_b() const { return shift_b_; }
-  const std::vector<std::complex<float>>& db() const { return db_; }
-
  private:
   void PackTaps(const H3Parameters& parameters);
   void PackRows(const H3Parameters& parameters, const H3Modes& modes, int64_t group);
@@ -51,8 +45,6 @@ class H3PrefillWeights final : public H3Weights {
   FftPlan plan_;
   std::shared_ptr<void> taps_;
   std::shared_ptr<void> rows_;  // by row block: as RowConstants, then K / kKernelPoints
-  std::vector<float> shift_b_;
-  std::vector<std::complex<float>> db_;
 };
 
 }  // namespace hippodrome::cpu

@@ -31,6 +31,7 @@ enum class ScratchUse : uint8_t {
   kMatmul,
   kMatmulSums,
   kNormStatistics,
+  kSequenceSlots,
   kSampling,
   kKernelGradients,
   kSquares

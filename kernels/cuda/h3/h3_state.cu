@@ -32,52 +32,30 @@ std::vector<Value> Fetch(Device& device, const Value* from, int64_t count) {
 float Widened(float x) { return x; }
 float Widened(BF16 x) { return ToFloat(x); }
 
-// x[n] = sum_{j <= n} B[n - j] u_{T - j}.  recent: u_T, u_{T-1}, ...
-void ExportChannel(const float* b, const std::vector<float>& recent, float* x) {
-  for (size_t n = 0; n < recent.size(); ++n) {
-    double sum = 0;
-    for (size_t j = 0; j <= n; ++j) sum += double{b[n - j]} * recent[j];
-    x[n] = static_cast<float>(sum);
-  }
-}
-
+// [d, N], oldest first.
 template <typename T>
-std::vector<float> ExportShift(const H3PrefillWeights& constants, const std::vector<T>& rings,
-                               int64_t position) {
-  const int64_t taps = constants.view().taps;
-  std::vector<float> shift(rings.size());
-  std::vector<float> recent(static_cast<size_t>(taps));
-  for (int64_t channel = 0; channel < constants.view().d_model; ++channel) {
-    const T* ring = rings.data() + channel * taps;
-    for (int64_t j = 0; j < taps; ++j) {
-      recent[static_cast<size_t>(j)] = Widened(ring[(position % taps - 1 - j + 2 * taps) % taps]);
-    }
-    ExportChannel(constants.shift_b().data() + channel * taps, recent,
-                  shift.data() + channel * taps);
+void ExportInputs(const H3View& h3, const std::vector<T>& rings, int64_t position,
+                  std::span<float> inputs) {
+  for (int64_t i = 0; i < int64_t{h3.d_model} * h3.taps; ++i) {
+    const int64_t channel = i / h3.taps;
+    const int64_t at = (position + i % h3.taps) % h3.taps;
+    inputs[static_cast<size_t>(i)] = Widened(rings[static_cast<size_t>(channel * h3.taps + at)]);
   }
-  return shift;
 }
 
-// Row (head, d1, d2) becomes [d1, d2, head] and s becomes x = dB s.
-std::vector<float> ExportDiagonal(const H3PrefillWeights& constants,
-                                  const std::vector<float2>& rows) {
-  const int64_t heads = constants.view().heads;
-  const int64_t modes = constants.view().modes;
-  const int64_t square = int64_t{constants.view().head_dim} * constants.view().head_dim;
-  std::vector<float> diagonal(rows.size() * 2);
-  for (int64_t head = 0; head < heads; ++head) {
+// Row (head, d1, d2) becomes [d1, d2, head].
+void ExportModes(const H3View& h3, const std::vector<float2>& rows, std::span<float> modes) {
+  const int64_t square = int64_t{h3.head_dim} * h3.head_dim;
+  for (int64_t head = 0; head < h3.heads; ++head) {
     for (int64_t pair = 0; pair < square; ++pair) {
-      const float2* from = rows.data() + (head * square + pair) * modes;
-      float* to = diagonal.data() + (pair * heads + head) * modes * 2;
-      for (int64_t n = 0; n < modes; ++n) {
-        const std::complex<float> x = std::complex<float>(from[n].x, from[n].y) *
-                                      constants.db()[static_cast<size_t>(head * modes + n)];
-        to[2 * n] = x.real();
-        to[2 * n + 1] = x.imag();
+      const float2* from = rows.data() + (head * square + pair) * h3.modes;
+      float* to = modes.data() + (pair * h3.heads + head) * h3.modes * 2;
+      for (int64_t n = 0; n < h3.modes; ++n) {
+        to[2 * n] = from[n].x;
+        to[2 * n + 1] = from[n].y;
       }
     }
   }
-  return diagonal;
 }
 
 // Takes the pending tokens, if there are any, into rings and modes.
@@ -107,8 +85,8 @@ void Absorb(Device& device, const H3PrefillWeights& constants, const H3Slots& st
 }
 
 template <typename T>
-H3StateExport Export(Device& device, const H3PrefillWeights& constants, const H3Slots& state,
-                     int64_t slot, int64_t position) {
+void ExportAs(Device& device, const H3PrefillWeights& constants, const H3Slots& state, int64_t slot,
+              int64_t position, std::span<const std::span<float>> arrays) {
   const H3View& v = constants.view();
   const int64_t ring_values = int64_t{v.d_model} * v.taps;
   const int64_t mode_values = int64_t{v.d_model} * v.head_dim * v.modes;
@@ -117,13 +95,14 @@ H3StateExport Export(Device& device, const H3PrefillWeights& constants, const H3
   std::vector<float2> rows = Fetch<float2>(device, view.modes + slot * mode_values, mode_values);
   device.Finish(kExport);
   if (state.looks_ahead()) Absorb(device, constants, state, slot, position, rings, rows);
-  return {.shift = ExportShift(constants, rings, position),
-          .diagonal = ExportDiagonal(constants, rows)};
+  ExportInputs(v, rings, position, arrays[0]);
+  ExportModes(v, rows, arrays[1]);
 }
 
 }  // namespace
 
-H3Slots::H3Slots(Device& device, const H3PrefillWeights& constants, int64_t slots) : slots_(slots) {
+H3Slots::H3Slots(Device& device, const H3PrefillWeights& constants, int64_t slots)
+    : constants_(constants), slots_(slots) {
   const H3View& h3 = constants.view();
   const auto activation = static_cast<int64_t>(SizeOf(constants.activations()));
   const auto complex = static_cast<int64_t>(sizeof(float2));
@@ -163,12 +142,17 @@ void H3Slots::Copy(Device& device, int64_t from, int64_t to) {
   }
 }
 
-H3StateExport ExportSlot(Device& device, const H3PrefillWeights& constants, const H3Slots& state,
-                         int64_t slot, int64_t position) {
-  assert(slot >= 0 && slot < state.slots());
-  return constants.activations() == DType::kBF16
-             ? Export<BF16>(device, constants, state, slot, position)
-             : Export<float>(device, constants, state, slot, position);
+std::vector<StateArray> H3Slots::arrays() const {
+  const H3View& v = constants_.view();
+  return H3StateArrays(v.heads, v.head_dim, v.taps);
+}
+
+void H3Slots::Export(Device& device, int64_t slot, int64_t position,
+                     std::span<const std::span<float>> arrays) const {
+  assert(slot >= 0 && slot < slots_ && arrays.size() == 2);
+  constants_.activations() == DType::kBF16
+      ? ExportAs<BF16>(device, constants_, *this, slot, position, arrays)
+      : ExportAs<float>(device, constants_, *this, slot, position, arrays);
 }
 
 }  // namespace hippodrome::cuda

@@ -68,12 +68,14 @@ struct H3StateView {
 // many sequences step together.
 inline constexpr int64_t kLookaheadSlots = 32;
 
-class H3Slots final : public H3State {
+class H3Slots final : public RecurrentState {
  public:
+  // `constants` must outlive it.
   H3Slots(Device& device, const H3PrefillWeights& constants, int64_t slots);
 
   int64_t slots() const override { return slots_; }
   int64_t bytes_per_slot() const override;
+  std::vector<StateArray> arrays() const override;
 
   // REQUIRES: T is float or BF16, as the activations of the layer are.
   template <typename T>
@@ -95,6 +97,9 @@ class H3Slots final : public H3State {
 
   void Reset(Device& device, int64_t slot);
   void Copy(Device& device, int64_t from, int64_t to);
+  // As Backend::ExportSlot().
+  void Export(Device& device, int64_t slot, int64_t position,
+              std::span<const std::span<float>> arrays) const;
 
  private:
   struct Part {
@@ -102,15 +107,12 @@ class H3Slots final : public H3State {
     std::shared_ptr<void> memory;
   };
 
+  const H3PrefillWeights& constants_;
   int64_t slots_;
   Part rings_;
   Part modes_;
   Part ahead_;
 };
-
-// The state of `slot` after `position` tokens in the published definition. Waits for the device.
-H3StateExport ExportSlot(Device& device, const H3PrefillWeights& constants, const H3Slots& state,
-                         int64_t slot, int64_t position);
 
 }  // namespace hippodrome::cuda
 

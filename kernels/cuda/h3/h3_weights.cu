@@ -60,9 +60,8 @@ size_t PackKernel(const H3Parameters& p, const H3Modes& modes, Packing& packing)
 }  // namespace
 
 H3PrefillWeights::H3PrefillWeights(Device& device, const H3Parameters& p, DType activations)
-    : activations_(activations), shift_b_(p.shift_b.begin(), p.shift_b.end()) {
+    : activations_(activations) {
   const H3Modes modes = DiscretizeH3(p);
-  for (const std::complex<double>& db : modes.db) db_.emplace_back(db);
   Packing packing;
   const size_t fir = PackTaps(p, packing);
   const size_t a = Pack(modes.da, packing);

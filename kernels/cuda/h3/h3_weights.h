@@ -2,11 +2,9 @@
 #ifndef HIPPODROME_KERNELS_CUDA_H3_H3_WEIGHTS_H_
 #define HIPPODROME_KERNELS_CUDA_H3_H3_WEIGHTS_H_
 
-#include <complex>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <vector>
 
 #include "kernels/backend.h"
 #include "kernels/cuda/base/device.h"
@@ -41,10 +39,6 @@ class H3PrefillWeights final : public H3Weights {
   const H3View& view() const { return view_; }
   DType activations() const { return activations_; }
 
-  // What the published definition of the state needs: B of the shift SSM [d, N] and dB [H, M].
-  const std::vector<float>& shift_b() const { return shift_b_; }
-  const std::vector<std::complex<float>>& db() const { return db_; }
-
   // The spectra of the heads' kernels for transforms of `points` points, device memory, made on
   // first use by `make` and kept.
   template <typename Make>
@@ -59,8 +53,6 @@ class H3PrefillWeights final : public H3Weights {
   DType activations_;
   std::shared_ptr<void> memory_;
   int64_t memory_bytes_ = 0;
-  std::vector<float> shift_b_;
-  std::vector<std::complex<float>> db_;
   mutable std::map<int64_t, std::shared_ptr<void>> spectra_;
 };
 

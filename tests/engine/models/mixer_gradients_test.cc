@@ -30,7 +30,6 @@ class MixerGradientsTest : public testing::TestWithParam<DecoderMixer> {
     states_ = model_->NewLayerStates(tape_, kSequences, kSequences, kTokens);
     ids_ = Indices(1, RandomIds(kRows, config_.vocab_size, 1));
     labels_ = Indices(1, RandomIds(kRows, config_.vocab_size, 2));
-    slots_ = Indices(1, {0, 1});
     pages_ = Indices(kSequences, {0, 1});
   }
 
@@ -45,7 +44,8 @@ class MixerGradientsTest : public testing::TestWithParam<DecoderMixer> {
     const ActivationRows a = activations_->Rows(kRows);
     model_->Embed(tape_, ids_, {}, a);
     for (int64_t layer = 0; layer < model_->layers(); ++layer) {
-      model_->PrefillLayer(tape_, layer, a, {.slots = slots_, .page_tables = pages_}, states_);
+      model_->PrefillLayer(tape_, layer, a, {.parts = {parts_, {}}, .page_tables = pages_},
+                           states_);
     }
     model_->Features(tape_, a);
     const OwnedTensor losses = tape_.NewTensor(1, kRows);
@@ -77,7 +77,8 @@ class MixerGradientsTest : public testing::TestWithParam<DecoderMixer> {
   std::unique_ptr<HybridH3> model_;
   std::optional<Activations> activations_;
   LayerStates states_;
-  OwnedTensor ids_, labels_, slots_, pages_;
+  OwnedTensor ids_, labels_, pages_;
+  const std::vector<SequencePart> parts_ = WholeSequences(kSequences, kTokens);
 };
 
 INSTANTIATE_TEST_SUITE_P(Mixers, MixerGradientsTest,

@@ -65,8 +65,8 @@ TEST(PrefillMemoryTest, PageTablesOfAnyWidthTakeMemoryThatIsThere) {
   PrefillChunk chunk(backend, *model);
   const std::vector<int32_t> prompt = RandomIds(9, 40, 1);
   const auto run = [&](const SequenceState& sequence) {
-    const PrefillPart part{.prompt = prompt, .sequence = &sequence};
-    chunk.Begin({&part, 1}, 0, std::ssize(prompt));
+    const PrefillPart part{.tokens = prompt, .sequence = &sequence};
+    chunk.Begin({&part, 1});
     while (!chunk.done()) chunk.RunLayer(*state);
   };
   run(wide);

@@ -12,15 +12,15 @@ namespace {
 
 class PrefillChunkTest : public testing::Test {
  protected:
-  std::vector<float> LastLogits(const PrefillChunk& chunk, int64_t parts = 1) {
+  std::vector<float> LastLogits(PrefillChunk& chunk, int64_t parts = 1) {
     const OwnedTensor logits = backend_->NewTensor(parts, model_->config().padded_vocab_size);
     chunk.LastLogits(logits);
     return Values(logits);
   }
   static void Begin(PrefillChunk& chunk, const std::vector<int32_t>& prompt,
                     const SequenceState& sequence) {
-    const PrefillPart part{.prompt = prompt, .sequence = &sequence};
-    chunk.Begin({&part, 1}, 0, static_cast<int64_t>(prompt.size()));
+    const PrefillPart part{.tokens = prompt, .sequence = &sequence};
+    chunk.Begin({&part, 1});
   }
   std::vector<float> Values(Tensor logits) {
     std::vector<float> values(logits.rows * logits.cols);
@@ -40,8 +40,7 @@ TEST_F(PrefillChunkTest, IsCutAtAbsolutePositions) {
   EXPECT_EQ(chunk.TokensAt(512, 1100), 512);
   EXPECT_EQ(chunk.TokensAt(1024, 1100), 76);
   EXPECT_EQ(chunk.TokensAt(500, 1100), 12);  // up to the next multiple of the grid
-  EXPECT_EQ(chunk.MaxParts(512), 1);
-  EXPECT_EQ(chunk.MaxParts(100), 5);
+  EXPECT_EQ(chunk.max_rows(), 512);
 }
 
 TEST_F(PrefillChunkTest, AnotherSequenceMayComeBetweenLayers) {
@@ -87,7 +86,7 @@ TEST_F(PrefillChunkTest, PartsTogetherAreThePartsAlone) {
     together.push_back(*state->Reserve(2 + i));
     alone.push_back(*state->Reserve(2));
   }
-  for (size_t i = 0; i < 3; ++i) parts.push_back({.prompt = prompts[i], .sequence = &together[i]});
+  for (size_t i = 0; i < 3; ++i) parts.push_back({.tokens = prompts[i], .sequence = &together[i]});
   PrefillChunk chunk(*backend_, *model_);
   std::vector<float> expected;
   for (size_t i = 0; i < 3; ++i) {
@@ -96,7 +95,7 @@ TEST_F(PrefillChunkTest, PartsTogetherAreThePartsAlone) {
     const auto logits = LastLogits(chunk);
     expected.insert(expected.end(), logits.begin(), logits.end());
   }
-  chunk.Begin(parts, 0, 80);
+  chunk.Begin(parts);
   while (!chunk.done()) chunk.RunLayer(*state);
   EXPECT_EQ(LastLogits(chunk, 3), expected);
 }
@@ -108,9 +107,9 @@ TEST_F(PrefillChunkTest, ADroppedPartTouchesNothingAndDisturbsNobody) {
   const auto prompt = RandomIds(70, 40, 1);
   const auto other = RandomIds(70, 40, 2);
   PrefillChunk chunk(*backend_, *model_);
-  const PrefillPart parts[] = {{.prompt = other, .sequence = &dropped},
-                               {.prompt = prompt, .sequence = &kept}};
-  chunk.Begin(parts, 0, 70);
+  const PrefillPart parts[] = {{.tokens = other, .sequence = &dropped},
+                               {.tokens = prompt, .sequence = &kept}};
+  chunk.Begin(parts);
   chunk.RunLayer(*state);
   chunk.Drop(0);
   state->Release(dropped);

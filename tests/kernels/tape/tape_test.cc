@@ -168,7 +168,8 @@ TEST(TapeTest, DropsTheSameWeightsOfAttentionOnTheWayBack) {
           for (int64_t part = 0; part < 3; ++part) {
             m.tape.Linear(m.y, *m.w, {}, qkv.view.Cols(part * kCols, kCols));
           }
-          m.tape.AttentionSequence(shape, qkv, {}, *pages, tables, 0, m.y);
+          m.tape.AttentionSequence(shape, qkv, {}, *pages, tables, {WholeSequences(1, kRows), {}},
+                                   m.y);
         });
       },
       0.3);

@@ -32,15 +32,15 @@ class FaultyBackend final : public ForwardingBackend {
     ForwardingBackend::Linear(x, w, epilogue, y);
     Spoil("linear", y);
   }
-  void H3Step(const H3Weights& weights, Tensor qkv, H3State& state, Tensor slots, Tensor positions,
-              Tensor o) override {
+  void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
+              Tensor positions, Tensor o) override {
     ForwardingBackend::H3Step(weights, qkv, state, slots, positions, o);
     Spoil("h3_step", o);
   }
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
-                         KeyValuePages& pages, Tensor page_tables, int64_t start,
+                         KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override {
-    ForwardingBackend::AttentionSequence(shape, qkv, inv_freq, pages, page_tables, start, o);
+    ForwardingBackend::AttentionSequence(shape, qkv, inv_freq, pages, page_tables, parts, o);
     Spoil("attention_sequence", o);
   }
   void LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences, Direction direction,
@@ -237,9 +237,10 @@ TEST_F(CheckingBackendTest, BatchesAreCompared) {
   std::vector<SequenceState> sequences;
   std::vector<PrefillPart> parts;
   for (int i = 0; i < 3; ++i) sequences.push_back(*state->Reserve(1));
-  for (const SequenceState& sequence : sequences) parts.push_back({ids, &sequence});
+  for (const SequenceState& sequence : sequences)
+    parts.push_back({.tokens = ids, .sequence = &sequence});
   PrefillChunk chunk(backend, *model);
-  chunk.Begin(parts, 0, 8);
+  chunk.Begin(parts);
   chunk.RunLayer(*state);
   chunk.Drop(1);
   while (!chunk.done()) chunk.RunLayer(*state);

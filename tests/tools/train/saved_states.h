@@ -11,7 +11,7 @@
 
 namespace hippodrome {
 
-inline std::vector<StateArray> SomeArrays() {
+inline std::vector<TrainingArray> SomeArrays() {
   return {{"parameter/w", {3, 5}}, {"first_moment/w", {3, 5}}, {"parameter/d", {1}}};
 }
 
@@ -40,7 +40,7 @@ inline absl::Status SaveStep(const std::string& output, int64_t step) {
 
 // Whether every value is that of the state's step.
 inline bool HasValuesOfItsStep(const LoadedTrainingState& state) {
-  const std::vector<StateArray> arrays = SomeArrays();
+  const std::vector<TrainingArray> arrays = SomeArrays();
   for (size_t i = 0; i < arrays.size(); ++i) {
     const auto values = state.Read(arrays[i].name);
     if (!values.ok() || *values != ValuesAt(state.position.step, i)) return false;

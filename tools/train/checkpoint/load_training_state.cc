@@ -78,8 +78,8 @@ absl::StatusOr<LoadedTrainingState> Open(const std::string& folder, int64_t step
 }
 
 // Errors here mean another model.
-absl::Status CheckShapes(const SafetensorsFile& file, const std::vector<StateArray>& arrays) {
-  for (const StateArray& array : arrays) {
+absl::Status CheckShapes(const SafetensorsFile& file, const std::vector<TrainingArray>& arrays) {
+  for (const TrainingArray& array : arrays) {
     const TensorView* tensor = file.Find(array.name);
     if (tensor != nullptr && tensor->shape == array.shape && tensor->dtype == DType::kF32) continue;
     const std::string found =
@@ -101,7 +101,7 @@ absl::StatusOr<std::vector<float>> LoadedTrainingState::Read(const std::string& 
 }
 
 absl::StatusOr<LoadedTrainingState> LoadLatestState(const std::string& output,
-                                                    const std::vector<StateArray>& arrays) {
+                                                    const std::vector<TrainingArray>& arrays) {
   const CheckpointDirectory checkpoints(output);
   HIPPODROME_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, checkpoints.Steps());
   if (steps.empty()) return NotFound(output + ": no checkpoint to resume from");

@@ -17,17 +17,17 @@ constexpr size_t kKept = 2;
 constexpr const char* kArrays = "/state.safetensors";
 constexpr const char* kPosition = "/state.json";
 
-size_t ByteCount(const StateArray& array) {
+size_t ByteCount(const TrainingArray& array) {
   size_t bytes = sizeof(float);
   for (const int64_t size : array.shape) bytes *= static_cast<size_t>(size);
   return bytes;
 }
 
 // Writes the arrays; gives their checksums by name.
-absl::StatusOr<Json> WriteArrays(const std::string& path, const std::vector<StateArray>& arrays,
+absl::StatusOr<Json> WriteArrays(const std::string& path, const std::vector<TrainingArray>& arrays,
                                  const ReadStateArray& read) {
   std::vector<TensorSpec> specs;
-  for (const StateArray& array : arrays) {
+  for (const TrainingArray& array : arrays) {
     specs.push_back({.name = array.name, .dtype = DType::kF32, .shape = array.shape});
   }
   HIPPODROME_ASSIGN_OR_RETURN(const auto writer, SafetensorsWriter::Create(path, specs));
@@ -48,7 +48,8 @@ absl::StatusOr<Json> WriteArrays(const std::string& path, const std::vector<Stat
 }  // namespace
 
 absl::Status SaveTrainingState(const std::string& output, const TrainingPosition& position,
-                               const std::vector<StateArray>& arrays, const ReadStateArray& read) {
+                               const std::vector<TrainingArray>& arrays,
+                               const ReadStateArray& read) {
   const CheckpointDirectory checkpoints(output);
   HIPPODROME_ASSIGN_OR_RETURN(const std::string folder, checkpoints.Begin(position.step));
   HIPPODROME_ASSIGN_OR_RETURN(Json checksums, WriteArrays(folder + kArrays, arrays, read));

@@ -31,7 +31,7 @@ struct TrainingPosition {
 };
 
 // An f32 array: a parameter, a moment of one, or its moving average.
-struct StateArray {
+struct TrainingArray {
   std::string name;
   std::vector<int64_t> shape;
 };
@@ -43,7 +43,8 @@ using ReadStateArray = std::function<absl::StatusOr<std::span<const float>>(size
 // this ends, by an error or by force, LoadLatestState() finds the checkpoint from before or this
 // one. Errors: those of `read`; kInternal with the path and the system's reason.
 absl::Status SaveTrainingState(const std::string& output, const TrainingPosition& position,
-                               const std::vector<StateArray>& arrays, const ReadStateArray& read);
+                               const std::vector<TrainingArray>& arrays,
+                               const ReadStateArray& read);
 
 // A checkpoint whose checksums and shapes were all found right.
 struct LoadedTrainingState {
@@ -59,7 +60,7 @@ struct LoadedTrainingState {
 // kNotFound when there is no checkpoint; kInvalidArgument when a whole one holds other arrays, or
 // when none is whole, with the reasons.
 absl::StatusOr<LoadedTrainingState> LoadLatestState(const std::string& output,
-                                                    const std::vector<StateArray>& arrays);
+                                                    const std::vector<TrainingArray>& arrays);
 
 }  // namespace hippodrome
 

@@ -63,8 +63,8 @@ void Replica::Step(int64_t step, double fraction, double norm) {
   tape_->Update();
 }
 
-std::vector<StateArray> Replica::StateArrays() {
-  std::vector<StateArray> arrays;
+std::vector<TrainingArray> Replica::StateArrays() {
+  std::vector<TrainingArray> arrays;
   for (const OptimizedParameter& p : optimizer_->all()) {
     const Parameter& parameter = *p.parameter;
     arrays.push_back({parameter.name, parameter.shape});

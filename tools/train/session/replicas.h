@@ -50,7 +50,7 @@ class Replica {
   int64_t size() const { return optimizer_->size(); }  // values that are trained
 
   // What a checkpoint holds: parameters, their moments and averages.
-  std::vector<StateArray> StateArrays();
+  std::vector<TrainingArray> StateArrays();
   // The values of array `index`, valid until the next call, as below.
   absl::StatusOr<std::span<const float>> ReadState(size_t index);
   absl::Status Restore(const LoadedTrainingState& state);

@@ -1,6 +1,5 @@
 #include "tools/train/step/decoder_trainee.h"
 
-#include <numeric>
 #include <utility>
 
 #include "engine/base/status.h"
@@ -25,15 +24,11 @@ DecoderTrainee::DecoderTrainee(Tape& tape, std::unique_ptr<HybridH3> model, cons
       states_(model_->NewLayerStates(tape, size.sequences, size.sequences, size.length)),
       ids_(tape.NewIndices(1, size.sequences * size.length)),
       positions_(tape.NewIndices(1, size.sequences * size.length)),
-      slots_(tape.NewIndices(1, size.sequences)),
       page_tables_(tape.NewIndices(size.sequences, 1)) {
   const int64_t kept = size.recompute ? 1 : model_->layers();
   for (int64_t i = 0; i < kept; ++i) {
     activations_.push_back(model_->NewActivations(tape, size.sequences * size.length));
   }
-  std::vector<int32_t> slots(static_cast<size_t>(size.sequences));
-  std::iota(slots.begin(), slots.end(), 0);
-  tape.UploadIndices(slots, slots_);
 }
 
 ActivationRows DecoderTrainee::Rows(int64_t layer, int64_t rows) const {
@@ -52,7 +47,8 @@ LastProduct DecoderTrainee::Forward(const TrainingBatch& batch) {
   const Tensor places = positions_.view.Cols(0, rows);
   tape_.UploadIndices(batch.ids, ids);
   tape_.UploadIndices(positions, places);
-  const PrefillRows where = {.slots = slots_.view.Cols(0, batch.sequences),
+  parts_ = WholeSequences(batch.sequences, batch.length);
+  const PrefillRows where = {.parts = {parts_, {}},
                              .page_tables = page_tables_.view.Rows(0, batch.sequences)};
   model_->Embed(tape_, ids, places, Rows(0, rows));
   for (int64_t layer = 0; layer < model_->layers(); ++layer) {

@@ -48,8 +48,8 @@ class DecoderTrainee final : public Trainee {
   LayerStates states_;
   std::vector<Activations> activations_;  // of each layer, or of all
   OwnedTensor ids_, positions_;           // kI32 [1, rows]
-  OwnedTensor slots_;                     // kI32 [1, sequences]
   OwnedTensor page_tables_;               // kI32 [sequences, 1]
+  std::vector<SequencePart> parts_;       // of the batch at hand
 };
 
 }  // namespace hippodrome

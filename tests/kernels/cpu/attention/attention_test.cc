@@ -103,7 +103,9 @@ class Session {
   Values Prefill(const Values& qkv, int64_t start, int64_t count) {
     const StridedMatrix in = Rows(qkv, start, count);
     const StridedMatrix out(count, layer_.width(), 1);
-    AttentionSequence(pool_, layer_.shape, in.view(), inv_freq_, *pages_, table_, start,
+    const SequencePart part = {
+        .slot = 0, .tokens = static_cast<int32_t>(count), .start = static_cast<int32_t>(start)};
+    AttentionSequence(pool_, layer_.shape, in.view(), inv_freq_, *pages_, table_, {{&part, 1}, {}},
                       out.view());
     return out.values();
   }
@@ -216,8 +218,9 @@ TEST(AttentionCases, StepOfOneRowIsItsRowInABatch) {
       const Values past = RandomValues(12 * 3 * width, 6 + static_cast<uint32_t>(row));
       const StridedMatrix in(12, 3 * width, 0, past);
       const StridedMatrix out(12, width, 0);
+      const std::vector<SequencePart> parts = WholeSequences(1, 12);
       AttentionSequence(pool, layer.shape, in.view(), freq.view(), pages, tables.view.Rows(row, 1),
-                        0, out.view());
+                        {parts, {}}, out.view());
     }
     const StridedMatrix in(kRows, 3 * width, 0, qkv);
     const StridedMatrix out(count, width, 0);
@@ -248,7 +251,8 @@ TEST(AttentionCases, StaleRowsOfAPageAreNotRead) {
   const StridedMatrix in(3, 24, 0, RandomValues(3 * 24, 7));
   const StridedMatrix out(3, 8, 0);
   OwnedTensor table = NewMatrix(1, 1, DType::kI32);
-  AttentionSequence(pool, layer.shape, in.view(), {}, pages, table, 0, out.view());
+  const std::vector<SequencePart> parts = WholeSequences(1, 3);
+  AttentionSequence(pool, layer.shape, in.view(), {}, pages, table, {parts, {}}, out.view());
   for (float value : out.values()) EXPECT_FALSE(std::isnan(value));
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/h3/h3_step.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
+#include "tests/reference/published_state.h"
 
 namespace hippodrome::cpu::h3_prefill_test {
 namespace {
@@ -33,8 +34,17 @@ struct Problem {
     const Values rows(qkv.begin() + begin * 3 * d, qkv.begin() + end * 3 * d);
     const StridedMatrix x(end - begin, 3 * d, gap, rows);
     const StridedMatrix o(end - begin, d, gap);
-    H3Sequence(pool, constants, x.view(), state, slot, start < 0 ? begin : start, o.view());
+    const SequencePart part = {.slot = static_cast<int32_t>(slot),
+                               .tokens = static_cast<int32_t>(end - begin),
+                               .start = static_cast<int32_t>(start < 0 ? begin : start)};
+    H3Sequence(pool, constants, x.view(), state, {{&part, 1}, {}}, o.view());
     return o.values();
+  }
+
+  PublishedState Export(const H3Slots& state, int64_t slot, int64_t position) const {
+    StateValues values(state);
+    state.Export(slot, position, values.Spans());
+    return Published(layer.parameters(), values);
   }
 
   void ExpectOutput(const H3Expectation& expected, const Values& o) const {
@@ -45,7 +55,7 @@ struct Problem {
     }
   }
 
-  void ExpectState(const H3Expectation& expected, const H3StateExport& state) const {
+  void ExpectState(const H3Expectation& expected, const PublishedState& state) const {
     ASSERT_EQ(state.shift.size(), expected.shift.size());
     for (size_t i = 0; i < state.shift.size(); ++i) {
       ASSERT_NEAR(state.shift[i], expected.shift[i], 1e-5);
@@ -71,7 +81,7 @@ void ExpectSequence(const H3Shape& shape, int64_t steps, int64_t gap = 0) {
   const Values o = p.Run(state, 1, 0, steps, gap);
   const H3Expectation expected = ExpectedH3(p.layer.parameters(), p.qkv);
   p.ExpectOutput(expected, o);
-  p.ExpectState(expected, ExportSlot(p.constants, state, 1, steps));
+  p.ExpectState(expected, p.Export(state, 1, steps));
 }
 
 TEST(H3SequenceTest, EveryLength) {
@@ -126,7 +136,7 @@ TEST(H3SequenceTest, ChunksMakeTheWhole) {
         o.insert(o.end(), part.begin(), part.end());
       }
       p.ExpectOutput(expected, o);
-      p.ExpectState(expected, ExportSlot(p.constants, state, 0, p.steps));
+      p.ExpectState(expected, p.Export(state, 0, p.steps));
     }
   }
 }
@@ -149,12 +159,12 @@ TEST(H3SequenceTest, SlotsAreIndependent) {
   const Values first = p.Run(state, 1, 0, 90);
   p.Run(state, 0, 5, 30, 0, 0);
   state.Copy(1, 2);
-  const H3StateExport copied = ExportSlot(p.constants, state, 2, 90);
-  EXPECT_EQ(copied.diagonal, ExportSlot(p.constants, state, 1, 90).diagonal);
-  EXPECT_EQ(copied.shift, ExportSlot(p.constants, state, 1, 90).shift);
+  const PublishedState copied = p.Export(state, 2, 90);
+  EXPECT_EQ(copied.diagonal, p.Export(state, 1, 90).diagonal);
+  EXPECT_EQ(copied.shift, p.Export(state, 1, 90).shift);
   EXPECT_EQ(p.Run(state, 1, 0, 20, 0, 90), p.Run(state, 2, 0, 20, 0, 90));
   state.Reset(2);
-  for (const float x : ExportSlot(p.constants, state, 2, 0).diagonal) ASSERT_EQ(x, 0);
+  for (const float x : p.Export(state, 2, 0).diagonal) ASSERT_EQ(x, 0);
   EXPECT_EQ(p.Run(state, 2, 0, 90), first);
 }
 

@@ -72,7 +72,7 @@ class RandomH3 {
 struct H3Expectation {
   std::vector<double> o;            // [T, d]
   std::vector<double> o_scale;      // [d] max over time of sum |K|_2 |kv|_2 |q|
-  std::vector<double> diagonal;     // as H3StateExport
+  std::vector<double> diagonal;     // as PublishedState
   std::vector<double> state_scale;  // |dB| |dA^.|_2 |kv|_2, [rows, M] in export order
   std::vector<double> shift;
 };

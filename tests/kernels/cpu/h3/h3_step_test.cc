@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/h3/h3_prefill.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
+#include "tests/reference/published_state.h"
 
 namespace hippodrome::cpu::h3_step_test {
 namespace {
@@ -39,11 +40,11 @@ class Stepper {
 
   int64_t d() const { return layer_.parameters().d_model; }
   const H3Parameters& parameters() const { return layer_.parameters(); }
-  const H3PrefillWeights& constants() const { return constants_; }
   H3Slots& state() { return state_; }
   // Puts a prompt before the steps of slot 0.
   void Prefill(Tensor qkv, Tensor o) {
-    H3Sequence(pool_, constants_, qkv, state_, 0, 0, o);
+    const std::vector<SequencePart> parts = WholeSequences(1, qkv.rows);
+    H3Sequence(pool_, constants_, qkv, state_, {parts, {}}, o);
     taken_[0] = static_cast<int32_t>(qkv.rows);
   }
 
@@ -134,10 +135,12 @@ TEST(H3StepTest, InertRowsAreZeroAndTouchNothing) {
   Stepper stepper({.d_model = 18}, 2, 2);
   const Values qkv = RandomValues(3 * 3 * 18, 1);
   stepper.Step(Token(qkv, 18, 0), {1});
-  const H3StateExport before = ExportSlot(stepper.constants(), stepper.state(), 1, 1);
+  StateValues before(stepper.state()), after(stepper.state());
+  stepper.state().Export(1, 1, before.Spans());
   const Values o = stepper.Step(qkv, {-1, 0, -1});
   for (size_t i = 0; i < o.size(); ++i) EXPECT_EQ(o[i] != 0, i / 18 == 1) << i;
-  EXPECT_EQ(ExportSlot(stepper.constants(), stepper.state(), 1, 1).diagonal, before.diagonal);
+  stepper.state().Export(1, 1, after.Spans());
+  EXPECT_EQ(after, before);
 }
 
 }  // namespace

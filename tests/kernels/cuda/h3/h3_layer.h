@@ -11,6 +11,7 @@
 #include "kernels/cuda/h3/h3_prefill.h"
 #include "kernels/cuda/h3/h3_step.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
+#include "tests/reference/published_state.h"
 
 namespace hippodrome::cuda {
 
@@ -64,8 +65,10 @@ class H3Layer {
   void set_position(int32_t slot, int64_t position) {
     positions_[static_cast<size_t>(slot)] = position;
   }
-  H3StateExport Export(int32_t slot) {
-    return ExportSlot(device_, constants_, state_, slot, position(slot));
+  PublishedState Export(int32_t slot) {
+    StateValues values(state_);
+    state_.Export(device_, slot, position(slot), values.Spans());
+    return Published(parameters(), values);
   }
 
   // Random q, k and v of `tokens` tokens, exact in the type of the activations.
@@ -136,7 +139,7 @@ class H3Layer {
   }
 
   void ExpectState(const H3Expectation& expected, int32_t slot, double constant = 1) {
-    const H3StateExport state = Export(slot);
+    const PublishedState state = Export(slot);
     const double roundoff =
         kUnitRoundoff * (6 + std::log2(static_cast<double>(std::max<int64_t>(1, position(slot)))));
     ASSERT_EQ(state.shift.size(), expected.shift.size());

@@ -148,7 +148,7 @@ TEST(H3LookaheadTest, SlotsAreUsedAgain) {
 TEST(H3LookaheadTest, InertSequencesAreLeftAlone) {
   H3Layer layer({.d_model = 6}, DType::kF32, kLookaheadSlots);
   for (uint32_t t = 0; t < 3; ++t) layer.Step(H3Step, layer.RandomTokens(2, t), {0, 31});
-  const H3StateExport before = layer.Export(31);
+  const PublishedState before = layer.Export(31);
   layer.Sequence(SettledRecurrence, layer.RandomTokens(8, 1), {-1, 0});
   EXPECT_EQ(layer.Export(31).diagonal, before.diagonal);
 }

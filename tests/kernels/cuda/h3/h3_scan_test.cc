@@ -91,7 +91,7 @@ TEST(H3ScanTest, StartsAnewAtPositionZero) {
     H3Layer layer({.d_model = 5}, dtype);
     const Values qkv = layer.RandomTokens(30, 3);
     const Values first = layer.Sequence(H3Scan, qkv, {1});
-    const H3StateExport state = layer.Export(1);
+    const PublishedState state = layer.Export(1);
     layer.Sequence(H3Scan, Values(15 * 40, NAN), {1});
     layer.set_position(1, 0);
     EXPECT_EQ(layer.Sequence(H3Scan, qkv, {1}), first);
@@ -130,7 +130,7 @@ TEST(H3ScanTest, BatchRowsAreIndependentBitForBit) {
 TEST(H3ScanTest, InertSequencesTouchNoState) {
   H3Layer layer({.d_model = 16}, DType::kBF16);
   layer.Sequence(H3Scan, layer.RandomTokens(20, 1), {0});
-  const H3StateExport state = layer.Export(0);
+  const PublishedState state = layer.Export(0);
   layer.Sequence(H3Scan, layer.RandomTokens(60, 2), {-1, 1, -1});
   EXPECT_EQ(layer.Export(0).diagonal, state.diagonal);
   EXPECT_EQ(layer.Export(0).shift, state.shift);
@@ -146,7 +146,7 @@ TEST(H3ScanTest, TakesActivationsOfEveryMagnitude) {
     const H3Expectation expected = ExpectedH3(layer.parameters(), qkv);
     const Values o = layer.Sequence(H3Scan, qkv, {1});
     layer.ExpectOutput(expected, 0, 600, o, OutputConstant(DType::kBF16));
-    const H3StateExport state = layer.Export(1);
+    const PublishedState state = layer.Export(1);
     for (size_t i = 0; i < state.diagonal.size(); ++i) {
       const double scale = 0x1p-24 * 16 * expected.state_scale[i / 2];
       ASSERT_NEAR(state.diagonal[i], expected.diagonal[i], StateConstant(DType::kBF16) * scale);
@@ -173,7 +173,7 @@ TEST(H3ScanTest, DoesNotDependOnTheOrderOfThreads) {
     H3Layer layer({.d_model = 17}, dtype, 3);
     const Values qkv = layer.RandomTokens(2 * 520, 3);
     const Values forward = layer.Sequence(H3Scan, qkv, {0, 1});
-    const H3StateExport state = layer.Export(0);
+    const PublishedState state = layer.Export(0);
     for (const cuda_on_cpu::ThreadOrder order :
          {cuda_on_cpu::ThreadOrder::kReverse, cuda_on_cpu::ThreadOrder::kShuffled}) {
       cuda_on_cpu::SetThreadOrder(order, 5);

@@ -17,7 +17,7 @@ TEST(H3StateTest, CountsItsBytes) {
 
 TEST(H3StateTest, StartsEmpty) {
   H3Layer layer({.d_model = 4, .head_dim = 2, .d_state = 6});
-  const H3StateExport state = layer.Export(1);
+  const PublishedState state = layer.Export(1);
   EXPECT_EQ(state.shift, Values(4 * 6));
   EXPECT_EQ(state.diagonal, Values(2 * 2 * 2 * 3 * 2));
 }
@@ -39,7 +39,7 @@ TEST(H3StateTest, CopiesAndResetsSlots) {
   H3Layer layer({.d_model = 5, .d_state = 6}, DType::kBF16, 3);
   const Values qkv = layer.RandomTokens(11, 4);
   const Values first = layer.Sequence(H3Recurrence, qkv, {1});
-  const H3StateExport one = layer.Export(1);
+  const PublishedState one = layer.Export(1);
   layer.state().Copy(layer.device(), 1, 2);
   layer.set_position(2, 11);
   EXPECT_EQ(layer.Export(2).diagonal, one.diagonal);
@@ -57,7 +57,7 @@ TEST(H3StateTest, CopiesAndResetsSlots) {
 TEST(H3StateTest, CopyOntoItselfChangesNothing) {
   H3Layer layer({.d_model = 5, .d_state = 6});
   layer.Sequence(H3Recurrence, layer.RandomTokens(3, 4), {1});
-  const H3StateExport before = layer.Export(1);
+  const PublishedState before = layer.Export(1);
   layer.state().Copy(layer.device(), 1, 1);
   EXPECT_EQ(layer.Export(1).diagonal, before.diagonal);
 }

@@ -79,7 +79,7 @@ TEST(H3StepTest, BatchRowsAreIndependentBitForBit) {
 TEST(H3StepTest, InertRowsAreZeroAndTouchNothing) {
   H3Layer layer({.d_model = 18});
   layer.Step(H3Step, layer.RandomTokens(1, 2), {1});
-  const H3StateExport before = layer.Export(1);
+  const PublishedState before = layer.Export(1);
   const Values o = layer.Step(H3Step, layer.RandomTokens(3, 1), {-1, 0, -1});
   for (size_t i = 0; i < o.size(); ++i) EXPECT_EQ(o[i] != 0, i / 18 == 1) << i;
   EXPECT_EQ(layer.Export(1).diagonal, before.diagonal);

@@ -60,17 +60,6 @@ TEST(H3WeightsTest, AreThoseOfTheKernelInDouble) {
                    .output_order = H3OutputOrder::kD2Head});
 }
 
-TEST(H3WeightsTest, KeepWhatThePublishedStateNeeds) {
-  H3Layer layer({.d_model = 6, .head_dim = 2, .d_state = 10});
-  const H3Parameters& p = layer.parameters();
-  EXPECT_EQ(layer.constants().shift_b(), Values(p.shift_b.begin(), p.shift_b.end()));
-  const H3Modes modes = DiscretizeH3(p);
-  ASSERT_EQ(layer.constants().db().size(), modes.db.size());
-  for (size_t i = 0; i < modes.db.size(); ++i) {
-    EXPECT_EQ(layer.constants().db()[i], std::complex<float>(modes.db[i]));
-  }
-}
-
 TEST(H3WeightsTest, ArraysStartAtVectors) {
   H3Layer layer({.d_model = 7, .d_state = 6});
   const H3View& view = layer.constants().view();

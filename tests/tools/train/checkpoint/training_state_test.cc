@@ -159,7 +159,7 @@ TEST_F(TrainingStateTest, WithoutAnyWholeOneTheReasonsAreTold) {
 TEST_F(TrainingStateTest, AnotherModelIsAnErrorAndNoReasonToFallBack) {
   Save(1);
   Save(2);
-  std::vector<StateArray> arrays = SomeArrays();
+  std::vector<TrainingArray> arrays = SomeArrays();
   arrays[0].shape = {5, 3};
   EXPECT_THAT(Message(LoadLatestState(output_, arrays).status()),
               testing::EndsWith("step-2/state.safetensors: parameter/w is [3, 5], expected [5, 3] "
