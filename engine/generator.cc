@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <deque>
 #include <limits>
 #include <map>
@@ -10,13 +11,13 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "engine/adjusted_tokens.h"
 #include "engine/base/check_range.h"
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "engine/models/h3/hybrid_h3.h"
 #include "engine/passes/decode_step.h"
 #include "engine/passes/prefill_chunk.h"
+#include "engine/sequence.h"
 #include "engine/state/decode_state.h"
 
 namespace hippodrome {
@@ -25,22 +26,11 @@ namespace {
 constexpr int64_t kPacedRows = 4096;
 constexpr SequenceId kReleased = 0;  // names no sequence
 
-struct Sequence {
-  GenerationRequest request;
-  SequenceState state;
-  int64_t prefilled = 0;  // prompt tokens that are in the state
-  int64_t generated = 0;
-  int32_t last_token = 0;
-  bool decoding = false;                        // prompt done, not finished
-  std::optional<AdjustedTokens> adjusted = {};  // where its request changes logits
-  std::vector<TokenScores> prompt_scores = {};  // so far
-
-  int64_t length() const { return static_cast<int64_t>(request.prompt.size()) + generated; }
-  HowToChoose how() const {
-    HowToChoose how = {.sampling = {request.sampling, length()}, .likeliest = request.likeliest};
-    if (adjusted) how.adjustments = adjusted->adjustments();
-    return how;
-  }
+// A sequence whose prompt is in the chunk in progress, and its states on their way to the tree.
+struct ChunkPart {
+  SequenceId id = kReleased;
+  std::vector<PrefillCapture> captures = {};
+  std::vector<SequenceState> captured = {};  // by capture
 };
 
 std::string NeverFits(const Footprint& cost, const Footprint& capacity) {
@@ -50,43 +40,88 @@ std::string NeverFits(const Footprint& cost, const Footprint& capacity) {
          std::to_string(capacity.pages) + " pages) in all";
 }
 
+StateLayout LayoutOf(const HybridH3& model, const LayerStates& layers) {
+  const H3Config& config = model.config();
+  StateLayout layout{.model = model.fingerprint(),
+                     .vocab_size = config.vocab_size,
+                     .longest = config.max_position_embeddings};
+  for (const auto& recurrent : layers.h3) {
+    LayerLayout& layer = layout.layers.emplace_back();
+    if (recurrent == nullptr) {
+      layer.row_width = config.d_model;
+      continue;
+    }
+    for (StateArray& array : recurrent->arrays()) {
+      layer.arrays.push_back({std::move(array.name), std::move(array.shape)});
+    }
+  }
+  return layout;
+}
+
 }  // namespace
 
+int64_t TokensBefore(const GenerationRequest& request) {
+  const int64_t prompt = std::ssize(request.prompt);
+  if (!request.start) return prompt;
+  const int64_t limit = std::numeric_limits<int64_t>::max() - prompt - 1;
+  const int64_t in_state = std::clamp<int64_t>(request.start->position, 0, limit);
+  return in_state + (request.start->last_token ? 1 : 0) + prompt;
+}
+
 struct Generator::Impl {
-  Impl(Backend& backend, const HybridH3& model, std::unique_ptr<DecodeState> state)
+  Impl(Backend& backend, const HybridH3& model, const GeneratorOptions& options,
+       std::unique_ptr<DecodeState> state)
       : b(backend),
         model(model),
+        layout(LayoutOf(model, state->layers())),
+        max_sequences(options.max_sequences),
         state(std::move(state)),
+        cache(*this->state, options.prefix_slots, options.prefix_interval),
         prefill(backend, model),
-        step(backend, model, *this->state, this->state->slots()),
-        prompt_logits(backend.NewTensor(this->state->slots(), model.config().padded_vocab_size)),
-        next_tokens(backend.NewIndices(1, this->state->slots())),
-        scorer(backend, model.config().vocab_size, this->state->slots()) {}
+        step(backend, model, *this->state, max_sequences),
+        prompt_logits(backend.NewTensor(max_sequences, model.config().padded_vocab_size)),
+        next_tokens(backend.NewIndices(1, max_sequences)),
+        scorer(backend, model.config().vocab_size, max_sequences) {}
 
   bool has_attention() const { return !model.config().attention_layers.empty(); }
   Footprint Bytes(int64_t slots, int64_t pages) const;
-  Footprint Cost(int64_t prompt_tokens, int64_t max_tokens) const;
+  Footprint Cost(int64_t tokens_before, int64_t max_tokens) const;
   absl::Status Validate(const GenerationRequest& request) const;
+  absl::Status ValidateStart(const GenerationRequest& request) const;
+  absl::Status ValidateMarks(const GenerationRequest& request) const;
 
+  void Start(Sequence& s);
   void BeginChunk();
+  ChunkPart PartOf(SequenceId id, int64_t tokens);
+  void DropCaptures(ChunkPart& part);
+  void KeepCaptures(ChunkPart& part, const Sequence& s);
   void Pace();
   bool SkipUnscored();
   void ScoreBlock();
   void FinishChunk(std::vector<TokenEvent>& events);
-  void SampleFirst(std::vector<TokenEvent>& events);
+  std::vector<SequenceId> PartFollowers(SequenceId id);
+  void SampleFirst(const std::vector<std::vector<SequenceId>>& families,
+                   std::vector<TokenEvent>& events);
   void Append(SequenceId id, TokenChoice choice, std::vector<TokenEvent>& events);
   void Drop(SequenceId id);
+  SequenceId HeirOf(const Sequence& s) const;
+  void HandOver(SequenceId id, SequenceId heir);
 
   Backend& b;
   const HybridH3& model;
+  StateLayout layout;
+  int64_t max_sequences;
   std::unique_ptr<DecodeState> state;
+  PrefixCache cache;
   std::map<SequenceId, Sequence> sequences;
   SequenceId next_id = 1;
+  int64_t reserved_pages = 0;  // of all sequences
 
-  std::deque<SequenceId> prompts;  // in turn
+  std::deque<SequenceId> prompts;  // in turn; those of leaders alone
   PrefillChunk prefill;
-  std::vector<SequenceId> chunk;  // whose prompts are in the chunk in progress; empty: none is
-  int64_t scored_rows = 0;        // of the chunk, once it is through the layers
+  std::vector<ChunkPart> chunk;  // in progress; empty: none is
+  size_t scored_part = 0;        // of the chunk, once it is through the layers
+  int64_t scored_rows = 0;       // of that part
 
   DecodeStep step;
   OwnedTensor prompt_logits;  // [max_sequences, padded V]
@@ -102,57 +137,146 @@ Footprint Generator::Impl::Bytes(int64_t slots, int64_t pages) const {
   return {slots, pages, saturates ? limit : slot_bytes + pages * page_bytes};
 }
 
-Footprint Generator::Impl::Cost(int64_t prompt_tokens, int64_t max_tokens) const {
+Footprint Generator::Impl::Cost(int64_t tokens_before, int64_t max_tokens) const {
   if (!has_attention()) return Bytes(1, 0);
   // The last new token is never fed back, so it needs no row.
   const int64_t limit = std::numeric_limits<int64_t>::max() - kPageTokens;
-  const int64_t rows = max_tokens > limit - prompt_tokens ? limit : prompt_tokens + max_tokens - 1;
+  const int64_t rows = max_tokens > limit - tokens_before ? limit : tokens_before + max_tokens - 1;
   return Bytes(1, PagesFor(rows));
+}
+
+absl::Status Generator::Impl::ValidateStart(const GenerationRequest& request) const {
+  if (!request.start) {
+    return request.prompt.empty() ? InvalidArgument("the prompt has no tokens") : absl::OkStatus();
+  }
+  HIPPODROME_RETURN_IF_ERROR(CheckState(*request.start, layout));
+  if (request.prompt.empty() && !request.start->last_token) {
+    return InvalidArgument(
+        "the prompt has no tokens, and the state has no last token to go on from");
+  }
+  if (request.changes.penalises() && request.start->tokens.empty()) {
+    return InvalidArgument("penalties count tokens, and the state was saved without its tokens");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Generator::Impl::ValidateMarks(const GenerationRequest& request) const {
+  if (std::ssize(request.cache_marks) > kMaxCacheMarks) {
+    return FieldError("cache_marks", std::to_string(request.cache_marks.size()) +
+                                         " marks, expected at most " +
+                                         std::to_string(kMaxCacheMarks));
+  }
+  for (const int64_t mark : request.cache_marks) {
+    if (mark >= 1 && mark <= std::ssize(request.prompt)) continue;
+    return FieldError("cache_marks", std::to_string(mark) + " is not in [1, " +
+                                         std::to_string(request.prompt.size()) +
+                                         "], the tokens of the prompt");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Generator::Impl::Validate(const GenerationRequest& request) const {
   const H3Config& config = model.config();
-  if (request.prompt.empty()) return InvalidArgument("the prompt has no tokens");
   if (request.max_tokens < 1) return InvalidArgument("max_tokens must be at least 1");
+  HIPPODROME_RETURN_IF_ERROR(ValidateStart(request));
+  HIPPODROME_RETURN_IF_ERROR(ValidateMarks(request));
   HIPPODROME_RETURN_IF_ERROR(CheckTokenIds("prompt", request.prompt, config.vocab_size));
   HIPPODROME_RETURN_IF_ERROR(CheckLogitChanges(request.changes, config.vocab_size));
   if (const int32_t k = request.likeliest.value_or(0); k < 0 || k > kMaxLikeliest) {
     return FieldError("logprobs",
                       std::to_string(k) + " is not in [0, " + std::to_string(kMaxLikeliest) + "]");
   }
-  const int64_t prompt_tokens = static_cast<int64_t>(request.prompt.size());
+  const int64_t before = TokensBefore(request);
   if (config.max_position_embeddings > 0 &&
-      request.max_tokens - 1 > config.max_position_embeddings - prompt_tokens) {
-    return absl::OutOfRangeError("a prompt of " + std::to_string(prompt_tokens) + " tokens and " +
-                                 std::to_string(request.max_tokens) +
-                                 " new ones exceed the model's " +
-                                 std::to_string(config.max_position_embeddings) + " positions");
+      request.max_tokens - 1 > config.max_position_embeddings - before) {
+    return absl::OutOfRangeError(
+        (request.start ? "a state and a prompt of " : "a prompt of ") + std::to_string(before) +
+        " tokens and " + std::to_string(request.max_tokens) + " new ones exceed the model's " +
+        std::to_string(config.max_position_embeddings) + " positions");
   }
-  const Footprint cost = Cost(prompt_tokens, request.max_tokens);
+  const Footprint cost = Cost(before, request.max_tokens);
   if (cost.pages > state->pages()) {
-    return absl::OutOfRangeError(NeverFits(cost, Bytes(state->slots(), state->pages())));
+    return absl::OutOfRangeError(NeverFits(cost, Bytes(max_sequences, state->pages())));
   }
   return absl::OkStatus();
 }
 
-// The next prompt in turn, with those behind it that are as far and go as far.
+// Gives a sequence its state when its turn comes, not before: the tree may know more by then.
+void Generator::Impl::Start(Sequence& s) {
+  if (s.state.slot >= 0) return;
+  const GenerationRequest& r = s.request;
+  if (r.start) {
+    s.state = cache.Reserve(s.cost.pages);
+    state->Import(r.start->layers, r.start->position, s.state);
+    return;
+  }
+  if (r.cache_prompt && !r.score_prompt) {
+    if (auto hit = cache.Take(r.cache_salt, r.prompt, s.cost.pages)) {
+      s.state = std::move(hit->state);
+      s.position = s.cached = hit->position;
+    }
+  }
+  if (s.state.slot < 0) s.state = cache.Reserve(s.cost.pages);
+  if (r.cache_prompt) {
+    s.wanted = cache.Wanted(r.cache_salt, r.prompt, s.position, r.cache_marks);
+  }
+}
+
+// The next `tokens` of a prompt, with room for the states that the tree wants of them.
+ChunkPart Generator::Impl::PartOf(SequenceId id, int64_t tokens) {
+  const Sequence& s = sequences.at(id);
+  ChunkPart part{.id = id};
+  absl::Cleanup drop = [&] { DropCaptures(part); };  // where memory runs out
+  for (const int64_t position : s.wanted) {
+    if (position <= s.position || position > s.position + tokens) continue;
+    part.captured.reserve(part.captured.size() + 1);
+    part.captures.reserve(part.captures.size() + 1);
+    std::optional<SequenceState> captured = cache.Capture(s.state, position);
+    if (!captured) break;
+    part.captures.push_back({.position = position, .slot = captured->slot});
+    part.captured.push_back(*std::move(captured));
+  }
+  std::move(drop).Cancel();
+  return part;
+}
+
+void Generator::Impl::DropCaptures(ChunkPart& part) {
+  for (SequenceState& captured : part.captured) cache.Drop(std::move(captured));
+  part.captured.clear();
+}
+
+void Generator::Impl::KeepCaptures(ChunkPart& part, const Sequence& s) {
+  for (size_t i = 0; i < part.captured.size(); ++i) {
+    cache.Keep(s.request.cache_salt, s.Tokens(0, part.captures[i].position),
+               std::move(part.captured[i]));
+  }
+  part.captured.clear();
+}
+
+// The prompts in turn, as many as there is room for in a pass.
 void Generator::Impl::BeginChunk() {
-  const auto size = [](const Sequence& s) { return static_cast<int64_t>(s.request.prompt.size()); };
-  const Sequence& first = sequences.at(prompts.front());
-  const int64_t start = first.prefilled;
-  const int64_t tokens = prefill.TokensAt(start, size(first));
+  std::vector<ChunkPart> members;
+  absl::Cleanup drop = [&] {
+    for (ChunkPart& part : members) DropCaptures(part);
+  };
+  members.reserve(prompts.size());
   std::vector<PrefillPart> parts;
-  std::vector<SequenceId> members;
+  int64_t rows = 0;
   for (const SequenceId id : prompts) {
-    const Sequence& s = sequences.at(id);
-    if (s.prefilled != start || prefill.TokensAt(start, size(s)) != tokens) continue;
-    if ((std::ssize(parts) + 1) * tokens > prefill.max_rows()) break;
-    parts.push_back({.tokens = std::span<const int32_t>(s.request.prompt).subspan(start, tokens),
-                     .start = start,
-                     .sequence = &s.state});
-    members.push_back(id);
+    if (rows == prefill.max_rows()) break;
+    Sequence& s = sequences.at(id);
+    Start(s);
+    const int64_t tokens = prefill.TokensAt(s.position, s.prompt_end);
+    if (rows + tokens > prefill.max_rows()) continue;
+    rows += tokens;
+    members.push_back(PartOf(id, tokens));
+    parts.push_back({.tokens = s.Tokens(s.position, tokens),
+                     .start = s.position,
+                     .sequence = &s.state,
+                     .captures = members.back().captures});
   }
   prefill.Begin(parts);
+  scored_part = 0;
   scored_rows = 0;
   chunk.swap(members);  // last: without memory there is no chunk in progress
 }
@@ -166,30 +290,28 @@ void Generator::Impl::Pace() {
 // Goes to the next row of the chunk that is to be scored; false when there is none. The last token
 // of a prompt has no next one to be scored.
 bool Generator::Impl::SkipUnscored() {
-  const int64_t tokens = prefill.TokensOf(0);
-  for (; scored_rows < std::ssize(chunk) * tokens;
-       scored_rows = (scored_rows / tokens + 1) * tokens) {
-    const auto found = sequences.find(chunk[static_cast<size_t>(scored_rows / tokens)]);
+  for (; scored_part < chunk.size(); ++scored_part, scored_rows = 0) {
+    const auto found = sequences.find(chunk[scored_part].id);
     if (found == sequences.end() || !found->second.request.score_prompt) continue;
     const Sequence& s = found->second;
-    const int64_t next = s.prefilled + scored_rows % tokens + 1;
-    if (next < std::ssize(s.request.prompt)) return true;
+    const int64_t tokens = prefill.TokensOf(static_cast<int64_t>(scored_part));
+    if (scored_rows < tokens && s.position + scored_rows + 1 < s.prompt_end) return true;
   }
   return false;
 }
 
 // Rows of one prompt, as many as there is room for logits. REQUIRES: SkipUnscored().
 void Generator::Impl::ScoreBlock() {
-  const int64_t tokens = prefill.TokensOf(0);
-  Sequence& s = sequences.at(chunk[static_cast<size_t>(scored_rows / tokens)]);
-  const int64_t next = s.prefilled + scored_rows % tokens + 1;
-  const int64_t rows = std::min({prompt_logits.view.rows, tokens - scored_rows % tokens,
-                                 std::ssize(s.request.prompt) - next});
+  const auto part = static_cast<int64_t>(scored_part);
+  Sequence& s = sequences.at(chunk[scored_part].id);
+  const int64_t next = s.position + scored_rows + 1;
+  const int64_t rows = std::min(
+      {prompt_logits.view.rows, prefill.TokensOf(part) - scored_rows, s.prompt_end - next});
   const Tensor logits = prompt_logits.view.Rows(0, rows);
   const Tensor targets = next_tokens.view.Cols(0, rows);
   const auto likeliest = std::min<int64_t>(s.request.likeliest.value_or(0), scorer.MostLikeliest());
-  prefill.RowLogits(scored_rows, logits);
-  b.UploadIndices(std::span<const int32_t>(s.request.prompt).subspan(next, rows), targets);
+  prefill.RowLogits(prefill.FirstRow(part) + scored_rows, logits);
+  b.UploadIndices(s.Tokens(next, rows), targets);
   scorer.Score(logits, targets, likeliest);
   for (TokenScores& scores : scorer.Download(rows, likeliest)) {
     s.prompt_scores.push_back(std::move(scores));
@@ -198,44 +320,72 @@ void Generator::Impl::ScoreBlock() {
 }
 
 void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
+  std::vector<std::vector<SequenceId>> families(chunk.size());  // that have their prompt now
   bool finished = false;
-  for (const SequenceId id : chunk) {
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    const SequenceId id = chunk[i].id;
     const auto found = sequences.find(id);
     if (found == sequences.end()) continue;  // released meanwhile
     Sequence& s = found->second;
-    s.prefilled += prefill.TokensOf(0);
+    KeepCaptures(chunk[i], s);
+    s.position += prefill.TokensOf(static_cast<int64_t>(i));
     prompts.erase(std::find(prompts.begin(), prompts.end(), id));
-    s.decoding = s.prefilled == static_cast<int64_t>(s.request.prompt.size());
-    if (!s.decoding) prompts.push_back(id);
-    finished |= s.decoding;
+    if (!s.prompt_done()) {
+      prompts.push_back(id);
+      continue;
+    }
+    families[i] = PartFollowers(id);
+    finished = true;
   }
-  if (finished) SampleFirst(events);
+  if (finished) SampleFirst(families, events);
   chunk.clear();
 }
 
-void Generator::Impl::SampleFirst(std::vector<TokenEvent>& events) {
+// The prompt of a leader is done: the leader, and those that followed it, each with its own state.
+std::vector<SequenceId> Generator::Impl::PartFollowers(SequenceId id) {
+  Sequence& s = sequences.at(id);
+  s.decoding = true;
+  s.request.start.reset();
+  std::vector<SequenceId> family = std::exchange(s.followers, {});
+  for (const SequenceId follower : family) {
+    Sequence& f = sequences.at(follower);
+    f.state = cache.Fork(s.state, s.position, f.cost.pages);
+    f.position = s.position;
+    f.cached = std::ssize(f.request.prompt);
+    if (f.request.score_prompt) f.prompt_scores = s.prompt_scores;
+    f.decoding = true;
+    f.leader = 0;
+    f.request.start.reset();
+  }
+  family.push_back(id);
+  return family;
+}
+
+// families[i]: whose first token is chosen from row i of the chunk, one after the other.
+void Generator::Impl::SampleFirst(const std::vector<std::vector<SequenceId>>& families,
+                                  std::vector<TokenEvent>& events) {
   const Tensor logits = prompt_logits.view.Rows(0, static_cast<int64_t>(chunk.size()));
   prefill.LastLogits(logits);
-  std::vector<HowToChoose> how(chunk.size());
-  for (size_t i = 0; i < chunk.size(); ++i) {
-    how[i].sampling.parameters.temperature = 0;  // for those that are not done
-    const auto found = sequences.find(chunk[i]);
-    if (found != sequences.end() && found->second.decoding) how[i] = found->second.how();
-  }
-  std::vector<TokenChoice> chosen = step.Choose(logits, how);
-  for (size_t i = 0; i < chunk.size(); ++i) {
-    const auto found = sequences.find(chunk[i]);
-    if (found == sequences.end() || !found->second.decoding) continue;
-    Append(chunk[i], std::move(chosen[i]), events);
+  size_t rounds = 0;
+  for (const auto& family : families) rounds = std::max(rounds, family.size());
+  for (size_t round = 0; round < rounds; ++round) {
+    std::vector<HowToChoose> how(families.size());
+    for (size_t i = 0; i < families.size(); ++i) {
+      how[i].sampling.parameters.temperature = 0;  // for those that choose none
+      if (round < families[i].size()) how[i] = sequences.at(families[i][round]).how();
+    }
+    std::vector<TokenChoice> chosen = step.Choose(logits, how);
+    for (size_t i = 0; i < families.size(); ++i) {
+      if (round < families[i].size()) Append(families[i][round], std::move(chosen[i]), events);
+    }
   }
 }
 
 void Generator::Impl::Append(SequenceId id, TokenChoice choice, std::vector<TokenEvent>& events) {
   Sequence& s = sequences.at(id);
   const int32_t token = choice.token;
-  s.last_token = token;
   ++s.generated;
-  if (s.adjusted && token >= 0) s.adjusted->Append(token);
+  if (token >= 0) s.Append(token);
   TokenEvent event{.sequence = id,
                    .token = token,
                    .scores = std::move(choice.scores),
@@ -255,11 +405,45 @@ void Generator::Impl::Append(SequenceId id, TokenChoice choice, std::vector<Toke
 void Generator::Impl::Drop(SequenceId id) {
   const auto prompt = std::find(prompts.begin(), prompts.end(), id);
   if (prompt != prompts.end()) prompts.erase(prompt);
-  const auto part = std::find(chunk.begin(), chunk.end(), id);
+  const auto part = std::find_if(chunk.begin(), chunk.end(),
+                                 [&](const ChunkPart& other) { return other.id == id; });
   if (part == chunk.end()) return;
   prefill.Drop(part - chunk.begin());
-  *part = kReleased;
-  if (std::count(chunk.begin(), chunk.end(), kReleased) == std::ssize(chunk)) chunk.clear();
+  DropCaptures(*part);
+  part->id = kReleased;
+  const bool all = std::all_of(chunk.begin(), chunk.end(),
+                               [](const ChunkPart& other) { return other.id == kReleased; });
+  if (all) chunk.clear();
+}
+
+// Which follower can go on in its leader's place: one that is scored, if any is.
+SequenceId Generator::Impl::HeirOf(const Sequence& s) const {
+  const auto scored = std::find_if(s.followers.begin(), s.followers.end(), [&](SequenceId id) {
+    return sequences.at(id).request.score_prompt;
+  });
+  return scored != s.followers.end() ? *scored : s.followers.front();
+}
+
+// A leader leaves: `heir` takes its place, its state and its other followers.
+void Generator::Impl::HandOver(SequenceId id, SequenceId heir) {
+  Sequence& from = sequences.at(id);
+  Sequence& to = sequences.at(heir);
+  if (from.state.slot >= 0) {
+    cache.Resize(from.state, to.cost.pages);
+    to.state = std::exchange(from.state, {});
+  }
+  to.position = from.position;
+  to.cached = from.cached;
+  to.wanted = std::move(from.wanted);
+  if (to.request.score_prompt) to.prompt_scores = std::move(from.prompt_scores);
+  to.leader = 0;
+  to.followers = std::exchange(from.followers, {});
+  std::erase(to.followers, heir);
+  for (const SequenceId follower : to.followers) sequences.at(follower).leader = heir;
+  std::replace(prompts.begin(), prompts.end(), id, heir);
+  for (ChunkPart& part : chunk) {
+    if (part.id == id) part.id = heir;
+  }
 }
 
 Generator::Generator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -271,6 +455,11 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(Backend& backend,
   if (options.max_sequences < 1) {
     return InvalidArgument("max_sequences is " + std::to_string(options.max_sequences) +
                            ", expected at least 1");
+  }
+  if (options.prefix_slots < 0 || options.prefix_interval < 1) {
+    return InvalidArgument("prefix_slots is " + std::to_string(options.prefix_slots) +
+                           " and prefix_interval " + std::to_string(options.prefix_interval) +
+                           ", expected at least 0 and 1");
   }
   if (model.config().TakesWholeSequences()) {
     return FailedPrecondition(std::string("the mixer of this model, \"") +
@@ -288,20 +477,25 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(Backend& backend,
     }
     pages = std::min<int64_t>(pages, std::numeric_limits<int32_t>::max());
   }
-  auto state = model.NewState(backend, options.max_sequences, pages, kPageTokens);
+  auto state =
+      model.NewState(backend, options.max_sequences + options.prefix_slots, pages, kPageTokens);
   return std::unique_ptr<Generator>(
-      new Generator(std::make_unique<Impl>(backend, model, std::move(state))));
+      new Generator(std::make_unique<Impl>(backend, model, options, std::move(state))));
 }
 
-Footprint Generator::Cost(int64_t prompt_tokens, int64_t max_tokens) const {
-  return impl_->Cost(prompt_tokens, max_tokens);
+Footprint Generator::Cost(int64_t tokens_before, int64_t max_tokens) const {
+  return impl_->Cost(tokens_before, max_tokens);
 }
 
 Footprint Generator::capacity() const {
-  return impl_->Bytes(impl_->state->slots(), impl_->state->pages());
+  return impl_->Bytes(impl_->max_sequences, impl_->state->pages());
 }
 
 Footprint Generator::used() const {
+  return impl_->Bytes(std::ssize(impl_->sequences), impl_->reserved_pages);
+}
+
+Footprint Generator::held() const {
   const DecodeState& state = *impl_->state;
   return impl_->Bytes(state.slots() - state.free_slots(), state.pages() - state.free_pages());
 }
@@ -312,35 +506,40 @@ absl::Status Generator::Validate(const GenerationRequest& request) const {
 
 absl::StatusOr<SequenceId> Generator::Admit(GenerationRequest request) {
   assert(impl_->Validate(request).ok());
-  const Footprint cost =
-      impl_->Cost(static_cast<int64_t>(request.prompt.size()), request.max_tokens);
-  Sequence sequence{.request = std::move(request)};
-  const GenerationRequest& r = sequence.request;
-  if (r.changes.any()) sequence.adjusted.emplace(r.changes, r.prompt);
-  if (r.score_prompt) sequence.prompt_scores.emplace_back();  // the first token has none
-  const SequenceId id = impl_->next_id++;
-  const auto entry = impl_->sequences.emplace(id, std::move(sequence)).first;
-  std::optional<SequenceState> state;
-  absl::Cleanup leave = [&] {  // also where memory runs out
-    if (state) impl_->state->Release(*state);
-    impl_->sequences.erase(entry);
-  };
-  state = impl_->state->Reserve(cost.pages);
-  if (!state) {
+  const Footprint cost = impl_->Cost(TokensBefore(request), request.max_tokens);
+  const int64_t free_slots = impl_->max_sequences - std::ssize(impl_->sequences);
+  const int64_t free_pages = impl_->state->pages() - impl_->reserved_pages;
+  if (free_slots < 1 || free_pages < cost.pages) {
     return ResourceExhausted("no room now: needs 1 slot and " + std::to_string(cost.pages) +
-                             " pages, free are " + std::to_string(impl_->state->free_slots()) +
-                             " and " + std::to_string(impl_->state->free_pages()));
+                             " pages, free are " + std::to_string(free_slots) + " and " +
+                             std::to_string(free_pages));
   }
-  impl_->prompts.push_back(id);
-  entry->second.state = *std::move(state);
+  const auto leader =
+      std::find_if(impl_->prompts.begin(), impl_->prompts.end(),
+                   [&](SequenceId other) { return impl_->sequences.at(other).CanLead(request); });
+  const SequenceId id = impl_->next_id++;
+  Sequence& s = impl_->sequences.try_emplace(id, std::move(request), cost).first->second;
+  impl_->reserved_pages += cost.pages;
+  absl::Cleanup leave = [&] { Release(id); };  // where memory runs out
+  if (s.prompt_done()) {
+    impl_->Start(s);
+    s.request.start.reset();
+    s.decoding = true;
+  } else if (leader != impl_->prompts.end()) {
+    impl_->sequences.at(*leader).followers.push_back(id);
+    s.leader = *leader;
+  } else {
+    impl_->prompts.push_back(id);
+  }
   std::move(leave).Cancel();
   return id;
 }
 
 int64_t Generator::Remaining(SequenceId sequence) const {
   const Sequence& s = impl_->sequences.at(sequence);
-  const auto prompt_tokens = static_cast<int64_t>(s.request.prompt.size());
-  return prompt_tokens - s.prefilled + s.request.max_tokens - s.generated;
+  const Sequence& taking_in = s.leader == 0 ? s : impl_->sequences.at(s.leader);
+  const int64_t prompt = std::max<int64_t>(0, s.prompt_end - taking_in.position);
+  return prompt + s.request.max_tokens - s.generated;
 }
 
 bool Generator::prefilling() const { return !impl_->prompts.empty(); }
@@ -371,12 +570,13 @@ void Generator::Step(std::vector<TokenEvent>& events) {
   for (const auto& [id, s] : impl_->sequences) {
     if (!s.decoding) continue;
     batch.push_back(id);
-    tokens.push_back({.token = s.last_token, .position = s.length() - 1, .sequence = &s.state});
+    tokens.push_back({.token = s.tokens.back(), .position = s.position, .sequence = &s.state});
     how.push_back(s.how());
   }
   if (batch.empty()) return;
   std::vector<TokenChoice> chosen = impl_->step.Next(tokens, how);
   for (size_t i = 0; i < batch.size(); ++i) {
+    ++impl_->sequences.at(batch[i]).position;
     impl_->Append(batch[i], std::move(chosen[i]), events);
   }
 }
@@ -384,10 +584,43 @@ void Generator::Step(std::vector<TokenEvent>& events) {
 void Generator::Release(SequenceId sequence) {
   const auto found = impl_->sequences.find(sequence);
   if (found == impl_->sequences.end()) return;
+  Sequence& s = found->second;
+  if (!s.followers.empty()) impl_->HandOver(sequence, impl_->HeirOf(s));
+  if (s.leader != 0) std::erase(impl_->sequences.at(s.leader).followers, sequence);
   impl_->Drop(sequence);
-  impl_->state->Release(found->second.state);
+  impl_->state->Release(s.state);
+  impl_->reserved_pages -= s.cost.pages;
   impl_->sequences.erase(found);
 }
+
+absl::StatusOr<SavedState> Generator::Save(SequenceId sequence) const {
+  const Sequence& s = impl_->sequences.at(sequence);
+  if (!s.has_last_token()) {
+    return FailedPrecondition(s.generated > 0 ? "the sequence has failed: there is nothing to save"
+                                              : "the sequence has no token yet");
+  }
+  SavedState saved{.model = impl_->layout.model,
+                   .arithmetic = Arithmetic(impl_->b, impl_->model.linear_dtype()),
+                   .position = s.position,
+                   .last_token = s.tokens.back(),
+                   .seed = s.request.sampling.seed};
+  if (s.first == 0) saved.tokens.assign(s.tokens.begin(), s.tokens.end() - 1);
+  saved.created = std::chrono::duration_cast<std::chrono::seconds>(
+                      std::chrono::system_clock::now().time_since_epoch())
+                      .count();
+  saved.layers = impl_->state->Export(s.state, s.position, impl_->layout);
+  return saved;
+}
+
+const StateLayout& Generator::state_layout() const { return impl_->layout; }
+
+int64_t Generator::Cached(SequenceId sequence) const {
+  return impl_->sequences.at(sequence).cached;
+}
+
+PrefixCounts Generator::prefixes() const { return impl_->cache.counts(); }
+
+void Generator::ClearPrefixes() { impl_->cache.Clear(); }
 
 void Generator::WatchFreed(std::function<void(const LayerStates&, const SequenceState&)> on_freed) {
   impl_->state->WatchFreed(std::move(on_freed));

@@ -7,22 +7,24 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/passes/token_scores.h"
 #include "engine/sampling.h"
+#include "engine/state/prefix_cache.h"
+#include "engine/state/saved_state.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {
 
 class HybridH3;
-struct LayerStates;
-struct SequenceState;
 
 struct GenerationRequest {
-  std::vector<int32_t> prompt;  // 1 or more ids in [0, vocab_size)
+  // Ids in [0, vocab_size), 1 or more; none will do where `start` has a last token.
+  std::vector<int32_t> prompt;
   int64_t max_tokens = 16;      // >= 1
   SamplingParameters sampling;  // of ToSamplingParameters(): in their ranges
   LogitChanges changes = {};
@@ -32,7 +34,28 @@ struct GenerationRequest {
   // `sampling` is in them.
   std::optional<int32_t> likeliest = {};
   bool score_prompt = false;  // the tokens of the prompt come with theirs
+
+  // Goes on from here: the prompt is what is new, and nothing in the state is processed again. The
+  // last token, which is not in the state yet, is taken in first. Positions of the sampler go on,
+  // and so do the counts of penalties, for which the state's tokens and its last one are new ones.
+  // With an empty prompt the sequence is as if it had never stopped; on processors, for states of
+  // the same arithmetic, bit for bit.
+  std::shared_ptr<const SavedState> start = {};
+
+  // Whether the prompt may begin with a state of the tree of prefixes, and leave some there.
+  // Prompts that are to be scored, or go on from `start`, take none; the latter leave none either.
+  // It decides about time alone, on processors: no bit of an answer depends on it.
+  bool cache_prompt = true;
+  std::string cache_salt = {};  // requests share with those of the same salt alone
+  // Tokens of the prompt after which the tree should hold a state, rounded down to a multiple of
+  // kCaptureTokens; each in [1, prompt size], kMaxCacheMarks at most.
+  std::vector<int64_t> cache_marks = {};
 };
+inline constexpr int64_t kMaxCacheMarks = 64;
+
+// Tokens before the first new one: those of the state to start from with its last one, and the
+// prompt. Saturates rather than overflows.
+int64_t TokensBefore(const GenerationRequest& request);
 
 // kFailed: the model computed logits that are not finite. Its event has no token.
 enum class FinishReason : uint8_t { kNone, kLength, kEndOfText, kFailed };
@@ -46,18 +69,23 @@ struct TokenEvent {
   int32_t token = 0;
   FinishReason finish = FinishReason::kNone;
   std::optional<TokenScores> scores = {};  // where asked for
-  std::vector<TokenScores> prompt_scores =
-      {};  // with the first token, where asked for: one for each
-           // token of the prompt; that of the first is empty
+  // With the first token, where asked for: one for each token of the prompt. That of the first is
+  // empty, unless a last token came before it.
+  std::vector<TokenScores> prompt_scores = {};
 };
 
 struct GeneratorOptions {
   int64_t max_sequences = 64;  // state slots
   // Bytes of key/value pages, rounded down to whole pages; unused by models without attention.
   int64_t key_value_bytes = int64_t{1} << 30;
+  int64_t prefix_slots = 0;       // of the tree of prefixes, beside those; 0: there is none
+  int64_t prefix_interval = 512;  // tokens of a prompt between two states of the tree; >= 1
 };
 
-// What a sequence reserves from admission to release, or what is there in all.
+// What a sequence reserves from admission to release, or what is there in all. Sequences that share
+// pages reserve them each: what one holds does not depend on others, so that when it ends, all that
+// it reserved is free. What is shared is room for the tree of prefixes, and never more sequences.
+// What the tree holds counts as free.
 struct Footprint {
   int64_t slots = 0;
   int64_t pages = 0;
@@ -78,18 +106,22 @@ class Generator {
                                                            const GeneratorOptions& options);
   ~Generator();
 
-  // Bytes and pages that a request of this size reserves; saturates rather than overflows.
-  Footprint Cost(int64_t prompt_tokens, int64_t max_tokens) const;
+  // What a request reserves with so many tokens before the first new one (TokensBefore()), whether
+  // it begins with a state of the tree or not; saturates rather than overflows.
+  Footprint Cost(int64_t tokens_before, int64_t max_tokens) const;
   Footprint capacity() const;
   Footprint used() const;
 
   // The one check of a request: OK if it can run on an empty generator. Otherwise kInvalidArgument
-  // (ids out of range, empty prompt, max_tokens) or kOutOfRange (never fits: says needed and
-  // available).
+  // (ids out of range, empty prompt, max_tokens, marks, a state that does not have the model's
+  // shapes, or lacks the tokens that penalties need), kFailedPrecondition (a state of another
+  // model) or kOutOfRange (never fits: says needed and available).
   absl::Status Validate(const GenerationRequest& request) const;
 
-  // Reserves everything that `request` can need and queues its prompt. REQUIRES: Validate(request)
-  // was OK. Errors: kResourceExhausted when it does not fit now.
+  // Reserves everything that `request` can need and queues its prompt. Where the same prompt of the
+  // same salt (and start) is being taken in already, it is not taken in twice: the sequences part
+  // where it ends. REQUIRES: Validate(request) was OK. Errors: kResourceExhausted when it does not
+  // fit now.
   absl::StatusOr<SequenceId> Admit(GenerationRequest request);
 
   // True while an admitted prompt is not yet finished.
@@ -101,10 +133,10 @@ class Generator {
   // REQUIRES: it was admitted and not released.
   int64_t Remaining(SequenceId sequence) const;
 
-  // Works on admitted prompts, one chunk each in turn, until all are done or `until` has passed,
-  // which is looked at between layers and between blocks of rows that are scored; does at least one
-  // of these. A finished prompt yields its
-  // first token in `events`.
+  // Works on admitted prompts, a chunk each in turn, as many together as a pass takes, until all
+  // are done or `until` has passed, which is looked at between layers and between blocks of rows
+  // that are scored; does at least one of these. A finished prompt yields its first token in
+  // `events`.
   void Prefill(Clock::time_point until, std::vector<TokenEvent>& events);
 
   // Appends one token for each sequence that has its prompt done and has not finished.
@@ -113,6 +145,23 @@ class Generator {
   // Gives back all that the sequence reserved, at any time, also mid-prompt. Unknown ids are
   // ignored.
   void Release(SequenceId sequence);
+
+  // What a sequence is at this moment: all tokens but the last one, which is beside them. `tokens`
+  // is empty where it started from a state without. REQUIRES: admitted and not released. Errors:
+  // kFailedPrecondition before its first token, and after kFailed.
+  absl::StatusOr<SavedState> Save(SequenceId sequence) const;
+  // What states that requests start from must look like.
+  const StateLayout& state_layout() const;
+
+  // Tokens of the prompt that were not processed again: a state of the tree had them, or another
+  // sequence took them in. Stands with the first token. REQUIRES: admitted and not released.
+  int64_t Cached(SequenceId sequence) const;
+  // What the tree of prefixes did so far.
+  PrefixCounts prefixes() const;
+  // Drops all that it holds.
+  void ClearPrefixes();
+  // What is not free for anything: of sequences, shared pages once, and of the tree.
+  Footprint held() const;
 
   // As DecodeState::WatchFreed().
   void WatchFreed(std::function<void(const LayerStates&, const SequenceState&)> on_freed);

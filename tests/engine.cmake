@@ -85,6 +85,8 @@ hippodrome_test_files(engine_tests
     engine/checkpoint/finite_values_test.cc
     engine/checkpoint/fingerprint_weights_test.cc
     engine/generator_scores_test.cc
+    engine/generator_start_test.cc
+    engine/generator_sharing_test.cc
     engine/generator_test.cc
     engine/initialization/initial_weights_test.cc
     engine/model_directory_test.cc
@@ -95,6 +97,7 @@ hippodrome_test_files(engine_tests
     engine/passes/token_chooser_test.cc
     engine/diagonal_kernel_test.cc
     engine/state/decode_state_test.cc
+    engine/state/prefix_tree_test.cc
     engine/state/saved_state_test.cc
     engine/state/state_file_test.cc
     reference/sample_test.cc

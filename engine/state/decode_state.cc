@@ -1,40 +1,143 @@
 #include "engine/state/decode_state.h"
 
+#include <cassert>
 #include <utility>
 
 namespace hippodrome {
 
 DecodeState::DecodeState(Backend& backend, LayerStates layers, int64_t slots, int64_t pages)
-    : backend_(backend), layers_(std::move(layers)), slots_(slots), pages_(pages) {
+    : backend_(backend), layers_(std::move(layers)), slots_(slots), references_(pages) {
   for (const auto& state : layers_.h3) {
     if (state != nullptr) bytes_per_slot_ += state->bytes_per_slot();
   }
   for (const auto& rows : layers_.attention) {
-    if (rows != nullptr) bytes_per_page_ += rows->bytes_per_page();
+    if (rows == nullptr) continue;
+    bytes_per_page_ += rows->bytes_per_page();
+    page_tokens_ = rows->page_tokens();
   }
   // Low numbers on top, so that a lightly used pool touches little memory.
   for (int64_t slot = slots; slot-- > 0;) free_slots_.push_back(slot);
   for (int64_t page = pages; page-- > 0;) free_pages_.push_back(static_cast<int32_t>(page));
 }
 
+// REQUIRES: pages has room for them, so that nothing is taken where memory runs out.
+void DecodeState::TakePages(int64_t count, std::vector<int32_t>& pages) {
+  for (; count > 0; --count) {
+    ++references_[free_pages_.back()];
+    pages.push_back(free_pages_.back());
+    free_pages_.pop_back();
+  }
+}
+
 std::optional<SequenceState> DecodeState::Reserve(int64_t pages) {
   if (free_slots_.empty() || free_pages() < pages) return std::nullopt;
   SequenceState state{.slot = free_slots_.back()};
-  state.pages.assign(free_pages_.rbegin(), free_pages_.rbegin() + pages);
+  state.pages.reserve(pages);
   for (const auto& layer : layers_.h3) {
     if (layer != nullptr) backend_.ResetSlot(*layer, state.slot);
   }
-  // Nothing is taken before what may run out of memory is done.
   free_slots_.pop_back();
-  free_pages_.resize(free_pages_.size() - pages);
+  TakePages(pages, state.pages);
   return state;
 }
 
+std::optional<SequenceState> DecodeState::Fork(const SequenceState& from, int64_t position,
+                                               int64_t pages) {
+  const bool paged = bytes_per_page_ > 0;
+  const int64_t full = paged ? position / page_tokens_ : 0;
+  assert(full <= pages && full <= std::ssize(from.pages));
+  if (free_slots_.empty() || free_pages() < pages - full) return std::nullopt;
+  SequenceState state{.slot = free_slots_.back()};
+  state.pages.reserve(pages);
+  free_slots_.pop_back();
+  state.pages.assign(from.pages.begin(), from.pages.begin() + full);
+  for (const int32_t page : state.pages) ++references_[page];
+  TakePages(pages - full, state.pages);
+  for (const auto& layer : layers_.h3) {
+    if (layer != nullptr) backend_.CopySlot(*layer, from.slot, state.slot);
+  }
+  if (!paged || position % page_tokens_ == 0) return state;
+  for (const auto& rows : layers_.attention) {
+    if (rows != nullptr) backend_.CopyPage(*rows, from.pages[full], state.pages[full]);
+  }
+  return state;
+}
+
+std::optional<SequenceState> DecodeState::Share(const SequenceState& from, int64_t position) {
+  if (free_slots_.empty()) return std::nullopt;
+  const int64_t held = bytes_per_page_ > 0 ? (position + page_tokens_ - 1) / page_tokens_ : 0;
+  assert(held <= std::ssize(from.pages));
+  SequenceState state{.slot = free_slots_.back()};
+  state.pages.assign(from.pages.begin(), from.pages.begin() + held);
+  free_slots_.pop_back();
+  for (const int32_t page : state.pages) ++references_[page];
+  return state;
+}
+
+bool DecodeState::Resize(SequenceState& state, int64_t pages) {
+  const int64_t more = pages - std::ssize(state.pages);
+  if (free_pages() < more) return false;
+  if (more > 0) {
+    state.pages.reserve(pages);
+    TakePages(more, state.pages);
+  } else {
+    GiveBack(std::span(state.pages).subspan(pages));
+    state.pages.resize(pages);
+  }
+  return true;
+}
+
+void DecodeState::GiveBack(std::span<const int32_t> pages) {
+  const size_t before = free_pages_.size();
+  for (size_t i = pages.size(); i-- > 0;) {
+    if (--references_[pages[i]] == 0) free_pages_.push_back(pages[i]);
+  }
+  if (!on_freed_) return;
+  on_freed_(layers_,
+            {.pages = {free_pages_.begin() + static_cast<int64_t>(before), free_pages_.end()}});
+}
+
 void DecodeState::Release(SequenceState& state) {
-  if (on_freed_) on_freed_(layers_, state);
+  if (state.slot < 0) return;
+  GiveBack(state.pages);
+  if (on_freed_) on_freed_(layers_, {.slot = state.slot});
   free_slots_.push_back(state.slot);
-  free_pages_.insert(free_pages_.end(), state.pages.rbegin(), state.pages.rend());
   state = {};
+}
+
+std::vector<SavedLayer> DecodeState::Export(const SequenceState& state, int64_t position,
+                                            const StateLayout& layout) const {
+  std::vector<SavedLayer> saved(layout.layers.size());
+  for (size_t i = 0; i < saved.size(); ++i) {
+    if (const auto& recurrent = layers_.h3[i]; recurrent != nullptr) {
+      for (const auto& array : layout.layers[i].arrays) {
+        saved[i].arrays.emplace_back(Elements(array.shape));
+      }
+      const std::vector<std::span<float>> arrays(saved[i].arrays.begin(), saved[i].arrays.end());
+      backend_.ExportSlot(*recurrent, state.slot, position, arrays);
+    }
+    if (const auto& rows = layers_.attention[i]; rows != nullptr) {
+      const auto size = static_cast<size_t>(position * layout.layers[i].row_width);
+      saved[i].keys.resize(size);
+      saved[i].values.resize(size);
+      backend_.ExportRows(*rows, state.pages, 0, position, saved[i].keys, saved[i].values);
+    }
+  }
+  return saved;
+}
+
+void DecodeState::Import(const std::vector<SavedLayer>& layers, int64_t position,
+                         const SequenceState& state) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (const auto& recurrent = layers_.h3[i]; recurrent != nullptr) {
+      const std::vector<std::span<const float>> arrays(layers[i].arrays.begin(),
+                                                       layers[i].arrays.end());
+      backend_.ImportSlot(*recurrent, state.slot, position, arrays);
+    }
+    if (const auto& rows = layers_.attention[i]; rows != nullptr) {
+      backend_.ImportRows(*rows, state.pages, 0, position, layers[i].keys, layers[i].values);
+    }
+  }
 }
 
 void DecodeState::WatchFreed(OnFreed on_freed) {

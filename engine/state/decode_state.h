@@ -6,8 +6,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "engine/state/saved_state.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {
@@ -29,16 +31,36 @@ struct LayerStates {
   std::vector<std::unique_ptr<KeyValuePages>> attention;  // null but for attention layers
 };
 
-// Two pools of fixed size. A sequence's bytes are known before it enters and do not change while it
-// runs, so nothing is ever preempted. Not thread-safe.
+// Two pools of fixed size: slots, each of one state, and pages, which states may share: a page is
+// free when no state has it. A state's bytes do not change but by Resize(), so nothing is ever
+// preempted. What needs room and finds none gives nothing, and changes nothing. Not thread-safe.
 class DecodeState {
  public:
   // `layers`: of as many slots and pages.
   DecodeState(Backend& backend, LayerStates layers, int64_t slots, int64_t pages);
 
-  // A fresh (all zero) state with `pages` pages; nothing when either pool is short.
+  // A fresh (all zero) state with `pages` pages.
   std::optional<SequenceState> Reserve(int64_t pages);
+  // A state that goes on after `position` tokens where `from` is, or was: its slot is copied, full
+  // pages are shared, a page in part is copied, and the others, `pages` in all, are fresh.
+  // REQUIRES: from's slot is at `position`, from has their rows; pages hold `position` rows.
+  std::optional<SequenceState> Fork(const SequenceState& from, int64_t position, int64_t pages);
+  // A state to be read and forked alone: with a slot whose content is unspecified until it is
+  // written (see PrefillCapture), and the pages of from's first `position` rows, all shared. The
+  // rows of those positions never change; later ones of the last page may.
+  std::optional<SequenceState> Share(const SequenceState& from, int64_t position);
+  // Fresh pages at its end, or fewer pages; false where there are not enough.
+  bool Resize(SequenceState& state, int64_t pages);
+  // Gives back the slot, and the pages that nobody else has. A state without a slot is none.
   void Release(SequenceState& state);
+
+  // What `state` holds after `position` tokens, as `layout`, that of the model, says. Waits for
+  // pending work.
+  std::vector<SavedLayer> Export(const SequenceState& state, int64_t position,
+                                 const StateLayout& layout) const;
+  // REQUIRES: CheckState() is OK with `layers` for the model of these layers, and state has pages
+  // of `position` rows.
+  void Import(const std::vector<SavedLayer>& layers, int64_t position, const SequenceState& state);
 
   // For tests that fill what nobody holds with values that nobody may see: calls `on_freed` for all
   // that is free now, and then for what is released, before it can be reserved again.
@@ -47,7 +69,7 @@ class DecodeState {
 
   int64_t slots() const { return slots_; }
   int64_t free_slots() const { return static_cast<int64_t>(free_slots_.size()); }
-  int64_t pages() const { return pages_; }
+  int64_t pages() const { return std::ssize(references_); }
   int64_t free_pages() const { return static_cast<int64_t>(free_pages_.size()); }
   // Over all layers.
   int64_t bytes_per_slot() const { return bytes_per_slot_; }
@@ -56,13 +78,19 @@ class DecodeState {
   const LayerStates& layers() const { return layers_; }
 
  private:
+  void TakePages(int64_t count, std::vector<int32_t>& pages);
+  void GiveBack(std::span<const int32_t> pages);
+
   Backend& backend_;
   LayerStates layers_;
   int64_t slots_;
-  int64_t pages_;
+  int64_t page_tokens_ = kPageTokens;
   int64_t bytes_per_slot_ = 0;
   int64_t bytes_per_page_ = 0;
-  std::vector<int64_t> free_slots_;  // stacks: what was freed last is reused first
+  std::vector<int32_t> references_;  // states that have the page
+  // Stacks with room for all, so that giving back needs no memory: what was freed last is reused
+  // first.
+  std::vector<int64_t> free_slots_;
   std::vector<int32_t> free_pages_;
   OnFreed on_freed_;  // may be null
 };

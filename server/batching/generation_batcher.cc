@@ -37,6 +37,12 @@ int64_t ScoreBytes(const GenerationCall& call) {
          (kScoreBytes + kAlternativeBytes * call.request.likeliest.value_or(0));
 }
 
+// What SequenceEngine::Remaining() begins with, or more.
+int64_t Ticks(const GenerationRequest& request) {
+  const int64_t last_token = request.start ? 1 : 0;
+  return last_token + std::ssize(request.prompt) + request.max_tokens;
+}
+
 std::string SecondsText(std::chrono::duration<double> time) {
   return fmt::format("{:.1f}", time.count());
 }
@@ -102,13 +108,16 @@ absl::Status GenerationBatcher::CheckRoom(const GenerationCall& call) const {
                            std::to_string(prompts_.held()) + " prompt tokens wait");
 }
 
+Footprint GenerationBatcher::Cost(const GenerationRequest& request) const {
+  return engine_.Cost(TokensBefore(request), request.max_tokens);
+}
+
 // All of it, or nothing where there is no memory. REQUIRES: mutex_ is held.
 void GenerationBatcher::Enter(Waiting request) {
   const Caller caller = request.call.caller;
   const GenerationRequest& wanted = request.call.request;
   const auto tokens = static_cast<int64_t>(wanted.prompt.size());
-  const auto ticket = line_.Add(caller, engine_.Cost(tokens, wanted.max_tokens),
-                                tokens + wanted.max_tokens, request.submitted);
+  const auto ticket = line_.Add(caller, Cost(wanted), Ticks(wanted), request.submitted);
   absl::Cleanup leave_line = [&] { line_.Remove(ticket); };
   places_.Add(caller.client, 1);
   absl::Cleanup leave_place = [&] { places_.Remove(caller.client, 1); };
@@ -126,10 +135,8 @@ absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(
     if (status.code() == absl::StatusCode::kOutOfRange) metrics_.Rejected("never_fits");
     return status;
   }
-  const int64_t prompt_tokens = std::ssize(call.request.prompt);
-  const int64_t max_tokens = call.request.max_tokens;
-  HIPPODROME_RETURN_IF_ERROR(call.caller.Reserve(prompt_tokens + max_tokens,
-                                                 engine_.Cost(prompt_tokens, max_tokens).bytes));
+  HIPPODROME_RETURN_IF_ERROR(call.caller.Reserve(
+      std::ssize(call.request.prompt) + call.request.max_tokens, Cost(call.request).bytes));
   const Clock::time_point now = Clock::now();
   Clock::time_point expires = call.caller.deadline;
   if (options_.max_wait.count() > 0) expires = std::min(expires, now + options_.max_wait);
@@ -427,8 +434,7 @@ absl::Status GenerationBatcher::Admit(Waiting& waiting) {
   if (waiting.call.caller.deadline <= now) return Expired(waiting, now);
   GenerationCall& call = waiting.call;
   const auto tokens = static_cast<int64_t>(call.request.prompt.size());
-  Held held{engine_.Cost(tokens, call.request.max_tokens), call.caller.client,
-            call.caller.deadline};
+  Held held{Cost(call.request), call.caller.client, call.caller.deadline};
   absl::StatusOr<SequenceId> id = Guarded([&] { return engine_.Admit(std::move(call.request)); });
   if (!id.ok()) return Internal("admission failed: " + Message(id.status()));
   absl::Cleanup leave = [&] {  // where memory runs out

@@ -89,6 +89,7 @@ class GenerationBatcher {
   using Running = std::unordered_map<SequenceId, std::unique_ptr<RunningSequence>>;
 
   void Cancel(const Stream& stream);
+  Footprint Cost(const GenerationRequest& request) const;
   absl::Status CheckRoom(const GenerationCall& call) const;
   absl::Status CheckScoreRoom(const std::string& client, int64_t bytes) const;
   void ForgetScores(const std::string& client, int64_t bytes);

@@ -1,6 +1,6 @@
-// isolation OPERATIONS MODEL_DIR: admits, cancels, scores and finishes requests of several tenants
-// in random order while all that is free holds NaN, on small random models and on the decoder of
-// MODEL_DIR.
+// isolation OPERATIONS MODEL_DIR: admits, cancels, saves, resumes, scores and finishes requests of
+// several tenants, which share prompts and their beginnings, in random order while all that is free
+// holds NaN, on small random models and on the decoder of MODEL_DIR.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -23,11 +23,14 @@ bool Run(const std::string& name, Backend& backend, const HybridH3& model,
   const IsolationResult r = RunIsolation(backend, model, options, operations, seed);
   fmt::print(
       "{}, {} tenants with {} requests each, {} slots: {} operations: {} admitted, {} refused for "
-      "want of room, {} cancelled, {} finished; {} tokens and {} scores of prompts, all as alone; "
-      "filled with NaN: {} slots, {} pages; fault: {}\n",
+      "want of room, {} cancelled, {} saved and resumed, {} finished; {} prompts followed another, "
+      "{} "
+      "began with a state of the tree, which dropped {}; {} tokens and {} scores of prompts, all "
+      "as "
+      "alone; filled with NaN: {} slots, {} pages; fault: {}\n",
       name, options.tenants, options.requests, options.generator.max_sequences, operations,
-      r.admitted, r.refused, r.cancelled, r.finished, r.tokens, r.scored, r.freed_slots,
-      r.freed_pages, r.fault.empty() ? "none" : r.fault);
+      r.admitted, r.refused, r.cancelled, r.saved, r.finished, r.followers, r.hits, r.evicted,
+      r.tokens, r.scored, r.freed_slots, r.freed_pages, r.fault.empty() ? "none" : r.fault);
   return r.fault.empty();
 }
 
@@ -50,7 +53,10 @@ bool RunAll(int64_t operations, const std::string& directory) {
       return false;
     }
     IsolationOptions demo{.longest_prompt = 150, .most_new_tokens = 16};
-    demo.generator = {.max_sequences = 6, .key_value_bytes = int64_t{1} << 20};  // 8 pages
+    demo.generator = {.max_sequences = 6,
+                      .key_value_bytes = int64_t{1} << 20,  // 8 pages
+                      .prefix_slots = 4,
+                      .prefix_interval = 64};
     good &= Run(directory + ", " + type, *backend, *loaded->model, demo, operations / 10, 3);
   }
   return good;

@@ -29,6 +29,11 @@ void Check(const H3Config& config, DType weights, IsolationOptions options, uint
   EXPECT_GT(result.cancelled, 0);
   EXPECT_GT(result.finished, 0);
   EXPECT_GT(result.tokens, 0);
+  if (TestBackendIsSlow()) return;
+  EXPECT_GT(result.saved, 0);
+  EXPECT_GT(result.followers, 0);
+  EXPECT_GT(result.hits, 0);
+  EXPECT_GT(result.evicted, 0);
 }
 
 TEST(IsolationTest, HybridModel) { Check(TinyConfig(), DType::kF32, {}, 1); }

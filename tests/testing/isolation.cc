@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "engine/models/h3/hybrid_h3.h"
@@ -16,15 +17,21 @@ namespace {
 constexpr auto kForever = Generator::Clock::time_point::max();
 constexpr auto kAtOnce = Generator::Clock::time_point::min();
 
-// Lengths around those of pages, short ones and long ones; one in three is scored.
+// Lengths around those of pages, short ones and long ones; one in three is scored. Half of them
+// begin as an earlier one does, of the same tenant or not.
 GenerationRequest NewRequest(const IsolationOptions& options, int64_t vocabulary,
-                             std::mt19937& random) {
+                             std::span<const GenerationRequest> earlier, std::mt19937& random) {
   const auto below = [&](int64_t count) { return static_cast<int64_t>(random() % count); };
   const auto seed = static_cast<uint32_t>(random());
   int64_t prompt = 1 + below(below(2) == 0 ? 20 : options.longest_prompt);
   if (below(4) == 0) prompt = std::min(options.longest_prompt, 63 + below(4));
   GenerationRequest request{.prompt = RandomIds(prompt, vocabulary, seed),
                             .max_tokens = 1 + below(options.most_new_tokens)};
+  if (!earlier.empty() && below(2) == 0) {
+    const std::vector<int32_t>& other = earlier[below(std::ssize(earlier))].prompt;
+    const int64_t same = below(1 + std::min(prompt, std::ssize(other)));
+    std::copy_n(other.begin(), same, request.prompt.begin());
+  }
   request.sampling.temperature = below(2) == 0 ? 0.0f : 1.2f;
   request.sampling.seed = seed;
   request.ignore_eos = true;
@@ -57,7 +64,8 @@ class Isolation {
   Isolation(Backend& backend, const HybridH3& model, const IsolationOptions& options, uint32_t seed)
       : backend_(backend), model_(model), options_(options), random_(seed) {
     for (int64_t i = 0; i < options.tenants * options.requests; ++i) {
-      requests_.push_back(NewRequest(options, model.config().vocab_size, random_));
+      requests_.push_back(NewRequest(options, model.config().vocab_size, requests_, random_));
+      requests_.back().cache_salt = "tenant " + std::to_string(i % options.tenants);
       alone_.push_back(Alone(requests_.back()));
     }
     generator_ = Generator::Create(backend, model, options.generator).value();
@@ -71,8 +79,12 @@ class Isolation {
   IsolationResult Run(int64_t operations) {
     for (int64_t i = 0; i < operations && result_.fault.empty(); ++i) DoSomething();
     while (!running_.empty() && result_.fault.empty()) Advance(true);
-    if (result_.fault.empty() && generator_->used().bytes != 0) {
-      result_.fault = "the end holds " + std::to_string(generator_->used().bytes) + " bytes";
+    result_.hits = generator_->prefixes().hits;
+    result_.evicted = generator_->prefixes().evictions;
+    generator_->ClearPrefixes();
+    const int64_t left = generator_->used().bytes + generator_->held().bytes;
+    if (result_.fault.empty() && left != 0) {
+      result_.fault = "the end holds " + std::to_string(left) + " bytes";
     }
     return result_;
   }
@@ -86,6 +98,7 @@ class Isolation {
   std::vector<TokenEvent> Alone(const GenerationRequest& request) {
     GeneratorOptions options = options_.generator;
     options.max_sequences = 1;
+    options.prefix_slots = 0;
     const auto generator = Generator::Create(backend_, model_, options).value();
     std::vector<TokenEvent> events;
     generator->Admit(request).value();
@@ -95,21 +108,43 @@ class Isolation {
   }
 
   void DoSomething() {
-    const uint32_t what = random_() % 10;
-    if (what < 3) {
-      Admit();
+    const uint32_t what = random_() % 11;
+    if (what < 2) {
+      Admit(random_() % requests_.size());
+    } else if (what == 2) {
+      Admit(latest_);  // likely to follow it
     } else if (what == 3) {
       Cancel();
+    } else if (what == 4 && options_.saves) {
+      SaveAndGoOn();
     } else {
-      Advance(what < 7);
+      Advance(what < 8);
     }
   }
 
-  void Admit() {
-    const size_t request = random_() % requests_.size();
+  void Admit(size_t request) {
+    latest_ = request;
     const auto id = generator_->Admit(requests_[request]);
     (id.ok() ? result_.admitted : result_.refused) += 1;
     if (id.ok()) running_.emplace(*id, Running{request});
+  }
+
+  // A sequence that has a token leaves, and comes back as what was saved of it.
+  void SaveAndGoOn() {
+    const auto found = std::find_if(running_.begin(), running_.end(),
+                                    [](const auto& entry) { return entry.second.events > 0; });
+    if (found == running_.end()) return;
+    const Running running = found->second;
+    auto saved = generator_->Save(found->first);
+    generator_->Release(found->first);
+    running_.erase(found);
+    GenerationRequest rest = requests_[running.request];
+    rest.prompt = {};
+    rest.score_prompt = false;
+    rest.max_tokens -= static_cast<int64_t>(running.events);
+    rest.start = std::make_shared<SavedState>(*std::move(saved));
+    running_.emplace(generator_->Admit(std::move(rest)).value(), running);
+    ++result_.saved;
   }
 
   void Cancel() {
@@ -138,6 +173,10 @@ class Isolation {
     }
     ++result_.tokens;
     result_.scored += std::ssize(event.prompt_scores);
+    const bool first = running.events == 1;
+    if (first &&
+        generator_->Cached(event.sequence) == std::ssize(requests_[running.request].prompt))
+      ++result_.followers;
     if (event.finish == FinishReason::kNone) return;
     generator_->Release(event.sequence);
     running_.erase(event.sequence);
@@ -152,6 +191,7 @@ class Isolation {
   std::vector<std::vector<TokenEvent>> alone_;  // what comes of each
   std::unique_ptr<Generator> generator_;
   std::map<SequenceId, Running> running_;
+  size_t latest_ = 0;  // request that was to be admitted
   IsolationResult result_;
 };
 

@@ -50,5 +50,46 @@ TEST(DecodeStateTest, AddsUpTheLayers) {
   EXPECT_EQ(more->bytes_per_page(), one->bytes_per_page() * 2);
 }
 
+TEST(DecodeStateTest, ForksShareFullPagesAndGiveThemBackOnce) {
+  const auto backend = MakeCpuBackend({.threads = 1});
+  const auto model = MakeTestModel(*backend, TinyConfig());
+  const auto state = model->NewState(*backend, 4, 10, 16);
+  SequenceState first = *state->Reserve(4);
+  SequenceState fork = *state->Fork(first, 40, 5);  // two full pages and half a page
+  EXPECT_NE(fork.slot, first.slot);
+  EXPECT_EQ(state->free_pages(), 10 - 4 - 3);
+  EXPECT_EQ(fork.pages[1], first.pages[1]);
+  EXPECT_NE(fork.pages[2], first.pages[2]);
+  EXPECT_FALSE(state->Fork(first, 40, 6).has_value());  // four fresh pages, and three are left
+  EXPECT_EQ(state->free_pages(), 3);
+  EXPECT_EQ(state->free_slots(), 2);
+  SequenceState node = *state->Share(first, 40);
+  EXPECT_EQ(node.pages, std::vector<int32_t>(first.pages.begin(), first.pages.begin() + 3));
+  EXPECT_EQ(state->free_pages(), 3);  // no page of its own
+  state->Release(first);
+  EXPECT_EQ(state->free_pages(), 4);  // the one that nobody shares
+  state->Release(fork);
+  EXPECT_EQ(state->free_pages(), 7);
+  state->Release(node);
+  EXPECT_EQ(state->free_pages(), 10);
+  EXPECT_EQ(state->free_slots(), 4);
+}
+
+TEST(DecodeStateTest, ResizesAtTheEnd) {
+  const auto backend = MakeCpuBackend({.threads = 1});
+  const auto state = MakeTestModel(*backend, TinyConfig())->NewState(*backend, 2, 6, 16);
+  SequenceState a = *state->Reserve(2);
+  const std::vector<int32_t> pages = a.pages;
+  EXPECT_FALSE(state->Resize(a, 7));
+  EXPECT_EQ(a.pages, pages);
+  EXPECT_TRUE(state->Resize(a, 6));
+  EXPECT_EQ(std::vector(a.pages.begin(), a.pages.begin() + 2), pages);
+  EXPECT_EQ(state->free_pages(), 0);
+  EXPECT_TRUE(state->Resize(a, 1));
+  EXPECT_EQ(state->free_pages(), 5);
+  state->Release(a);
+  EXPECT_EQ(state->free_pages(), 6);
+}
+
 }  // namespace
 }  // namespace hippodrome::decode_state_test

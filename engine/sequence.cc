@@ -1,0 +1,48 @@
+#include "engine/sequence.h"
+
+#include <utility>
+
+namespace hippodrome {
+
+Sequence::Sequence(GenerationRequest r, const Footprint& cost) : request(std::move(r)), cost(cost) {
+  std::vector<int32_t> before;  // of the state, as far as known
+  if (const SavedState* start = request.start.get(); start != nullptr) {
+    position = start->position;
+    tokens = start->tokens;
+    first = tokens.empty() ? position : 0;
+    if (start->last_token) tokens.push_back(*start->last_token);
+    before = tokens;
+  }
+  const std::vector<int32_t>& prompt = request.prompt;
+  tokens.insert(tokens.end(), prompt.begin(), prompt.end());
+  prompt_end = prompt.empty() ? position : length();
+  if (request.changes.any()) {
+    adjusted.emplace(request.changes, prompt);
+    for (const int32_t token : before) adjusted->Append(token);
+  }
+  const bool follows_a_token = request.start && request.start->last_token;
+  if (request.score_prompt && !follows_a_token) prompt_scores.emplace_back();
+}
+
+bool Sequence::CanLead(const GenerationRequest& other) const {
+  if (leader != 0 || prompt_done() || other.prompt.empty()) return false;
+  if (other.score_prompt &&
+      (!request.score_prompt || other.likeliest.value_or(0) != request.likeliest.value_or(0))) {
+    return false;
+  }
+  return other.cache_prompt == request.cache_prompt && other.cache_salt == request.cache_salt &&
+         other.start == request.start && other.prompt == request.prompt;
+}
+
+void Sequence::Append(int32_t token) {
+  tokens.push_back(token);
+  if (adjusted) adjusted->Append(token);
+}
+
+HowToChoose Sequence::how() const {
+  HowToChoose how = {.sampling = {request.sampling, length()}, .likeliest = request.likeliest};
+  if (adjusted) how.adjustments = adjusted->adjustments();
+  return how;
+}
+
+}  // namespace hippodrome

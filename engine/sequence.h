@@ -1,0 +1,56 @@
+// One admitted request on its way.
+#ifndef HIPPODROME_ENGINE_SEQUENCE_H_
+#define HIPPODROME_ENGINE_SEQUENCE_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/adjusted_tokens.h"
+#include "engine/generator.h"
+#include "engine/passes/token_chooser.h"
+#include "engine/state/decode_state.h"
+
+namespace hippodrome {
+
+// Its prompt is what has to be taken in before the first new token: the last token of the state to
+// start from, if any, and the request's prompt; but nothing where that is empty, since then the
+// last token is stepped.
+struct Sequence {
+  Sequence(GenerationRequest request, const Footprint& cost);
+
+  int64_t length() const { return first + std::ssize(tokens); }
+  bool prompt_done() const { return position >= prompt_end; }
+  // It has a token that is not in its state, which the next step takes in.
+  bool has_last_token() const { return (generated > 0 || decoding) && length() == position + 1; }
+  // Tokens [from, from + count), by position.
+  std::span<const int32_t> Tokens(int64_t from, int64_t count) const {
+    return std::span(tokens).subspan(from - first, count);
+  }
+  // Whether `other`, as good as new, need not take its prompt in beside this one.
+  bool CanLead(const GenerationRequest& other) const;
+  void Append(int32_t token);
+  HowToChoose how() const;
+
+  GenerationRequest request;  // without start once the prompt is done
+  Footprint cost;
+  std::vector<int32_t> tokens;  // from position `first` on
+  int64_t first = 0;            // > 0: the tokens before are not known
+  int64_t prompt_end = 0;       // position after the prompt
+  SequenceState state = {};     // without a slot until the prompt's turn comes
+  int64_t position = 0;         // tokens that are in the state
+  int64_t generated = 0;
+  int64_t cached = 0;                           // tokens of the prompt that others took in
+  bool decoding = false;                        // prompt done, not finished
+  std::optional<AdjustedTokens> adjusted = {};  // where its request changes logits
+  std::vector<TokenScores> prompt_scores = {};  // so far
+  std::vector<int64_t> wanted = {};             // positions at which the tree wants its state
+
+  SequenceId leader = 0;                   // whose state it gets where the prompt ends; 0: its own
+  std::vector<SequenceId> followers = {};  // whose leader it is
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_SEQUENCE_H_

@@ -1,0 +1,117 @@
+#include "engine/state/prefix_cache.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace hippodrome {
+namespace {
+
+// The shortest prefix whose state a prompt of so many tokens may begin with.
+int64_t LeastPrefix(int64_t prompt_tokens) {
+  return prompt_tokens >= kTransformTokens ? kTransformTokens : kCaptureTokens;
+}
+
+}  // namespace
+
+bool PrefixCache::Evict() {
+  std::optional<SequenceState> oldest = tree_.TakeOldest();
+  if (!oldest) return false;
+  state_.Release(*oldest);
+  ++counts_.evictions;
+  return true;
+}
+
+SequenceState PrefixCache::Reserve(int64_t pages) {
+  std::optional<SequenceState> state = state_.Reserve(pages);
+  while (!state && Evict()) state = state_.Reserve(pages);
+  assert(state);
+  return *std::move(state);
+}
+
+SequenceState PrefixCache::Fork(const SequenceState& from, int64_t position, int64_t pages) {
+  std::optional<SequenceState> state = state_.Fork(from, position, pages);
+  while (!state && Evict()) state = state_.Fork(from, position, pages);
+  assert(state);
+  return *std::move(state);
+}
+
+void PrefixCache::Resize(SequenceState& state, int64_t pages) {
+  bool done = state_.Resize(state, pages);
+  while (!done && Evict()) done = state_.Resize(state, pages);
+  assert(done);
+}
+
+std::optional<PrefixCache::Hit> PrefixCache::Take(const std::string& salt,
+                                                  std::span<const int32_t> prompt, int64_t pages) {
+  if (most_nodes_ == 0) return std::nullopt;
+  const int64_t size = std::ssize(prompt);
+  const PrefixTree::Found found = tree_.Find(salt, prompt, LeastPrefix(size), size - 1);
+  if (found.position > 0) {
+    tree_.Touch(salt, prompt.first(found.position));  // the last to be evicted
+    std::optional<SequenceState> state = state_.Fork(*found.state, found.position, pages);
+    while (!state && tree_.size() > 1 && Evict()) {
+      state = state_.Fork(*found.state, found.position, pages);
+    }
+    if (state) {
+      ++counts_.hits;
+      counts_.hit_tokens += found.position;
+      return Hit{*std::move(state), found.position};
+    }
+  }
+  ++counts_.misses;
+  return std::nullopt;
+}
+
+std::vector<int64_t> PrefixCache::Wanted(const std::string& salt, std::span<const int32_t> prompt,
+                                         int64_t position, std::span<const int64_t> marks) {
+  std::vector<int64_t> wanted;
+  if (most_nodes_ == 0) return wanted;
+  const int64_t size = std::ssize(prompt);
+  const int64_t last = size - 1;  // a node at the end itself could not serve this prompt again
+  const int64_t least = LeastPrefix(size);
+  for (int64_t at = interval_; at < last; at += interval_) wanted.push_back(at);
+  wanted.insert(wanted.end(), marks.begin(), marks.end());
+  wanted.push_back(last);
+  wanted.push_back(tree_.Find(salt, prompt, least, last).common);
+  for (int64_t& at : wanted) at = std::min(at, last) / kCaptureTokens * kCaptureTokens;
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  std::erase_if(wanted, [&](int64_t at) {
+    return at < least || at <= position || tree_.Touch(salt, prompt.first(at));
+  });
+  return wanted;
+}
+
+std::optional<SequenceState> PrefixCache::Capture(const SequenceState& from, int64_t position) {
+  while (tree_.size() + captures_ >= most_nodes_) {
+    if (!Evict()) return std::nullopt;
+  }
+  std::optional<SequenceState> state = state_.Share(from, position);
+  if (state) ++captures_;
+  return state;
+}
+
+void PrefixCache::Keep(const std::string& salt, std::span<const int32_t> prefix,
+                       SequenceState captured) {
+  if (tree_.Touch(salt, prefix)) return Drop(std::move(captured));  // another prompt's was first
+  --captures_;
+  tree_.Put(salt, prefix, std::move(captured));
+}
+
+void PrefixCache::Drop(SequenceState captured) {
+  --captures_;
+  state_.Release(captured);
+}
+
+void PrefixCache::Clear() {
+  while (std::optional<SequenceState> oldest = tree_.TakeOldest()) state_.Release(*oldest);
+}
+
+PrefixCounts PrefixCache::counts() const {
+  PrefixCounts counts = counts_;
+  counts.nodes = tree_.size();
+  return counts;
+}
+
+}  // namespace hippodrome

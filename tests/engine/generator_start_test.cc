@@ -1,0 +1,219 @@
+// Sequences that are saved, and that start from what was saved.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/base/field_error.h"
+#include "engine/generator.h"
+#include "engine/models/h3/hybrid_h3.h"
+#include "kernels/make_backend.h"
+#include "tests/testing/random_model.h"
+
+namespace hippodrome::generator_start_test {
+namespace {
+
+constexpr auto kForever = Generator::Clock::time_point::max();
+
+GenerationRequest Request(int64_t prompt_tokens, int64_t max_tokens, uint32_t seed,
+                          float temperature = 0) {
+  return {.prompt = RandomIds(prompt_tokens, 40, seed),
+          .max_tokens = max_tokens,
+          .sampling = {.temperature = temperature, .seed = seed},
+          .ignore_eos = true,
+          .likeliest = 3};
+}
+
+// Tokens and the log probabilities beside them, which show every bit that logits differ in.
+struct Answer {
+  std::vector<int32_t> tokens;
+  std::vector<float> scores;
+
+  bool operator==(const Answer&) const = default;
+  void Add(const TokenEvent& event) {
+    tokens.push_back(event.token);
+    scores.push_back(event.scores->log_probability);
+    for (const LikelyToken& likely : event.scores->likeliest) {
+      tokens.push_back(likely.token);
+      scores.push_back(likely.log_probability);
+    }
+  }
+};
+
+class GeneratorStartTest : public testing::TestWithParam<DType> {
+ protected:
+  GeneratorStartTest()
+      : backend_(MakeCpuBackend({.threads = 2})),
+        model_(MakeTestModel(*backend_, TinyConfig(), GetParam())) {}
+
+  std::unique_ptr<Generator> NewGenerator() {
+    return Generator::Create(*backend_, *model_, {3, 1 << 22}).value();
+  }
+
+  // The first `count` tokens of a request, and what it is then.
+  std::pair<Answer, SavedState> Run(const GenerationRequest& request, int64_t count) {
+    const auto generator = NewGenerator();
+    const SequenceId id = generator->Admit(request).value();
+    std::vector<TokenEvent> events;
+    generator->Prefill(kForever, events);
+    while (std::ssize(events) < count) generator->Step(events);
+    Answer answer;
+    for (const TokenEvent& event : events) answer.Add(event);
+    SavedState saved = generator->Save(id).value();
+    generator->Release(id);
+    EXPECT_EQ(generator->held().bytes, 0);
+    return {answer, std::move(saved)};
+  }
+
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<HybridH3> model_;
+};
+
+TEST_P(GeneratorStartTest, GoesOnAsIfItHadNeverStopped) {
+  for (const int64_t prompt : {1, 7, 63, 64, 130, 300, 520}) {
+    for (const int64_t cut : {1, 2, 9}) {
+      GenerationRequest request = Request(prompt, 20, static_cast<uint32_t>(prompt), 1.1f);
+      request.changes.bias = {{.token = 3, .bias = 0.5f}};
+      const Answer whole = Run(request, 20).first;
+      auto [answer, saved] = Run(request, cut);
+      EXPECT_EQ(saved.position, prompt + cut - 1);
+      EXPECT_EQ(saved.tokens.size(), static_cast<size_t>(saved.position));
+      EXPECT_EQ(saved.seed, request.sampling.seed);
+      EXPECT_TRUE(CheckState(saved, NewGenerator()->state_layout()).ok());
+      GenerationRequest rest = request;
+      rest.prompt = {};
+      rest.max_tokens = 20 - cut;
+      rest.start = std::make_shared<SavedState>(std::move(saved));
+      const auto [tail, end] = Run(rest, 20 - cut);
+      answer.tokens.insert(answer.tokens.end(), tail.tokens.begin(), tail.tokens.end());
+      answer.scores.insert(answer.scores.end(), tail.scores.begin(), tail.scores.end());
+      EXPECT_EQ(answer, whole) << "prompt " << prompt << ", cut after " << cut;
+      EXPECT_EQ(end.position, prompt + 19);
+    }
+  }
+}
+
+TEST_P(GeneratorStartTest, WhatIsSavedTwiceIsTheSame) {
+  const GenerationRequest request = Request(90, 8, 5);
+  SavedState saved = Run(request, 5).second;
+  const auto generator = NewGenerator();
+  GenerationRequest rest = request;
+  rest.prompt = {};
+  rest.start = std::make_shared<SavedState>(saved);
+  const SequenceId id = generator->Admit(rest).value();
+  SavedState again = generator->Save(id).value();
+  again.created = saved.created;
+  EXPECT_EQ(again, saved);
+}
+
+// A new prompt goes on where the old one's tokens end. How they were cut decides about rounding
+// alone; with enough between the best tokens, not about them.
+TEST_P(GeneratorStartTest, TakesANewPromptInAfterTheLastToken) {
+  const GenerationRequest first = Request(70, 6, 8);
+  auto [answer, saved] = Run(first, 6);
+  GenerationRequest next = Request(40, 1, 9);
+  GenerationRequest whole = next;
+  whole.prompt = saved.tokens;
+  whole.prompt.push_back(*saved.last_token);
+  whole.prompt.insert(whole.prompt.end(), next.prompt.begin(), next.prompt.end());
+  whole.score_prompt = true;
+  next.start = std::make_shared<SavedState>(std::move(saved));
+  next.score_prompt = true;
+  const auto generator = NewGenerator();
+  const SequenceId id = generator->Admit(next).value();
+  EXPECT_EQ(generator->Remaining(id), 1 + 40 + 1);
+  generator->Admit(whole).value();
+  std::vector<TokenEvent> events;
+  generator->Prefill(kForever, events);
+  ASSERT_EQ(events.size(), 2u);
+  const TokenEvent& resumed = events[events[0].sequence == id ? 0 : 1];
+  const TokenEvent& cold = events[events[0].sequence == id ? 1 : 0];
+  ASSERT_EQ(resumed.prompt_scores.size(), 40u);
+  const double error = GetParam() == DType::kF32 ? 1e-4 : 0.1;
+  for (size_t i = 0; i < 40; ++i) {  // that of its first token as well: the last token tells it
+    EXPECT_NEAR(resumed.prompt_scores[i].log_probability,
+                cold.prompt_scores[cold.prompt_scores.size() - 40 + i].log_probability, error);
+  }
+  EXPECT_NEAR(resumed.scores->likeliest[0].log_probability,
+              cold.scores->likeliest[0].log_probability, error);
+  const SavedState end = generator->Save(id).value();
+  EXPECT_EQ(end.tokens, whole.prompt);
+}
+
+TEST_P(GeneratorStartTest, ForksOfOneStateShareItsPrompt) {
+  const auto start = std::make_shared<SavedState>(Run(Request(100, 4, 3), 4).second);
+  GenerationRequest request = Request(30, 6, 4, 1.0f);
+  request.start = start;
+  const Answer expected = Run(request, 6).first;
+  const auto generator = NewGenerator();
+  const SequenceId a = generator->Admit(request).value();
+  const SequenceId b = generator->Admit(request).value();
+  std::map<SequenceId, Answer> answers;
+  std::vector<TokenEvent> events;
+  generator->Prefill(kForever, events);
+  while (generator->decoding() > 0) generator->Step(events);
+  for (const TokenEvent& event : events) answers[event.sequence].Add(event);
+  EXPECT_EQ(answers[a], expected);
+  EXPECT_EQ(answers[b], expected);
+  EXPECT_EQ(generator->Cached(b), 30);
+}
+
+TEST_P(GeneratorStartTest, PenaltiesCountTheTokensOfTheState) {
+  SavedState saved = Run(Request(30, 5, 6), 5).second;
+  GenerationRequest rest = Request(1, 4, 6);
+  rest.changes.frequency_penalty = 1.5f;
+  saved.tokens.assign(saved.tokens.size(), 7);
+  rest.prompt = {};
+  rest.start = std::make_shared<SavedState>(saved);
+  rest.changes.bias = {{.token = 7, .bias = 40}};
+  EXPECT_NE(Run(rest, 1).first.tokens[0], 7);  // 34 counts weigh more than the bias
+  saved.tokens.assign(saved.tokens.size(), 8);
+  rest.start = std::make_shared<SavedState>(saved);
+  EXPECT_EQ(Run(rest, 1).first.tokens[0], 7);
+  saved.tokens.clear();
+  rest.start = std::make_shared<SavedState>(saved);
+  EXPECT_TRUE(absl::IsInvalidArgument(NewGenerator()->Validate(rest)));
+  rest.changes = {};
+  const SavedState end = Run(rest, 2).second;
+  EXPECT_TRUE(end.tokens.empty());  // they are not known
+  EXPECT_EQ(end.position, saved.position + 2);
+}
+
+TEST_P(GeneratorStartTest, RefusesWhatItCannotGoOnFrom) {
+  const auto generator = NewGenerator();
+  const SavedState saved = Run(Request(10, 3, 6), 3).second;
+  GenerationRequest request{.start = std::make_shared<SavedState>(saved)};
+  EXPECT_TRUE(generator->Validate(request).ok());
+  const auto refused = [&](auto change) {
+    SavedState changed = saved;
+    change(changed);
+    request.start = std::make_shared<SavedState>(std::move(changed));
+    return generator->Validate(request);
+  };
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused([](SavedState& s) { s.model = "another"; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused([](SavedState& s) { s.layers.pop_back(); })));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused([](SavedState& s) { s.last_token.reset(); })));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused([](SavedState& s) { s.position = INT64_MAX; })));
+  request.start = std::make_shared<SavedState>(saved);
+  request.max_tokens = 64 * generator->capacity().pages - 13 + 2;
+  EXPECT_TRUE(absl::IsOutOfRange(generator->Validate(request)));
+  --request.max_tokens;
+  EXPECT_TRUE(generator->Validate(request).ok());
+  EXPECT_EQ(TokensBefore(request), 13);
+}
+
+TEST_P(GeneratorStartTest, SavesNothingBeforeTheFirstToken) {
+  const auto generator = NewGenerator();
+  const SequenceId id = generator->Admit(Request(600, 3, 6)).value();
+  EXPECT_TRUE(absl::IsFailedPrecondition(generator->Save(id).status()));
+  std::vector<TokenEvent> events;
+  generator->Prefill(Generator::Clock::time_point::min(), events);
+  EXPECT_TRUE(absl::IsFailedPrecondition(generator->Save(id).status()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Weights, GeneratorStartTest, testing::Values(DType::kF32, DType::kBF16));
+
+}  // namespace
+}  // namespace hippodrome::generator_start_test
