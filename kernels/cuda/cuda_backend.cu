@@ -1,7 +1,6 @@
 #include "kernels/cuda/cuda_backend.h"
 
 #include <bit>
-#include <string>
 #include <vector>
 
 #include "kernels/cuda/attention/attention.h"
@@ -16,6 +15,7 @@
 #include "kernels/cuda/gemm/packed_weights.h"
 #include "kernels/cuda/gemm/trained_weights.h"
 #include "kernels/cuda/h3/h3_convolution.h"
+#include "kernels/cuda/h3/h3_exchange.h"
 #include "kernels/cuda/h3/h3_prefill.h"
 #include "kernels/cuda/h3/h3_state.h"
 #include "kernels/cuda/h3/h3_step.h"
@@ -29,7 +29,6 @@
 #include "kernels/cuda/rows/scatter_rows.h"
 #include "kernels/cuda/training/adamw.h"
 #include "kernels/cuda/training/cross_entropy.h"
-#include "kernels/device_error.h"
 #include "kernels/ssm/h3_ssm.h"
 #include "kernels/ssm/long_conv_ssm.h"
 
@@ -50,6 +49,9 @@ const cuda::H3ConvolutionKernels& Convolved(const H3ConvolutionWeights& weights)
   return static_cast<const cuda::H3ConvolutionKernels&>(weights);
 }
 cuda::H3Slots& Slots(RecurrentState& state) { return static_cast<cuda::H3Slots&>(state); }
+const cuda::H3Slots& Slots(const RecurrentState& state) {
+  return static_cast<const cuda::H3Slots&>(state);
+}
 cuda::H3KernelGradients& Sums(H3Gradients& sums) {
   return static_cast<cuda::H3KernelGradients&>(sums);
 }
@@ -60,6 +62,9 @@ cuda::LongConvKernelGradients& Sums(LongConvGradients& sums) {
   return static_cast<cuda::LongConvKernelGradients&>(sums);
 }
 cuda::PagedRows& Paged(KeyValuePages& pages) { return static_cast<cuda::PagedRows&>(pages); }
+const cuda::PagedRows& Paged(const KeyValuePages& pages) {
+  return static_cast<const cuda::PagedRows&>(pages);
+}
 
 DType ActivationsBeside(DType weights) {
   return weights == DType::kBF16 ? DType::kBF16 : DType::kF32;
@@ -67,41 +72,6 @@ DType ActivationsBeside(DType weights) {
 
 std::vector<float> Floats(const std::vector<double>& values) {
   return {values.begin(), values.end()};
-}
-
-// Adjacent parts that a kernel takes together.
-struct EqualParts {
-  int64_t first;  // of the parts
-  int64_t count;
-  int64_t first_row;
-  int64_t rows;
-  int64_t start;
-};
-
-// Calls body() for each run of parts that are not inert and equal in start and tokens.
-template <typename Body>
-void ForEqualParts(const SequenceParts& all, const Body& body) {
-  const std::span<const SequencePart> parts = all.parts;
-  for (size_t first = 0; first < parts.size();) {
-    const SequencePart& like = parts[first];
-    size_t end = first + 1;
-    while (end < parts.size() && parts[end].slot >= 0 && parts[end].start == like.start &&
-           parts[end].tokens == like.tokens) {
-      ++end;
-    }
-    const auto count = static_cast<int64_t>(end - first);
-    if (like.slot >= 0) {
-      body(EqualParts{static_cast<int64_t>(first), count, like.first_row, count * like.tokens,
-                      like.start});
-    } else {
-      end = first + 1;
-    }
-    first = end;
-  }
-}
-
-[[noreturn]] void ThrowMissing(const char* operation) {
-  throw DeviceError(std::string("cuda: ") + operation + ": is not implemented on devices");
 }
 
 }  // namespace
@@ -170,11 +140,8 @@ void CudaBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
 void CudaBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                                     KeyValuePages& pages, Tensor page_tables,
                                     const SequenceParts& parts, Tensor o) {
-  ForEqualParts(parts, [&](const EqualParts& run) {
-    cuda::AttentionSequence(device_, {shape, qkv.Rows(run.first_row, run.rows), inv_freq,
-                                      Paged(pages), page_tables.Rows(run.first, run.count),
-                                      run.start, o.Rows(run.first_row, run.rows)});
-  });
+  cuda::AttentionSequence(device_,
+                          {shape, qkv, inv_freq, Paged(pages), page_tables, parts.parts, o});
 }
 
 void CudaBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
@@ -211,46 +178,34 @@ void CudaBackend::CopySlot(RecurrentState& state, int64_t from, int64_t to) {
 
 void CudaBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
                              std::span<const std::span<float>> arrays) {
-  static_cast<const cuda::H3Slots&>(state).Export(device_, slot, position, arrays);
+  cuda::ExportSlot(device_, Slots(state), slot, position, arrays);
 }
 
-void CudaBackend::ImportSlot(RecurrentState& /*state*/, int64_t /*slot*/, int64_t /*position*/,
-                             std::span<const std::span<const float>> /*arrays*/) {
-  ThrowMissing("import_slot");
+void CudaBackend::ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
+                             std::span<const std::span<const float>> arrays) {
+  cuda::ImportSlot(device_, Slots(state), slot, position, arrays);
 }
 
-void CudaBackend::ExportRows(const KeyValuePages& /*pages*/,
-                             std::span<const int32_t> /*page_table*/, int64_t /*first*/,
-                             int64_t /*count*/, std::span<float> /*keys*/,
-                             std::span<float> /*values*/) {
-  ThrowMissing("export_rows");
+void CudaBackend::ExportRows(const KeyValuePages& pages, std::span<const int32_t> page_table,
+                             int64_t first, int64_t count, std::span<float> keys,
+                             std::span<float> values) {
+  cuda::ExportRows(device_, {Paged(pages), page_table, first, count}, keys, values);
 }
 
-void CudaBackend::ImportRows(KeyValuePages& /*pages*/, std::span<const int32_t> /*page_table*/,
-                             int64_t /*first*/, int64_t /*count*/, std::span<const float> /*keys*/,
-                             std::span<const float> /*values*/) {
-  ThrowMissing("import_rows");
+void CudaBackend::ImportRows(KeyValuePages& pages, std::span<const int32_t> page_table,
+                             int64_t first, int64_t count, std::span<const float> keys,
+                             std::span<const float> values) {
+  cuda::ImportRows(device_, {Paged(pages), page_table, first, count}, keys, values);
 }
 
-void CudaBackend::CopyPage(KeyValuePages& /*pages*/, int32_t /*from*/, int32_t /*to*/) {
-  ThrowMissing("copy_page");
+void CudaBackend::CopyPage(KeyValuePages& pages, int32_t from, int32_t to) {
+  Paged(pages).CopyPage(device_, from, to);
 }
 
 void CudaBackend::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
                              const SequenceParts& parts, Tensor o) {
-  if (!parts.captures.empty()) ThrowMissing("capturing states in h3_sequence");
-  const auto count = static_cast<int64_t>(parts.parts.size());
-  std::vector<int32_t> slots;
-  for (const SequencePart& part : parts.parts) slots.push_back(part.slot);
-  const size_t bytes = slots.size() * sizeof(int32_t);
-  void* memory = device_.Scratch(cuda::ScratchUse::kSequenceSlots, bytes);
-  cuda::CopyToDevice(device_, slots.data(), memory, bytes);
-  const Tensor all = {memory, DType::kI32, 1, count, count};
-  ForEqualParts(parts, [&](const EqualParts& run) {
-    cuda::H3Sequence(device_,
-                     {Recurrent(weights), qkv.Rows(run.first_row, run.rows), Slots(state),
-                      all.Cols(run.first, run.count), run.start, o.Rows(run.first_row, run.rows)});
-  });
+  cuda::H3Sequence(device_,
+                   {Recurrent(weights), qkv, Slots(state), parts.parts, parts.captures, o});
 }
 
 void CudaBackend::H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,

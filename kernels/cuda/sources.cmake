@@ -30,6 +30,7 @@ set(HIPPODROME_CUDA_SOURCES
   conv/direct_conv.cu
   conv/fft_conv.cu
   h3/h3_convolution.cu
+  h3/h3_exchange.cu
   h3/h3_fft.cu
   h3/h3_lookahead.cu
   h3/h3_recurrence.cu

@@ -2,19 +2,21 @@
 #ifndef HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_H_
 #define HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_H_
 
+#include <span>
+
 #include "kernels/cuda/attention/key_value_pages.h"
 
 namespace hippodrome::cuda {
 
-// What Backend::AttentionSequence is given. B sequences (page_tables.rows) of qkv.rows / B tokens.
+// What Backend::AttentionSequence is given.
 struct AttentionSequenceCall {
   const AttentionShape& shape;
-  Tensor qkv;       // [B T, 3 d] activations
+  Tensor qkv;       // [rows, 3 d] activations
   Tensor inv_freq;  // [1, rotary_dim / 2] f32, or empty
   PagedRows& pages;
-  Tensor page_tables;  // kI32 [B, P]; -1 in the first column: inert
-  int64_t start = 0;
-  Tensor o;  // [B T, d] activations
+  Tensor page_tables;  // kI32 [B, P], row i of parts[i]
+  std::span<const SequencePart> parts;
+  Tensor o;  // [rows, d] activations
 };
 
 // What Backend::AttentionStep is given.

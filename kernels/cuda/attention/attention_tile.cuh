@@ -194,28 +194,48 @@ __device__ inline void AddValueTile(const TileProbabilities& probabilities, cons
   }
 }
 
-// The rows of a sequence in such tiles: kernels of AttentionSequence.
+// The rows of parts of sequences in such tiles: kernels of AttentionSequence.
 
-// `tokens` rows of each sequence, the first at position `start`.
+// A row of a pass.
+struct PartRow {
+  int64_t row;
+  int32_t part;
+  int64_t position;
+};
+
 template <typename T>
 struct SequenceView {
   AttentionView<T> view;
-  int64_t tokens;
-  int64_t start;
+  const SequencePart* parts;  // adjacent, in the order of their rows
+  int32_t part_count;
+
+  // The i-th row of all parts.
+  __device__ PartRow RowAt(int64_t i) const {
+    const int64_t row = parts[0].first_row + i;
+    int32_t low = 0;
+    for (int32_t count = part_count; count > 1;) {
+      const int32_t half = count / 2;
+      if (parts[low + half].first_row <= row) {
+        low += half;
+        count -= half;
+      } else {
+        count = half;
+      }
+    }
+    return {row, low, parts[low].start + (row - parts[low].first_row)};
+  }
 };
 
 inline constexpr int kStoreThreads = 128;
 
-// Stores the keys, rotated, and the values of one row (blockIdx.x) in its page, kCount elements by
-// each thread at a time.
+// Stores the keys, rotated, and the values of one row (of blockIdx.x) in its page, kCount elements
+// by each thread at a time.
 template <typename T, int kCount>
 __global__ void __launch_bounds__(kStoreThreads) StoreKeyValueRows(SequenceView<T> s) {
   const AttentionView<T>& view = s.view;
-  const int64_t row = blockIdx.x;
-  const int64_t sequence = row / s.tokens;
-  const int64_t position = s.start + row % s.tokens;
-  if (view.PageTable(sequence)[0] < 0) return;
-  T* key = view.Key(sequence, position, 0);
+  const auto [row, part, position] = s.RowAt(blockIdx.x);
+  if (s.parts[part].slot < 0) return;
+  T* key = view.Key(part, position, 0);
   const int units = view.head_dim / kCount;
   for (int i = static_cast<int>(threadIdx.x); i < view.heads * units; i += kStoreThreads) {
     const int head = i / units;
@@ -224,18 +244,16 @@ __global__ void __launch_bounds__(kStoreThreads) StoreKeyValueRows(SequenceView<
   }
 }
 
-// One query: row blockIdx.x, head blockIdx.y. Shared memory: kQueryShared(head_dim) bytes.
+// One query: row of blockIdx.x, head blockIdx.y. Shared memory: kQueryShared(head_dim) bytes.
 template <typename T, typename Layout>
 __global__ void __launch_bounds__(kQueryThreads) AttendRows(SequenceView<T> s, float scale) {
   const AttentionView<T>& view = s.view;
-  const int64_t row = blockIdx.x;
+  const auto [row, part, position] = s.RowAt(blockIdx.x);
   const int head = static_cast<int>(blockIdx.y);
-  const int64_t sequence = row / s.tokens;
-  const int64_t position = s.start + row % s.tokens;
-  if (view.PageTable(sequence)[0] < 0) return;
+  if (s.parts[part].slot < 0) return;
   const BlockSoftmax all = AttendKeys<Layout>(
-      view, {.row = row, .sequence = sequence, .head = head, .position = position, .scale = scale},
-      0, position + 1);
+      view, {.row = row, .sequence = part, .head = head, .position = position, .scale = scale}, 0,
+      position + 1);
   for (int j = static_cast<int>(threadIdx.x); j < view.head_dim; j += kQueryThreads) {
     view.Output(row, head)[j] = FromFloat<T>(all.Value(j) / all.sum);
   }
@@ -302,7 +320,7 @@ template <int kHeadDim>
 constexpr size_t kTileShared =
     (kTileQueries + 2 * kTileKeys) * kTileStride<kHeadDim> * sizeof(BF16);
 
-// kTileQueries queries of one head (blockIdx.y) of one sequence (blockIdx.z); the last queries,
+// kTileQueries queries of one head (blockIdx.y) of one part (blockIdx.z); the last queries,
 // which see the most keys, first. scale: of the scores, times log2(e).
 // REQUIRES: head_dim == kHeadDim, page_tokens == kTileKeys.
 template <int kHeadDim>
@@ -310,13 +328,14 @@ __global__ void __launch_bounds__(kTileWarps* kWarp, 2)
     AttendTiles(SequenceView<BF16> s, float scale) {
   const AttentionView<BF16>& view = s.view;
   const int head = static_cast<int>(blockIdx.y);
-  const int64_t sequence = blockIdx.z;
-  const int32_t* pages = view.PageTable(sequence);
-  if (pages[0] < 0) return;
-  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kTileQueries;
-  const int count = min(kTileQueries, static_cast<int>(s.tokens) - first);
-  const int64_t row = sequence * s.tokens + first;
-  const int position = static_cast<int>(s.start) + first;
+  const SequencePart part = s.parts[blockIdx.z];
+  const int blocks = (part.tokens + kTileQueries - 1) / kTileQueries;
+  const int first = (blocks - 1 - static_cast<int>(blockIdx.x)) * kTileQueries;
+  if (part.slot < 0 || first < 0) return;
+  const int32_t* pages = view.PageTable(blockIdx.z);
+  const int count = min(kTileQueries, part.tokens - first);
+  const int64_t row = int64_t{part.first_row} + first;
+  const int position = part.start + first;
   const int end = position + count;  // of the keys
 
   BF16* q = reinterpret_cast<BF16*>(SharedMemory());

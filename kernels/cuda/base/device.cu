@@ -104,4 +104,13 @@ void CopyToDevice(Device& device, const void* from, void* to, size_t bytes) {
               "copy to device");
 }
 
+void CopyToHost(Device& device, const void* from, void* to, size_t bytes, const char* operation) {
+  device.Note(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device.stream()), operation);
+}
+
+void CopyOnDevice(Device& device, const void* from, void* to, size_t bytes, const char* operation) {
+  device.Note(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device.stream()),
+              operation);
+}
+
 }  // namespace hippodrome::cuda

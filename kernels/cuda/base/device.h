@@ -31,10 +31,12 @@ enum class ScratchUse : uint8_t {
   kMatmul,
   kMatmulSums,
   kNormStatistics,
-  kSequenceSlots,
+  kPageTable,
   kSampling,
+  kSequenceParts,
   kKernelGradients,
-  kSquares
+  kSquares,
+  kStateExchange
 };
 
 // How many can be used. Throws DeviceError, with the reason, when there is none.
@@ -89,6 +91,9 @@ std::shared_ptr<void> AllocateZeroed(Device& device, size_t bytes);
 
 // Copies `bytes` from host memory, which may change after the call.
 void CopyToDevice(Device& device, const void* from, void* to, size_t bytes);
+// They are there after Device::Finish().
+void CopyToHost(Device& device, const void* from, void* to, size_t bytes, const char* operation);
+void CopyOnDevice(Device& device, const void* from, void* to, size_t bytes, const char* operation);
 
 }  // namespace hippodrome::cuda
 

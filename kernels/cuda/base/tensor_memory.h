@@ -2,6 +2,7 @@
 #ifndef HIPPODROME_KERNELS_CUDA_BASE_TENSOR_MEMORY_H_
 #define HIPPODROME_KERNELS_CUDA_BASE_TENSOR_MEMORY_H_
 
+#include <bit>
 #include <span>
 
 #include "kernels/cuda/base/device.h"
@@ -21,6 +22,16 @@ void CopyIn(Device& device, std::span<const int32_t> values, Tensor dst);
 // The other way. Waits for the device, and throws DeviceError if any of its work failed.
 void CopyOut(Device& device, Tensor src, std::span<float> values);
 void CopyOut(Device& device, Tensor src, std::span<int32_t> values);
+
+// A copy of `values`, which may change after the call, in scratch memory: valid until the next call
+// for the same use.
+template <typename Value>
+const Value* CopyToScratch(Device& device, ScratchUse use, std::span<const Value> values) {
+  // Powers of two, so that the memory is seldom outgrown.
+  void* memory = device.Scratch(use, std::bit_ceil(values.size_bytes()));
+  CopyToDevice(device, values.data(), memory, values.size_bytes());
+  return static_cast<const Value*>(memory);
+}
 
 // Element (row, 0) of a view of elements of type T, in device memory.
 template <typename T>

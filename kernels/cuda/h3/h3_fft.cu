@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/cuda/base/launch.cuh"
+#include "kernels/cuda/base/sequence_parts.h"
 #include "kernels/cuda/conv/fft_tables.h"
 #include "kernels/cuda/h3/h3_fft.cuh"
 #include "kernels/cuda/h3/h3_prefill.h"
@@ -106,15 +107,14 @@ void Start(Device& device, const H3SequenceCall& call) {
       .qkv_stride = call.qkv.stride,
       .o = static_cast<T*>(call.o.data),
       .o_stride = call.o.stride,
-      .slots = static_cast<const int32_t*>(call.slots.data),
-      .tokens = static_cast<int32_t>(call.tokens()),
+      .parts = CopyParts(device, call.parts),
       .tables = {.spectra = reinterpret_cast<const float4*>(spectra),
                  .twiddles = reinterpret_cast<const float4*>(twiddles),
                  .turns = twiddles + FftTwiddleCount(kPoints)},
   };
   const int blocks = (layer.d_model + Block::kChannels - 1) / Block::kChannels;
   Launch(device, "h3_fft", H3FftKernel<T, kPoints>,
-         {.blocks = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(call.sequences())),
+         {.blocks = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(call.parts.size())),
           .threads = dim3(Block::kThreads),
           .shared_bytes = Block::kSharedBytes},
          arguments);
@@ -122,8 +122,9 @@ void Start(Device& device, const H3SequenceCall& call) {
 
 template <typename T>
 void StartShortest(Device& device, const H3SequenceCall& call) {
-  WithTransform<kShortestTransform>(
-      call.tokens(), [&](auto points) { Start<T, decltype(points)::value>(device, call); });
+  WithTransform<kShortestTransform>(LongestPart(call.parts), [&](auto points) {
+    Start<T, decltype(points)::value>(device, call);
+  });
 }
 
 // Of the block of the shortest transform that holds the tokens.
@@ -141,8 +142,15 @@ bool CanTransform(const H3PrefillWeights& constants, int64_t start, int64_t toke
          start == 0 && tokens <= kLongestBlockTransform && SharedBytes(tokens) <= shared_bytes;
 }
 
+int64_t TransformPoints(int64_t tokens) {
+  return WithTransform<kShortestTransform>(
+      tokens, [](auto points) -> int64_t { return decltype(points)::value; });
+}
+
 void H3Fft(Device& device, const H3SequenceCall& call) {
-  assert(CanTransform(call.constants, call.start, call.tokens(), device.shared_bytes()));
+  assert(std::all_of(call.parts.begin(), call.parts.end(), [&](const SequencePart& part) {
+    return CanTransform(call.constants, part.start, part.tokens, device.shared_bytes());
+  }));
   assert(call.qkv.cols == 3 * int64_t{call.constants.view().d_model});
   if (call.constants.activations() == DType::kBF16) {
     StartShortest<BF16>(device, call);

@@ -56,8 +56,7 @@ struct H3FftArguments {
   int64_t qkv_stride;
   T* o;
   int64_t o_stride;
-  const int32_t* slots;
-  int32_t tokens;
+  const SequencePart* parts;
   RightAngleTables tables;  // spectra of the heads
 };
 
@@ -106,8 +105,9 @@ class H3FftRows {
   using Block = H3FftBlock<kPoints>;
 
   __device__ H3FftRows(const H3FftArguments<T>& arguments, float* rows, float* taps)
-      : arguments_(arguments), rows_(rows), taps_(taps) {}
+      : arguments_(arguments), part_(arguments.parts[blockIdx.y]), rows_(rows), taps_(taps) {}
 
+  __device__ int Tokens() const { return part_.tokens; }
   __device__ int Channel(int row) const { return blockIdx.x * Block::kChannels + row; }
   __device__ bool Exists(int row) const { return Channel(row) < arguments_.layer.d_model; }
   __device__ float* Row(int row) const { return rows_ + row * Block::kRow; }
@@ -136,7 +136,7 @@ class H3FftRows {
   // o = q y
   __device__ void StoreGated() const {
     const Place place;
-    const int64_t token = int64_t{blockIdx.y} * arguments_.tokens + place.t;
+    const int64_t token = int64_t{part_.first_row} + place.t;
     T* o = arguments_.o + token * arguments_.o_stride + Channel(place.row);
     ForEachToken(0, [&](int i, float& y, float q) {
       if (Inside(place, i)) o[i * Block::kGroup * arguments_.o_stride] = FromFloat<T>(y * q);
@@ -146,7 +146,7 @@ class H3FftRows {
   // The last k, the one of position p in column p mod N; zeros for columns without one.
   __device__ void StoreRing(int64_t slot) const {
     const H3View& layer = arguments_.layer;
-    const int last = arguments_.tokens - 1;
+    const int last = part_.tokens - 1;
     for (int i = threadIdx.x; i < Block::kChannels * layer.taps; i += Block::kThreads) {
       const int row = i / layer.taps;
       const int column = i % layer.taps;
@@ -197,7 +197,7 @@ class H3FftRows {
     int t;
   };
   __device__ bool Inside(const Place& place, int i) const {
-    return Exists(place.row) && place.t + i * Block::kGroup < arguments_.tokens;
+    return Exists(place.row) && place.t + i * Block::kGroup < part_.tokens;
   }
 
   // body(i, x, column of the token) for the thread's i-th time, with 0 where there is no token.
@@ -205,7 +205,7 @@ class H3FftRows {
   template <typename Body>
   __device__ void ForEachToken(int part, const Body& body) const {
     const Place place;
-    const int64_t token = int64_t{blockIdx.y} * arguments_.tokens + place.t;
+    const int64_t token = int64_t{part_.first_row} + place.t;
     const T* columns = arguments_.qkv + token * arguments_.qkv_stride +
                        int64_t{part} * arguments_.layer.d_model + Channel(place.row);
     float* first = Row(place.row) + Block::Address(place.t);
@@ -217,6 +217,7 @@ class H3FftRows {
   }
 
   const H3FftArguments<T>& arguments_;
+  const SequencePart part_;
   float* rows_;
   float* taps_;
 };
@@ -271,12 +272,12 @@ __device__ inline void SegmentStates(const H3FftArguments<T>& arguments,
   for (int i = warp; i < Block::kChannels * Block::kSegments; i += Block::kWarps) {
     const int row = i / Block::kSegments;
     const int begin = i % Block::kSegments * kSegment;
-    const int end = begin + kSegment < arguments.tokens ? begin + kSegment : arguments.tokens;
+    const int end = begin + kSegment < rows.Tokens() ? begin + kSegment : rows.Tokens();
     float2 s = make_float2(0, 0);
     if (begin < end && lane < layer.modes && rows.Exists(row)) {
       const float2 a = layer.a[rows.Channel(row) * layer.modes + lane];
       s = SegmentState<kPoints>(a, rows.Row(row), begin, end);
-      s = ComplexMultiply(s, ToFloat2(Power(ToDouble(a), arguments.tokens - end)));
+      s = ComplexMultiply(s, ToFloat2(Power(ToDouble(a), rows.Tokens() - end)));
     }
     states[i * kMostModes + lane] = s;
   }
@@ -302,12 +303,12 @@ __device__ inline void StoreStates(const H3FftArguments<T>& arguments,
   }
 }
 
-// kChannels channels of sequence blockIdx.y, from kChannels * blockIdx.x on.
+// kChannels channels of part blockIdx.y, from kChannels * blockIdx.x on.
 template <typename T, int kPoints>
 __global__ void __launch_bounds__(H3FftBlock<kPoints>::kThreads, H3FftBlock<kPoints>::kBlocks)
     H3FftKernel(H3FftArguments<T> arguments) {
   using Block = H3FftBlock<kPoints>;
-  const int64_t slot = arguments.slots[blockIdx.y];
+  const int64_t slot = arguments.parts[blockIdx.y].slot;
   if (slot < 0) return;
   char* shared = SharedMemory();
   auto* taps = reinterpret_cast<float*>(shared + Block::kTransformBytes);

@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "kernels/cuda/base/launch.cuh"
+#include "kernels/cuda/base/sequence_parts.h"
 #include "kernels/cuda/h3/h3_lookahead.cuh"
 
 namespace hippodrome::cuda {
@@ -17,16 +18,16 @@ void RunStep(Device& device, const H3StepCall& call) {
          {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(parts)),
           .threads = dim3(kAheadThreads),
           .shared_bytes = sizeof(AheadShared)},
-         MakeOperands<T>(call, call.positions), call.state.ahead(), rows);
+         MakeStepOperands<T>(call), call.state.ahead(), rows);
 }
 
 template <typename T>
 void RunSettle(Device& device, const H3SequenceCall& call) {
   const int64_t groups = AheadGroups(call.constants.view().d_model);
   Launch(device, "h3_settle", SettleKernel<T>,
-         {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(call.sequences())),
+         {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(call.parts.size())),
           .threads = dim3(kAheadThreads)},
-         MakeOperands<T>(call, {}), call.state.ahead(), call.start, call.tokens());
+         MakeOperands<T>(call), call.state.ahead(), CopyParts(device, call.parts));
 }
 
 }  // namespace

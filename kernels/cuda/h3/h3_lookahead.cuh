@@ -387,11 +387,11 @@ __global__ void __launch_bounds__(kAheadThreads, 2)
   }
 }
 
-// Grid: (AheadGroups(d), sequences). See H3Settle(); x.qkv and x.o are not used.
+// Grid: (AheadGroups(d), parts). See H3Settle(); x.qkv and x.o are not used.
 template <typename T>
 __global__ void __launch_bounds__(kAheadThreads)
-    SettleKernel(const H3Operands<T> x, void* ahead, int32_t start, int32_t tokens) {
-  const int32_t slot = x.slots[blockIdx.y];
+    SettleKernel(const H3Operands<T> x, void* ahead, const SequencePart* parts) {
+  const auto [slot, row, tokens, start] = parts[blockIdx.y];
   if (slot < 0) return;
   int32_t& base = AheadSlot<T>(ahead, slot, x.constants.d_model).bases[blockIdx.x];
   const int32_t pending = start == 0 ? 0 : PendingTokens(base, start);

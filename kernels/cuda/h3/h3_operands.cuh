@@ -3,7 +3,8 @@
 #define HIPPODROME_KERNELS_CUDA_H3_H3_OPERANDS_CUH_
 
 #include "kernels/cuda/base/device_code.cuh"
-#include "kernels/cuda/h3/h3_state.h"
+#include "kernels/cuda/h3/h3_prefill.h"
+#include "kernels/cuda/h3/h3_step.h"
 
 namespace hippodrome::cuda {
 
@@ -12,25 +13,32 @@ template <typename T>
 struct H3Operands {
   H3View constants;
   H3StateView<T> state;
-  const int32_t* slots;      // [B], -1: inert
-  const int32_t* positions;  // [B] of the first tokens, or null
+  const int32_t* slots;      // [B] of a step, -1: inert
+  const int32_t* positions;  // [B] of a step
   const T* qkv;              // q | k | v
   int64_t qkv_stride;
   T* o;
   int64_t o_stride;
 };
 
-// From a call as of H3Step() or H3Sequence(); `positions` may be empty.
+// Of an H3SequenceCall, without slots and positions.
 template <typename T, typename Call>
-H3Operands<T> MakeOperands(const Call& call, Tensor positions) {
+H3Operands<T> MakeOperands(const Call& call) {
   return {.constants = call.constants.view(),
           .state = call.state.template view<T>(),
-          .slots = static_cast<const int32_t*>(call.slots.data),
-          .positions = static_cast<const int32_t*>(positions.data),
+          .slots = nullptr,
+          .positions = nullptr,
           .qkv = static_cast<const T*>(call.qkv.data),
           .qkv_stride = call.qkv.stride,
           .o = static_cast<T*>(call.o.data),
           .o_stride = call.o.stride};
+}
+template <typename T>
+H3Operands<T> MakeStepOperands(const H3StepCall& call) {
+  H3Operands<T> operands = MakeOperands<T>(call);
+  operands.slots = static_cast<const int32_t*>(call.slots.data);
+  operands.positions = static_cast<const int32_t*>(call.positions.data);
+  return operands;
 }
 
 // Neighbours in memory, moved at once.

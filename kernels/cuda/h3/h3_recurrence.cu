@@ -8,6 +8,7 @@
 #include <cassert>
 
 #include "kernels/cuda/base/launch.cuh"
+#include "kernels/cuda/base/sequence_parts.h"
 #include "kernels/cuda/h3/h3_operands.cuh"
 #include "kernels/cuda/h3/h3_prefill.h"
 #include "kernels/cuda/h3/h3_step.h"
@@ -21,9 +22,13 @@ constexpr int kRecurrenceWarps = kRecurrenceThreads / kWarp;
 template <typename T>
 struct RecurrenceArguments {
   H3Operands<T> x;
-  int64_t start;    // of every sequence, if x.positions is null
-  int64_t tokens;   // T
-  int32_t columns;  // channels of a block, a multiple of head_dim
+  const SequencePart* parts;  // null: one token of each row, as x says
+  int32_t columns;            // channels of a block, a multiple of head_dim
+
+  __device__ SequencePart Part(int32_t i) const {
+    if (parts != nullptr) return parts[i];
+    return {.slot = x.slots[i], .first_row = i, .tokens = 1, .start = x.positions[i]};
+  }
 };
 
 // Shared memory of a block.
@@ -34,12 +39,13 @@ inline size_t RecurrenceBytes(int64_t columns, int64_t steps) {
 template <typename T, int kSteps>
 class RecurrenceBlock {
  public:
-  __device__ RecurrenceBlock(const RecurrenceArguments<T>& arguments, int32_t slot)
+  __device__ RecurrenceBlock(const RecurrenceArguments<T>& arguments, const SequencePart& part)
       : x_(arguments.x),
         h3_(arguments.x.constants),
-        slot_(slot),
-        tokens_(arguments.tokens),
-        start_(x_.positions != nullptr ? x_.positions[blockIdx.y] : arguments.start),
+        slot_(part.slot),
+        first_row_(part.first_row),
+        tokens_(part.tokens),
+        start_(part.start),
         first_(static_cast<int32_t>(blockIdx.x) * arguments.columns),
         columns_(min(arguments.columns, h3_.d_model - first_)) {
     ks_ = reinterpret_cast<float*>(SharedMemory());
@@ -69,11 +75,10 @@ class RecurrenceBlock {
  private:
   // q, k or v (which = 0, 1, 2) of a token.
   __device__ const T& Input(int which, int64_t t, int32_t column) const {
-    return x_
-        .qkv[(blockIdx.y * tokens_ + t) * x_.qkv_stride + which * h3_.d_model + first_ + column];
+    return x_.qkv[(first_row_ + t) * x_.qkv_stride + which * h3_.d_model + first_ + column];
   }
   __device__ T* Output(int64_t t, int32_t column) const {
-    return x_.o + (blockIdx.y * tokens_ + t) * x_.o_stride + OutputChannel(h3_, first_ + column);
+    return x_.o + (first_row_ + t) * x_.o_stride + OutputChannel(h3_, first_ + column);
   }
   __device__ T* Ring(int32_t column) const {
     const int64_t channel = static_cast<int64_t>(slot_) * h3_.d_model + first_ + column;
@@ -157,6 +162,7 @@ class RecurrenceBlock {
   const H3Operands<T>& x_;
   const H3View& h3_;
   const int32_t slot_;
+  const int64_t first_row_;
   const int64_t tokens_;
   const int64_t start_;
   const int32_t first_;    // channel
@@ -166,13 +172,13 @@ class RecurrenceBlock {
   float* q_;
 };
 
-// Grid: (groups of `columns` channels, sequences).
+// Grid: (groups of `columns` channels, parts).
 template <typename T, int kSteps>
 __global__ void __launch_bounds__(kRecurrenceThreads)
     RecurrenceKernel(const RecurrenceArguments<T> arguments) {
-  const int32_t slot = arguments.x.slots[blockIdx.y];
-  RecurrenceBlock<T, kSteps> block(arguments, slot);
-  if (slot < 0) {
+  const SequencePart part = arguments.Part(static_cast<int32_t>(blockIdx.y));
+  RecurrenceBlock<T, kSteps> block(arguments, part);
+  if (part.slot < 0) {
     block.Clear();
   } else {
     block.Run();
@@ -183,13 +189,12 @@ __global__ void __launch_bounds__(kRecurrenceThreads)
 constexpr int kSequenceSteps = 16;
 
 template <typename T, int kSteps>
-void Run(Device& device, const char* operation, RecurrenceArguments<T> arguments,
-         int64_t sequences) {
+void Run(Device& device, const char* operation, RecurrenceArguments<T> arguments, int64_t parts) {
   const H3View& h3 = arguments.x.constants;
   arguments.columns = std::max(1, kRecurrenceWarps / h3.head_dim) * h3.head_dim;
   const int32_t groups = (h3.d_model + arguments.columns - 1) / arguments.columns;
   Launch(device, operation, RecurrenceKernel<T, kSteps>,
-         {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(sequences)),
+         {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(parts)),
           .threads = dim3(kRecurrenceThreads),
           .shared_bytes = RecurrenceBytes(arguments.columns, kSteps)},
          arguments);
@@ -199,15 +204,14 @@ template <typename T>
 void RunSequence(Device& device, const H3SequenceCall& call) {
   Run<T, kSequenceSteps>(
       device, "h3_recurrence",
-      {.x = MakeOperands<T>(call, {}), .start = call.start, .tokens = call.tokens(), .columns = 0},
-      call.sequences());
+      {.x = MakeOperands<T>(call), .parts = CopyParts(device, call.parts), .columns = 0},
+      static_cast<int64_t>(call.parts.size()));
 }
 
 template <typename T>
 void RunStep(Device& device, const H3StepCall& call) {
   Run<T, 1>(device, "h3_recurrence_step",
-            {.x = MakeOperands<T>(call, call.positions), .start = 0, .tokens = 1, .columns = 0},
-            call.slots.cols);
+            {.x = MakeStepOperands<T>(call), .parts = nullptr, .columns = 0}, call.slots.cols);
 }
 
 }  // namespace

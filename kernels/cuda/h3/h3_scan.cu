@@ -1,5 +1,5 @@
-// The blocked scan: one launch for all tokens of all sequences. A block of threads owns the
-// channels of one sector and goes through its sequences, stretch by stretch; each warp keeps the
+// The blocked scan: one launch for all tokens of all parts. A block of threads owns the
+// channels of one sector and goes through its parts, stretch by stretch; each warp keeps the
 // matrices of one channel in registers.
 #include "kernels/cuda/h3/h3_scan.cuh"
 
@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "kernels/cuda/base/launch.cuh"
+#include "kernels/cuda/base/sequence_parts.h"
 #include "kernels/cuda/h3/h3_prefill.h"
 
 namespace hippodrome::cuda {
@@ -124,7 +125,7 @@ class ScanStage {
 
   // Starts to copy a stretch, if there is one; WaitForCopies() ends it.
   __device__ void Prefetch(ScanCursor at) {
-    if (vectors_ && at.sequence < p_.sequences) {
+    if (vectors_ && at.part < p_.part_count) {
       const int tokens = TokensOf(p_, at);
       const T* from = Input(at);
       for (int i = threadIdx.x; i < 3 * kStretch * 2; i += kThreads) {
@@ -162,7 +163,7 @@ class ScanStage {
   // Writes the outputs, which have taken the place of q.
   __device__ void Store(ScanCursor at) {
     const int tokens = TokensOf(p_, at);
-    T* to = p_.o + (int64_t{at.sequence} * p_.tokens + at.token) * p_.o_stride + first_;
+    T* to = p_.o + RowOf(p_, at) * p_.o_stride + first_;
     if constexpr (sizeof(T) == 2) {
       if (vectors_) return StoreVectors(tokens, to);
     }
@@ -178,7 +179,7 @@ class ScanStage {
  private:
   // q of the first token and channel.
   __device__ const T* Input(ScanCursor at) const {
-    return p_.qkv + (int64_t{at.sequence} * p_.tokens + at.token) * p_.qkv_stride + first_;
+    return p_.qkv + RowOf(p_, at) * p_.qkv_stride + first_;
   }
   __device__ T* At(int part, int channel, int token) const {
     return part == 0   ? shared_.q[channel] + RowAt(token)
@@ -239,32 +240,34 @@ class ScanStage {
 // column of a position is that position mod N.
 template <typename T>
 __device__ inline void LoadState(const ScanArguments<T>& p, int64_t channel, int row,
-                                 ScanShared<T>& shared, ScanCursor at) {
+                                 ScanShared<T>& shared) {
   const int lane = threadIdx.x % kWarp;
   const int taps = p.layer.taps;
   const int modes = p.layer.modes;
-  const int64_t state_row = int64_t{p.slots[at.sequence]} * p.layer.d_model + channel;
+  const SequencePart& part = shared.part;
+  const int64_t state_row = int64_t{part.slot} * p.layer.d_model + channel;
   for (int ago = 1 + lane; ago <= kHistory; ago += kWarp) {
-    const bool known = p.start > 0 && ago <= taps;
-    const int64_t column = (p.start - ago + int64_t{taps} * kHistory) % taps;
+    const bool known = part.start > 0 && ago <= taps;
+    const int64_t column = (part.start - ago + int64_t{taps} * kHistory) % taps;
     shared.k[row][RowAt(kHistory - ago)] =
         known ? p.state.rings[state_row * taps + column] : FromFloat<T>(0);
   }
   shared.carry[row][lane] =
-      p.start > 0 && lane < modes ? p.state.modes[state_row * modes + lane] : make_float2(0, 0);
+      part.start > 0 && lane < modes ? p.state.modes[state_row * modes + lane] : make_float2(0, 0);
   __syncwarp();
 }
 
 // `tokens`: of the last stretch.
 template <typename T>
 __device__ inline void StoreState(const ScanArguments<T>& p, int64_t channel, int row, int tokens,
-                                  const ScanShared<T>& shared, ScanCursor at) {
+                                  const ScanShared<T>& shared) {
   const int lane = threadIdx.x % kWarp;
   const int taps = p.layer.taps;
   const int modes = p.layer.modes;
-  const int64_t state_row = int64_t{p.slots[at.sequence]} * p.layer.d_model + channel;
+  const SequencePart& part = shared.part;
+  const int64_t state_row = int64_t{part.slot} * p.layer.d_model + channel;
   for (int ago = 1 + lane; ago <= taps; ago += kWarp) {
-    const int64_t column = (p.start + p.tokens - ago + taps) % taps;
+    const int64_t column = (int64_t{part.start} + part.tokens - ago + taps) % taps;
     p.state.rings[state_row * taps + column] = shared.k[row][RowAt(kHistory + tokens - ago)];
   }
   if (lane < modes) p.state.modes[state_row * modes + lane] = shared.carry[row][lane];
@@ -279,22 +282,22 @@ __device__ inline void KeepHistory(T* k) {
 template <typename T>
 __device__ inline void ScanChannel(const ScanArguments<T>& p, int64_t channel, int row,
                                    const ScanOperands<T>& operands, ScanShared<T>& shared,
-                                   ScanCursor at) {
-  const int tokens = TokensOf(p, at);
-  if (at.token == 0) LoadState(p, channel, row, shared, at);
+                                   int token) {
+  const int tokens = min(shared.part.tokens - token, kStretch);
+  if (token == 0) LoadState(p, channel, row, shared);
   ChannelScan<T> scan(shared, row, operands);
   scan.Run(tokens);
-  if (at.token + tokens < p.tokens) return KeepHistory(shared.k[row]);
+  if (token + tokens < shared.part.tokens) return KeepHistory(shared.k[row]);
   const int lane = threadIdx.x % kWarp;
   if (tokens % kScanSteps != 0) {
     scan.Finish(tokens % kScanSteps, lane < p.layer.modes
                                          ? p.layer.a[channel * p.layer.modes + lane]
                                          : make_float2(0, 0));
   }
-  StoreState(p, channel, row, tokens, shared, at);
+  StoreState(p, channel, row, tokens, shared);
 }
 
-// grid: (groups of channels, at most the sequences); threads: ScanShared<T>::kThreads.
+// grid: (groups of channels, at most the parts); threads: ScanShared<T>::kThreads.
 template <typename T>
 __global__ void __launch_bounds__(ScanShared<T>::kThreads, 1)
     H3ScanKernel(const ScanArguments<T> p) {
@@ -313,23 +316,24 @@ __global__ void __launch_bounds__(ScanShared<T>::kThreads, 1)
   __syncthreads();
 
   ScanStage<T> stage(p, shared);
-  ScanCursor next = FirstStretch(p, static_cast<int32_t>(blockIdx.y));
-  stage.Prefetch(next);
-  while (next.sequence < p.sequences) {
-    const ScanCursor at = next;
-    next = NextStretch(p, at);
+  ScanCursor at = FirstStretch(p, static_cast<int32_t>(blockIdx.y));
+  stage.Prefetch(at);
+  // The next stretch is found twice, which spares registers in between.
+  for (; at.part < p.part_count; at = NextStretch(p, at)) {
     WaitForCopies<0>();
     __syncthreads();
     stage.Load(at);
+    if (threadIdx.x == 0) shared.part = p.parts[at.part];
     __syncthreads();
-    stage.Prefetch(next);
-    if (channel < p.layer.d_model) ScanChannel(p, channel, row, operands, shared, at);
+    stage.Prefetch(NextStretch(p, at));
+    if (channel < p.layer.d_model) ScanChannel(p, channel, row, operands, shared, at.token);
     __syncthreads();
+    at.part = Forget(at.part);  // Where it lies must not stay in registers all the while.
     stage.Store(at);
   }
 }
 
-// Blocks that each multiprocessor gets in turn, if there are sequences enough: more balance the
+// Blocks that each multiprocessor gets in turn, if there are parts enough: more balance the
 // load, fewer make the matrices of the channels less often.
 constexpr int64_t kBlocksInTurn = 4;
 
@@ -342,15 +346,14 @@ void Scan(Device& device, const H3SequenceCall& call) {
       .qkv_stride = call.qkv.stride,
       .o = static_cast<T*>(call.o.data),
       .o_stride = call.o.stride,
-      .slots = static_cast<const int32_t*>(call.slots.data),
-      .sequences = static_cast<int32_t>(call.sequences()),
-      .tokens = static_cast<int32_t>(call.tokens()),
-      .aligned = RowsAreAligned(call.qkv, 8) && RowsAreAligned(call.o, 8),
-      .start = call.start};
+      .parts = CopyParts(device, call.parts),
+      .part_count = static_cast<int32_t>(call.parts.size()),
+      .aligned = RowsAreAligned(call.qkv, 8) && RowsAreAligned(call.o, 8)};
   constexpr int64_t kChannels = ScanShared<T>::kChannels;
   const int64_t groups = (arguments.layer.d_model + kChannels - 1) / kChannels;
   const int64_t wanted = (kBlocksInTurn * device.multiprocessors() + groups - 1) / groups;
-  const int64_t splits = std::min({wanted, call.sequences(), int64_t{65535}});
+  const int64_t splits =
+      std::min({wanted, static_cast<int64_t>(call.parts.size()), int64_t{65535}});
   Launch(device, "h3_scan", H3ScanKernel<T>,
          {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(splits)),
           .threads = dim3(ScanShared<T>::kThreads),

@@ -89,11 +89,9 @@ struct ScanArguments {
   int64_t qkv_stride;
   T* o;
   int64_t o_stride;
-  const int32_t* slots;
-  int32_t sequences;
-  int32_t tokens;  // of each sequence
-  bool aligned;    // rows of qkv and o, to 16 bytes
-  int64_t start;
+  const SequencePart* parts;
+  int32_t part_count;
+  bool aligned;  // rows of qkv and o, to 16 bytes
 };
 
 // The shared memory of a block: one warp for each of a sector's worth of channels.
@@ -115,33 +113,37 @@ struct ScanShared {
     uint32_t terms[ScanTerms<T>::kTaps];
   } taps[kChannels][kTapWords];  // [16 + l]: taps l and l - 1
   float tail[kChannels][kScanSteps];
+  SequencePart part;  // of the stretch
 };
 
 // Where the row of a channel holds token i. Tokens 64 apart, which lanes read together, are in
 // different banks.
 __device__ inline int RowAt(int i) { return i ^ (i >> 2 & 0x30); }
 
-// A stretch of one sequence.
+// A stretch of one part.
 struct ScanCursor {
-  int32_t sequence;
+  int32_t part;
   int32_t token;
 };
-// The first one of the sequences sequence, sequence + gridDim.y, ... that are not inert.
+// The first one of the parts part, part + gridDim.y, ... that are not inert.
 template <typename T>
-__device__ inline ScanCursor FirstStretch(const ScanArguments<T>& p, int32_t sequence) {
-  while (sequence < p.sequences && p.slots[sequence] < 0) {
-    sequence += static_cast<int32_t>(gridDim.y);
-  }
-  return {sequence, 0};
+__device__ inline ScanCursor FirstStretch(const ScanArguments<T>& p, int32_t part) {
+  while (part < p.part_count && p.parts[part].slot < 0) part += static_cast<int32_t>(gridDim.y);
+  return {part, 0};
 }
 template <typename T>
 __device__ inline ScanCursor NextStretch(const ScanArguments<T>& p, ScanCursor at) {
-  if (at.token + kStretch < p.tokens) return {at.sequence, at.token + kStretch};
-  return FirstStretch(p, at.sequence + static_cast<int32_t>(gridDim.y));
+  if (at.token + kStretch < p.parts[at.part].tokens) return {at.part, at.token + kStretch};
+  return FirstStretch(p, at.part + static_cast<int32_t>(gridDim.y));
 }
 template <typename T>
 __device__ inline int TokensOf(const ScanArguments<T>& p, ScanCursor at) {
-  return min(p.tokens - at.token, kStretch);
+  return min(p.parts[at.part].tokens - at.token, kStretch);
+}
+// The row of the first token.
+template <typename T>
+__device__ inline int64_t RowOf(const ScanArguments<T>& p, ScanCursor at) {
+  return int64_t{p.parts[at.part].first_row} + at.token;
 }
 
 // The matrices of one channel of the scan, made by its warp when a block starts. Lane 4 g + t; a

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "kernels/cuda/h3/h3_weights.h"
 
@@ -77,6 +78,8 @@ class H3Slots final : public RecurrentState {
   int64_t bytes_per_slot() const override;
   std::vector<StateArray> arrays() const override;
 
+  const H3PrefillWeights& constants() const { return constants_; }
+
   // REQUIRES: T is float or BF16, as the activations of the layer are.
   template <typename T>
   H3StateView<T> view() const {
@@ -97,9 +100,6 @@ class H3Slots final : public RecurrentState {
 
   void Reset(Device& device, int64_t slot);
   void Copy(Device& device, int64_t from, int64_t to);
-  // As Backend::ExportSlot().
-  void Export(Device& device, int64_t slot, int64_t position,
-              std::span<const std::span<float>> arrays) const;
 
  private:
   struct Part {

@@ -188,7 +188,7 @@ void Run(Device& device, const H3StepCall& call) {
          {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(parts)),
           .threads = dim3(kStepThreads),
           .shared_bytes = kStepBytes},
-         MakeOperands<T>(call, call.positions), sequences, share);
+         MakeStepOperands<T>(call), sequences, share);
 }
 
 }  // namespace

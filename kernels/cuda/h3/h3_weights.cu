@@ -1,6 +1,8 @@
 #include "kernels/cuda/h3/h3_weights.h"
 
+#include <complex>
 #include <span>
+#include <vector>
 
 #include "kernels/ssm/h3_ssm.h"
 

@@ -90,6 +90,39 @@ TEST(AttentionSequenceCases, ChunksGiveTheSameBits) {
   }
 }
 
+// In tiles and in rows.
+TEST(AttentionSequenceCases, RaggedPartsEqualEachAlone) {
+  for (const auto& [dtype, head_dim] : {std::pair{kBF16, 64}, {kBF16, 7}, {kF32, 64}}) {
+    SCOPED_TRACE(testing::Message() << Name(dtype) << " " << head_dim);
+    const AttentionCase c = {dtype, {2, head_dim, head_dim / 2 * 2}, 64, 5, 200};
+    const Values qkv = RandomProjections(c, 6);
+    const AttentionReference reference(c, qkv);
+    const std::vector<SequencePart> before = {
+        {.tokens = 64}, {.tokens = 1}, {.tokens = 130}, {.tokens = 3}, {.tokens = 63}};
+    const std::vector<SequencePart> parts = {{.tokens = 1, .start = 64},
+                                             {.tokens = 199, .start = 1},
+                                             {.tokens = 70, .start = 130},
+                                             {.tokens = 66, .start = 3},
+                                             {.tokens = 2, .start = 63}};
+    AttentionSession session(c);
+    session.Parts(qkv, before);
+    session.Disable(3);
+    const Values o = session.Parts(qkv, parts);
+    int64_t row = 0;
+    for (int64_t i = 0; i < c.sequences; ++i) {
+      const SequencePart& part = parts[static_cast<size_t>(i)];
+      if (i != 3) ExpectRows(reference, o, row, part.tokens, i, part.start);
+      row += part.tokens;
+    }
+    // The first sequence alone has the same bits.
+    AttentionCase one = c;
+    one.sequences = 1;
+    AttentionSession single(one);
+    single.Parts(qkv, {before[0]});
+    EXPECT_EQ(single.Parts(qkv, {parts[0]}), Values(o.begin(), o.begin() + c.width()));
+  }
+}
+
 TEST(AttentionSequenceCases, InertSequencesChangeNothing) {
   for (const DType dtype : {kBF16, kF32}) {
     const AttentionCase c = {dtype, {2, 64, 64}, 64, 3, 70};

@@ -163,25 +163,37 @@ class AttentionSession {
   }
 
   // Makes a sequence inert for AttentionSequence.
-  void Disable(int64_t sequence) {
-    table_values_[static_cast<size_t>(sequence * columns_)] = -1;
-    CopyIn(device_, table_values_, tables_);
-  }
+  void Disable(int64_t sequence) { inert_ = sequence; }
 
   // Tokens [start, start + count) of all sequences of `qkv`: o [sequences, count, d].
   Values Prefill(const Values& qkv, int64_t start, int64_t count) {
+    std::vector<SequencePart> parts;
+    for (int64_t i = 0; i < case_.sequences; ++i) {
+      parts.push_back(
+          {.tokens = static_cast<int32_t>(count), .start = static_cast<int32_t>(start)});
+    }
+    return Parts(qkv, parts);
+  }
+
+  // Of part i the tokens of sequence i in `qkv`, with any slot and rows: o of its rows.
+  Values Parts(const Values& qkv, std::vector<SequencePart> parts) {
     Values rows;
-    for (int64_t sequence = 0; sequence < case_.sequences; ++sequence) {
-      for (int64_t t = start; t < start + count; ++t) Append(qkv, sequence, t, rows);
+    int32_t row = 0;
+    for (int64_t i = 0; i < case_.sequences; ++i) {
+      SequencePart& part = parts[static_cast<size_t>(i)];
+      part.slot = i == inert_ ? -1 : static_cast<int32_t>(i);
+      part.first_row = row;
+      row += part.tokens;
+      for (int32_t t = 0; t < part.tokens; ++t) Append(qkv, i, part.start + t, rows);
     }
     const DeviceMatrix in = Rows(rows, 3 * case_.width());
-    const DeviceMatrix out = Output(case_.sequences * count);
+    const DeviceMatrix out = Output(row);
     AttentionSequence(device_, {.shape = case_.shape,
                                 .qkv = in.view(),
                                 .inv_freq = inv_freq_,
                                 .pages = *pages_,
                                 .page_tables = tables_,
-                                .start = start,
+                                .parts = parts,
                                 .o = out.view()});
     return Result(out);
   }
@@ -237,6 +249,7 @@ class AttentionSession {
   OwnedTensor inv_freq_;
   std::vector<int32_t> table_values_;
   OwnedTensor tables_;
+  int64_t inert_ = -1;
 };
 
 }  // namespace hippodrome::cuda

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "kernels/cuda/base/tensor_memory.h"
+#include "kernels/cuda/h3/h3_exchange.h"
 #include "kernels/cuda/h3/h3_prefill.h"
 #include "kernels/cuda/h3/h3_step.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
@@ -65,10 +65,15 @@ class H3Layer {
   void set_position(int32_t slot, int64_t position) {
     positions_[static_cast<size_t>(slot)] = position;
   }
-  PublishedState Export(int32_t slot) {
+  StateValues Exchanged(int32_t slot) {
     StateValues values(state_);
-    state_.Export(device_, slot, position(slot), values.Spans());
-    return Published(parameters(), values);
+    ExportSlot(device_, state_, slot, position(slot), values.Spans());
+    return values;
+  }
+  PublishedState Export(int32_t slot) { return Published(parameters(), Exchanged(slot)); }
+  void Import(int32_t slot, const StateValues& values, int64_t position) {
+    ImportSlot(device_, state_, slot, position, values.Spans());
+    set_position(slot, position);
   }
 
   // Random q, k and v of `tokens` tokens, exact in the type of the activations.
@@ -80,23 +85,42 @@ class H3Layer {
     return qkv;
   }
 
-  // One of the kernels of h3_prefill.h on slots.size() sequences at the same position.
+  // One of the kernels of h3_prefill.h on equally many tokens of slots.size() sequences.
   template <typename Kernel>
   Values Sequence(const Kernel& kernel, const Values& qkv, const Indices& slots, int64_t gap = 0) {
+    const int64_t rows = static_cast<int64_t>(qkv.size()) / (3 * d());
+    const auto tokens = static_cast<int32_t>(rows / static_cast<int64_t>(slots.size()));
+    return Parts(kernel, qkv, slots, Indices(slots.size(), tokens), {}, gap);
+  }
+
+  // The same on tokens[i] tokens of the sequence in slots[i], with captures.
+  template <typename Kernel>
+  Values Parts(const Kernel& kernel, const Values& qkv, const Indices& slots, const Indices& tokens,
+               const std::vector<StateCapture>& captures = {}, int64_t gap = 0) {
     const int64_t rows = static_cast<int64_t>(qkv.size()) / (3 * d());
     const DType dtype = constants_.activations();
     const H3Matrix x(device_, rows, qkv, dtype, gap);
     const H3Matrix o(device_, rows, Values(static_cast<size_t>(rows * d()), 5.0f), dtype, gap);
-    const OwnedTensor indices = DeviceIndices(device_, slots);
-    const int32_t known = *std::max_element(slots.begin(), slots.end());
-    const H3SequenceCall call = {.constants = constants_,
-                                 .qkv = x.view(),
-                                 .state = state_,
-                                 .slots = indices,
-                                 .start = position(known),
-                                 .o = o.view()};
-    kernel(device_, call);
-    for (const int32_t slot : slots) Advance(slot, call.tokens());
+    std::vector<SequencePart> parts;
+    int32_t row = 0;
+    for (size_t i = 0; i < slots.size(); row += tokens[i++]) {
+      const int64_t start = slots[i] < 0 ? 0 : position(slots[i]);
+      parts.push_back({.slot = slots[i],
+                       .first_row = row,
+                       .tokens = tokens[i],
+                       .start = static_cast<int32_t>(start)});
+    }
+    kernel(device_, H3SequenceCall{.constants = constants_,
+                                   .qkv = x.view(),
+                                   .state = state_,
+                                   .parts = parts,
+                                   .captures = captures,
+                                   .o = o.view()});
+    for (size_t i = 0; i < slots.size(); ++i) Advance(slots[i], tokens[i]);
+    for (const StateCapture& capture : captures) {
+      const SequencePart& part = parts[static_cast<size_t>(capture.part)];
+      set_position(capture.to, part.start + capture.tokens);
+    }
     return o.values();
   }
 
