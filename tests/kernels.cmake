@@ -28,6 +28,7 @@ hippodrome_test_files(kernels_cpu_tests
     kernels/cpu/gemm/trained_weights_test.cc
     kernels/cpu/h3/h3_convolution_test.cc
     kernels/cpu/h3/h3_prefill_test.cc
+    kernels/cpu/h3/h3_state_test.cc
     kernels/cpu/h3/h3_step_test.cc
     kernels/cpu/rows/dropout_test.cc
     kernels/cpu/rows/gather_test.cc

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/make_backend.h"
+#include "tests/reference/published_state.h"
 #include "tests/testing/random_model.h"
 
 namespace hippodrome::prefill_chunk_test {
@@ -98,6 +99,97 @@ TEST_F(PrefillChunkTest, PartsTogetherAreThePartsAlone) {
   chunk.Begin(parts);
   while (!chunk.done()) chunk.RunLayer(*state);
   EXPECT_EQ(LastLogits(chunk, 3), expected);
+}
+
+// Whole prompts, rests of several starts, and one token, in one pass.
+TEST_F(PrefillChunkTest, PartsOfAnyStartAndLengthAreThePartsAlone) {
+  const auto state = model_->NewState(*backend_, 8, 40, 64);
+  const std::vector<std::pair<int64_t, int64_t>> rests = {{0, 300}, {64, 31}, {13, 1}, {0, 5}};
+  std::vector<std::vector<int32_t>> prompts;
+  std::vector<SequenceState> together, alone;
+  PrefillChunk chunk(*backend_, *model_);
+  for (size_t i = 0; i < rests.size(); ++i) {
+    const auto [start, tokens] = rests[i];
+    prompts.push_back(RandomIds(start + tokens, 40, static_cast<uint32_t>(i)));
+    together.push_back(*state->Reserve(5));
+    alone.push_back(*state->Reserve(5));
+    const std::vector<int32_t> before(prompts[i].begin(), prompts[i].begin() + start);
+    for (const SequenceState& sequence : {together[i], alone[i]}) {
+      if (start == 0) continue;
+      Begin(chunk, before, sequence);
+      while (!chunk.done()) chunk.RunLayer(*state);
+    }
+  }
+  const auto part = [&](size_t i, const SequenceState& sequence) {
+    return PrefillPart{.tokens = std::span(prompts[i]).subspan(rests[i].first),
+                       .start = rests[i].first,
+                       .sequence = &sequence};
+  };
+  std::vector<PrefillPart> parts;
+  std::vector<float> expected;
+  for (size_t i = 0; i < rests.size(); ++i) {
+    parts.push_back(part(i, together[i]));
+    const PrefillPart own = part(i, alone[i]);
+    chunk.Begin({&own, 1});
+    while (!chunk.done()) chunk.RunLayer(*state);
+    const auto logits = LastLogits(chunk);
+    expected.insert(expected.end(), logits.begin(), logits.end());
+  }
+  chunk.Begin(parts);
+  EXPECT_EQ(chunk.rows(), 337);
+  EXPECT_EQ(chunk.FirstRow(2), 331);
+  EXPECT_EQ(chunk.TokensOf(1), 31);
+  while (!chunk.done()) chunk.RunLayer(*state);
+  EXPECT_EQ(LastLogits(chunk, 4), expected);
+}
+
+// A state that is copied on the way, with the rows before it, goes on like a prompt that ends
+// there.
+TEST_F(PrefillChunkTest, CapturesAreStatesOfShorterPrompts) {
+  const auto state = model_->NewState(*backend_, 4, 40, 64);
+  const auto prompt = RandomIds(320, 40, 7);
+  const SequenceState whole = *state->Reserve(5), copy = *state->Reserve(5);
+  const SequenceState early = *state->Reserve(0), shorter = *state->Reserve(5);
+  const std::vector<PrefillCapture> captures = {{256, early.slot}, {304, copy.slot}};
+  PrefillChunk chunk(*backend_, *model_);
+  const PrefillPart part = {.tokens = prompt, .sequence = &whole, .captures = captures};
+  chunk.Begin({&part, 1});
+  while (!chunk.done()) chunk.RunLayer(*state);
+  const auto undisturbed = LastLogits(chunk);
+  for (const auto& pages : state->layers().attention) {
+    if (pages == nullptr) continue;
+    for (size_t i = 0; i < 5; ++i) backend_->CopyPage(*pages, whole.pages[i], copy.pages[i]);
+  }
+  const std::span<const int32_t> rest = std::span(prompt).subspan(304);
+  const auto go_on = [&](const SequenceState& sequence) {
+    const PrefillPart last = {.tokens = rest, .start = 304, .sequence = &sequence};
+    chunk.Begin({&last, 1});
+    while (!chunk.done()) chunk.RunLayer(*state);
+    return LastLogits(chunk);
+  };
+  EXPECT_EQ(go_on(copy), undisturbed);
+  Begin(chunk, {prompt.begin(), prompt.begin() + 304}, shorter);
+  while (!chunk.done()) chunk.RunLayer(*state);
+  EXPECT_EQ(go_on(shorter), undisturbed);
+}
+
+TEST_F(PrefillChunkTest, WhatADroppedPartWasCopiedToIsNotTouched) {
+  const auto state = model_->NewState(*backend_, 3, 20, 64);
+  const SequenceState kept = *state->Reserve(2), dropped = *state->Reserve(2);
+  const SequenceState copy = *state->Reserve(0);
+  const auto prompt = RandomIds(70, 40, 1);
+  const std::vector<PrefillCapture> captures = {{64, copy.slot}};
+  const PrefillPart parts[] = {{.tokens = prompt, .sequence = &dropped, .captures = captures},
+                               {.tokens = prompt, .sequence = &kept}};
+  PrefillChunk chunk(*backend_, *model_);
+  chunk.Begin(parts);
+  chunk.Drop(0);
+  while (!chunk.done()) chunk.RunLayer(*state);
+  for (const auto& layer : state->layers().h3) {
+    if (layer == nullptr) continue;
+    const StateValues values = Exported(*backend_, *layer, copy.slot, 64);
+    EXPECT_EQ(values, StateValues(*layer));  // as it was reserved: zero
+  }
 }
 
 TEST_F(PrefillChunkTest, ADroppedPartTouchesNothingAndDisturbsNobody) {

@@ -9,6 +9,7 @@
 #include "engine/passes/forward.h"
 #include "engine/passes/prefill_chunk.h"
 #include "kernels/make_backend.h"
+#include "tests/reference/published_state.h"
 #include "tests/reference/reference_backend.h"
 #include "tests/testing/random_model.h"
 #include "tools/compare/forwarding_backend.h"
@@ -246,6 +247,39 @@ TEST_F(CheckingBackendTest, BatchesAreCompared) {
   while (!chunk.done()) chunk.RunLayer(*state);
   const OwnedTensor logits = backend.NewTensor(3, 48);
   chunk.LastLogits(logits);
+  EXPECT_FALSE(backend.first_difference().has_value()) << ToString(*backend.first_difference());
+}
+
+// A state that goes from one sequence to another, and rows of pages.
+TEST_F(CheckingBackendTest, StatesAndRowsAreCompared) {
+  const auto reference = MakeReferenceBackend();
+  CheckingBackend backend(*reference, *inner_);
+  const auto model = MakeTestModel(backend, TinyConfig());
+  const auto state = model->NewState(backend, 2, 4, 16);
+  const SequenceState from = *state->Reserve(2), to = *state->Reserve(2);
+  const auto ids = RandomIds(20, 40, 2);
+  PrefillChunk chunk(backend, *model);
+  const PrefillPart part = {.tokens = ids, .sequence = &from};
+  chunk.Begin({&part, 1});
+  while (!chunk.done()) chunk.RunLayer(*state);
+  for (const auto& layer : state->layers().h3) {
+    if (layer == nullptr) continue;
+    const StateValues values = Exported(backend, *layer, from.slot, 20);
+    backend.ImportSlot(*layer, to.slot, 20, values.Spans());
+    EXPECT_GT(backend.worst().at("export_slot"), 0);
+  }
+  const auto d = static_cast<size_t>(model->config().d_model);
+  for (const auto& pages : state->layers().attention) {
+    if (pages == nullptr) continue;
+    std::vector<float> keys(20 * d), values(20 * d);
+    backend.ExportRows(*pages, from.pages, 0, 20, keys, values);
+    backend.ImportRows(*pages, to.pages, 0, 16, keys, values);
+    backend.CopyPage(*pages, from.pages[1], to.pages[1]);
+    EXPECT_EQ(backend.worst().count("export_rows"), 1u);
+  }
+  const PrefillPart rest = {.tokens = ids, .start = 20, .sequence = &to};
+  chunk.Begin({&rest, 1});
+  while (!chunk.done()) chunk.RunLayer(*state);
   EXPECT_FALSE(backend.first_difference().has_value()) << ToString(*backend.first_difference());
 }
 

@@ -190,6 +190,60 @@ TEST_P(AttentionTest, ChunksGiveTheSameBits) {
   }
 }
 
+// Sequences of several starts and lengths, one of them inert, with their pages among each other.
+TEST(AttentionCases, PartsTogetherArePartsAlone) {
+  const Layer layer = MakeLayer(2, 24, 8);
+  const int64_t width = layer.width();
+  constexpr int64_t kPageTokens = 16;
+  const std::vector<SequencePart> rests = {{.slot = 0, .tokens = 300, .start = 0},
+                                           {.slot = 1, .tokens = 1, .start = 70},
+                                           {.slot = -1, .tokens = 9, .start = 5},
+                                           {.slot = 3, .tokens = 40, .start = 100},
+                                           {.slot = 4, .tokens = 65, .start = 0}};
+  const StridedMatrix freq(1, 4, 0, layer.inv_freq);
+  const auto run = [&](int threads, bool together) {
+    ThreadPool pool(threads);
+    PagedRows pages(layer.shape, 5 * 20, kPageTokens);
+    OwnedTensor tables = NewMatrix(5, 20, DType::kI32);
+    for (int32_t i = 0; i < 100; ++i) I32Row(tables, i % 5)[i / 5] = i;
+    std::vector<SequencePart> parts = rests;
+    Values rows;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int64_t all = parts[i].start + parts[i].tokens;
+      const Values qkv = RandomValues(all * 3 * width, static_cast<uint32_t>(i));
+      const auto rest = qkv.begin() + parts[i].start * 3 * width;
+      if (parts[i].start > 0) {
+        const StridedMatrix in(parts[i].start, 3 * width, 0, Values(qkv.begin(), rest));
+        const StridedMatrix out(parts[i].start, width, 0);
+        AttentionSequence(pool, layer.shape, in.view(), freq.view(), pages,
+                          tables.view.Rows(static_cast<int64_t>(i), 1),
+                          {WholeSequences(1, parts[i].start), {}}, out.view());
+      }
+      parts[i].first_row = static_cast<int32_t>(std::ssize(rows) / (3 * width));
+      rows.insert(rows.end(), rest, qkv.end());
+    }
+    const int64_t count = std::ssize(rows) / (3 * width);
+    const StridedMatrix in(count, 3 * width, 0, rows);
+    const StridedMatrix out(count, width, 0);
+    if (together) {
+      AttentionSequence(pool, layer.shape, in.view(), freq.view(), pages, tables, {parts, {}},
+                        out.view());
+      return out.values();
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      SequencePart part = parts[i];
+      part.first_row = 0;
+      AttentionSequence(pool, layer.shape, in.view().Rows(parts[i].first_row, part.tokens),
+                        freq.view(), pages, tables.view.Rows(static_cast<int64_t>(i), 1),
+                        {{&part, 1}, {}}, out.view().Rows(parts[i].first_row, part.tokens));
+    }
+    return out.values();
+  };
+  const Values alone = run(1, false);
+  EXPECT_EQ(run(1, true), alone);
+  EXPECT_EQ(run(3, true), alone);
+}
+
 TEST(AttentionCases, LargeScoresStayFinite) {
   const Layer layer = MakeLayer(1, 16, 0);
   const Values qkv = RandomValues(100 * 3 * 16, 4, 40);

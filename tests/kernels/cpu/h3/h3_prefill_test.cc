@@ -41,10 +41,13 @@ struct Problem {
     return o.values();
   }
 
-  PublishedState Export(const H3Slots& state, int64_t slot, int64_t position) const {
+  StateValues StateAt(const H3Slots& state, int64_t slot, int64_t position) const {
     StateValues values(state);
     state.Export(slot, position, values.Spans());
-    return Published(layer.parameters(), values);
+    return values;
+  }
+  PublishedState Export(const H3Slots& state, int64_t slot, int64_t position) const {
+    return Published(layer.parameters(), StateAt(state, slot, position));
   }
 
   void ExpectOutput(const H3Expectation& expected, const Values& o) const {
@@ -166,6 +169,131 @@ TEST(H3SequenceTest, SlotsAreIndependent) {
   state.Reset(2);
   for (const float x : p.Export(state, 2, 0).diagonal) ASSERT_EQ(x, 0);
   EXPECT_EQ(p.Run(state, 2, 0, 90), first);
+}
+
+// A part of a ragged pass: rows of the problem's tokens, and where it goes on.
+struct Rest {
+  int64_t start;  // so many tokens are in its slot
+  int64_t tokens;
+  bool inert = false;
+  std::vector<int32_t> captures = {};  // after so many of its tokens
+};
+
+// Runs all of `rests` in one pass, and gives o of all rows. Rest i is in slot i, captures in the
+// slots behind.
+Values RunTogether(Problem& p, H3Slots& state, const std::vector<Rest>& rests) {
+  std::vector<SequencePart> parts;
+  std::vector<StateCapture> captures;
+  Values rows;
+  int32_t next_slot = static_cast<int32_t>(rests.size());
+  for (const Rest& rest : rests) {
+    const auto index = static_cast<int32_t>(parts.size());
+    parts.push_back({.slot = rest.inert ? -1 : index,
+                     .first_row = static_cast<int32_t>(std::ssize(rows) / (3 * p.d)),
+                     .tokens = static_cast<int32_t>(rest.tokens),
+                     .start = static_cast<int32_t>(rest.start)});
+    for (const int32_t tokens : rest.captures) captures.push_back({index, tokens, next_slot++});
+    rows.insert(rows.end(), p.qkv.begin() + rest.start * 3 * p.d,
+                p.qkv.begin() + (rest.start + rest.tokens) * 3 * p.d);
+  }
+  const int64_t count = std::ssize(rows) / (3 * p.d);
+  const StridedMatrix x(count, 3 * p.d, 0, rows);
+  const StridedMatrix o(count, p.d, 0);
+  H3Sequence(p.pool, p.constants, x.view(), state, {parts, captures}, o.view());
+  return o.values();
+}
+
+TEST(H3SequenceTest, PartsTogetherArePartsAlone) {
+  const std::vector<Rest> rests = {{0, 300, false, {256, 264, 296}},
+                                   {64, 7},
+                                   {13, 1},
+                                   {24, 40, true},
+                                   {0, 100, false, {8, 64, 96}},
+                                   {13, 90, false, {3, 43}},
+                                   {256, 257, false, {8, 256}},
+                                   {0, 1}};
+  for (const H3Shape& shape :
+       {H3Shape{.d_model = 40}, H3Shape{.d_model = 18, .head_dim = 3, .d_state = 10}}) {
+    for (const int threads : {1, 2, 3}) {
+      Problem p(shape, 513, threads);
+      H3Slots state(p.constants.layout(), 18), alone(p.constants.layout(), 8);
+      for (size_t i = 0; i < rests.size(); ++i) {
+        if (rests[i].start == 0) continue;
+        for (H3Slots* slots : {&state, &alone}) {
+          p.Run(*slots, static_cast<int64_t>(i), 0, rests[i].start);
+        }
+      }
+      const StateValues untouched = p.StateAt(state, 3, 24);
+      const Values o = RunTogether(p, state, rests);
+      auto row = o.begin();
+      for (size_t i = 0; i < rests.size(); ++i) {
+        const Rest& rest = rests[i];
+        const auto slot = static_cast<int64_t>(i);
+        const Values own(row, row + rest.tokens * p.d);
+        row += rest.tokens * p.d;
+        if (rest.inert) continue;
+        EXPECT_EQ(own, p.Run(alone, slot, rest.start, rest.start + rest.tokens)) << i;
+        EXPECT_EQ(p.StateAt(state, slot, rest.start + rest.tokens),
+                  p.StateAt(alone, slot, rest.start + rest.tokens))
+            << i;
+      }
+      EXPECT_EQ(p.StateAt(state, 3, 24), untouched);
+    }
+  }
+}
+
+// A state that is copied on the way is that of a prefill which ends there, and goes on as it does.
+TEST(H3SequenceTest, CapturesAreStatesOfShorterPrefills) {
+  const std::vector<std::pair<int64_t, std::vector<int32_t>>> prefills = {
+      {600, {256, 264, 512, 600}}, {257, {256}}, {255, {8, 16, 248}}, {64, {32, 64}}};
+  for (const H3Shape& shape :
+       {H3Shape{.d_model = 40}, H3Shape{.d_model = 18, .head_dim = 3, .d_state = 10}}) {
+    Problem p(shape, 640);
+    for (const auto& [tokens, captures] : prefills) {
+      H3Slots state(p.constants.layout(), 6);
+      std::fill_n(state.Group(1, 0), 5 * state.bytes_per_slot() / int64_t{sizeof(float)}, NAN);
+      RunTogether(p, state, {{0, tokens, false, captures}});
+      for (size_t i = 0; i < captures.size(); ++i) {
+        SCOPED_TRACE(captures[i]);
+        H3Slots fresh(p.constants.layout(), 1);
+        p.Run(fresh, 0, 0, captures[i]);
+        const auto slot = static_cast<int64_t>(i + 1);
+        EXPECT_EQ(p.StateAt(state, slot, captures[i]), p.StateAt(fresh, 0, captures[i]));
+        EXPECT_EQ(p.Run(state, slot, captures[i], captures[i] + 40),
+                  p.Run(fresh, 0, captures[i], captures[i] + 40));
+      }
+    }
+  }
+}
+
+// Prompts may be cut at absolute multiples of kCaptureTokens, if not inside of the transform.
+TEST(H3SequenceTest, CutsAtMultiplesChangeNoBit) {
+  for (const auto& [tokens, cuts] : std::vector<std::pair<int64_t, std::vector<int64_t>>>{
+           {600, {256}}, {600, {264, 512}}, {600, {256, 264, 272, 592}}, {255, {8, 128, 248}}}) {
+    Problem p({.d_model = 40}, tokens);
+    H3Slots whole(p.constants.layout(), 1), cut(p.constants.layout(), 1);
+    Values o;
+    for (size_t i = 0; i <= cuts.size(); ++i) {
+      const Values part =
+          p.Run(cut, 0, i == 0 ? 0 : cuts[i - 1], i == cuts.size() ? tokens : cuts[i]);
+      o.insert(o.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(o, p.Run(whole, 0, 0, tokens));
+    EXPECT_EQ(p.StateAt(cut, 0, tokens), p.StateAt(whole, 0, tokens));
+  }
+}
+
+TEST(H3SequenceTest, CapturesFitAtMultiplesBehindTheTransform) {
+  const SequencePart transformed = {.slot = 0, .tokens = 300};
+  EXPECT_TRUE(FitsCapture(transformed, 256));
+  EXPECT_TRUE(FitsCapture(transformed, 296));
+  for (const int64_t tokens : {0, 8, 248, 260, 304}) {
+    EXPECT_FALSE(FitsCapture(transformed, tokens)) << tokens;
+  }
+  const SequencePart scanned = {.slot = 0, .tokens = 300, .start = 13};
+  EXPECT_TRUE(FitsCapture(scanned, 3));
+  EXPECT_TRUE(FitsCapture(scanned, 299));
+  EXPECT_FALSE(FitsCapture(scanned, 8));
 }
 
 TEST(H3SequenceTest, RepeatsBitForBitOnManyThreads) {

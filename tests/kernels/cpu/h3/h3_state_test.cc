@@ -1,0 +1,190 @@
+#include "kernels/cpu/h3/h3_state.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "kernels/make_backend.h"
+#include "tests/kernels/cpu/h3/h3_problem.h"
+#include "tests/reference/published_state.h"
+#include "tests/reference/reference_backend.h"
+
+namespace hippodrome::cpu::h3_state_test {
+namespace {
+
+using Values = std::vector<float>;
+
+// A layer on a backend with three slots.
+class Layer {
+ public:
+  Layer(Backend& backend, const H3Shape& shape)
+      : b_(backend),
+        random_(shape),
+        weights_(b_.PrepareH3(random_.parameters(), DType::kF32)),
+        state_(b_.NewH3State(*weights_, 3)) {}
+
+  int64_t d() const { return random_.parameters().d_model; }
+  RecurrentState& state() { return *state_; }
+
+  Values Prefill(const Values& qkv, int32_t slot, int64_t start) {
+    const auto tokens = static_cast<int32_t>(std::ssize(qkv) / (3 * d()));
+    const SequencePart part = {
+        .slot = slot, .tokens = tokens, .start = static_cast<int32_t>(start)};
+    return Run(qkv, [&](Tensor x, Tensor o) {
+      b_.H3Sequence(*weights_, x, *state_, {{&part, 1}, {}}, o);
+    });
+  }
+
+  Values Step(const Values& qkv, int32_t slot, int64_t position) {
+    const OwnedTensor slots = b_.NewIndices(1, 1), positions = b_.NewIndices(1, 1);
+    b_.UploadIndices(std::vector{slot}, slots);
+    b_.UploadIndices(std::vector{static_cast<int32_t>(position)}, positions);
+    return Run(qkv,
+               [&](Tensor x, Tensor o) { b_.H3Step(*weights_, x, *state_, slots, positions, o); });
+  }
+
+  // Tokens in a prefill and in steps.
+  Values GoOn(int32_t slot, int64_t position) {
+    Values all = Prefill(RandomValues(19 * 3 * d(), 5), slot, position);
+    for (int64_t t = 0; t < 3; ++t) {
+      const Values o =
+          Step(RandomValues(3 * d(), static_cast<uint32_t>(t)), slot, position + 19 + t);
+      all.insert(all.end(), o.begin(), o.end());
+    }
+    return all;
+  }
+
+  StateValues Export(int32_t slot, int64_t position) {
+    return Exported(b_, *state_, slot, position);
+  }
+  void Import(int32_t slot, int64_t position, const StateValues& values) {
+    b_.ImportSlot(*state_, slot, position, values.Spans());
+  }
+  // Nothing of what is there may be seen again.
+  void FillWithNaN(int32_t slot) {
+    auto& slots = static_cast<H3Slots&>(*state_);
+    std::fill_n(slots.Group(slot, 0), slots.bytes_per_slot() / int64_t{sizeof(float)},
+                std::numeric_limits<float>::quiet_NaN());
+  }
+
+ private:
+  template <typename Operation>
+  Values Run(const Values& qkv, const Operation& operation) {
+    const int64_t rows = std::ssize(qkv) / (3 * d());
+    const OwnedTensor x = b_.NewTensor(rows, 3 * d()), o = b_.NewTensor(rows, d());
+    b_.Upload(qkv, x);
+    operation(x, o);
+    Values values(static_cast<size_t>(rows * d()));
+    b_.Download(o, values);
+    return values;
+  }
+
+  Backend& b_;
+  RandomH3 random_;
+  std::unique_ptr<H3Weights> weights_;
+  std::unique_ptr<RecurrentState> state_;
+};
+
+TEST(H3StateTest, WhatIsImportedGoesOnWithTheSameBits) {
+  const auto backend = MakeCpuBackend({.threads = 2});
+  for (const H3Shape& shape :
+       {H3Shape{.d_model = 37, .d_state = 10}, H3Shape{.d_model = 20, .head_dim = 2, .d_state = 6},
+        H3Shape{.d_model = 33, .head_dim = 3, .d_state = 8},
+        H3Shape{.d_model = 40, .head_dim = 20, .d_state = 4}}) {
+    SCOPED_TRACE(shape.head_dim);
+    Layer layer(*backend, shape);
+    for (int64_t position = 1; position <= 2 * shape.d_state + 1; ++position) {
+      SCOPED_TRACE(position);
+      for (int32_t slot : {0, 1}) layer.FillWithNaN(slot);
+      backend->ResetSlot(layer.state(), 0);
+      layer.Prefill(RandomValues(position * 3 * shape.d_model, 3), 0, 0);
+      const StateValues kept = layer.Export(0, position);
+      layer.Import(1, position, kept);
+      EXPECT_EQ(layer.Export(1, position), kept);
+      EXPECT_EQ(layer.GoOn(1, position), layer.GoOn(0, position));
+      EXPECT_EQ(layer.Export(1, position + 22), layer.Export(0, position + 22));
+    }
+  }
+}
+
+TEST(H3StateTest, EverythingOfASlotIsImported) {
+  const auto backend = MakeCpuBackend({.threads = 1});
+  Layer layer(*backend, {.d_model = 18, .head_dim = 3, .d_state = 6});
+  layer.Prefill(RandomValues(11 * 3 * 18, 3), 0, 0);
+  layer.FillWithNaN(1);
+  layer.Import(1, 11, layer.Export(0, 11));
+  const auto& slots = static_cast<const H3Slots&>(layer.state());
+  const auto floats = static_cast<size_t>(slots.bytes_per_slot()) / sizeof(float);
+  EXPECT_EQ(Values(slots.Group(1, 0), slots.Group(1, 0) + floats),
+            Values(slots.Group(0, 0), slots.Group(0, 0) + floats));
+}
+
+TEST(H3StateTest, InputsAreRawAndOldestFirst) {
+  const auto backend = MakeCpuBackend({.threads = 1});
+  Layer layer(*backend, {.d_model = 5, .d_state = 4});
+  const Values qkv = RandomValues(7 * 15, 3);
+  for (const int64_t tokens : {2, 7}) {
+    backend->ResetSlot(layer.state(), 0);
+    layer.Prefill({qkv.begin(), qkv.begin() + tokens * 15}, 0, 0);
+    const Values inputs = layer.Export(0, tokens)[0];
+    for (int64_t c = 0; c < 5; ++c) {
+      for (int64_t n = 0; n < 4; ++n) {
+        const int64_t t = tokens - 4 + n;
+        const float k = t < 0 ? 0 : qkv[static_cast<size_t>(t * 15 + 5 + c)];
+        EXPECT_EQ(inputs[static_cast<size_t>(c * 4 + n)], k) << c << " " << n;
+      }
+    }
+  }
+}
+
+TEST(H3StateTest, NamesItsArrays) {
+  const auto backend = MakeCpuBackend({.threads = 1});
+  Layer layer(*backend, {.d_model = 12, .head_dim = 3, .d_state = 8});
+  const std::vector<StateArray> arrays = layer.state().arrays();
+  ASSERT_EQ(arrays.size(), 2u);
+  EXPECT_EQ(arrays[0].name, "shift_inputs");
+  EXPECT_EQ(arrays[0].shape, (std::vector<int64_t>{12, 8}));
+  EXPECT_EQ(arrays[1].name, "modes");
+  EXPECT_EQ(arrays[1].shape, (std::vector<int64_t>{3, 3, 4, 4, 2}));
+  EXPECT_EQ(arrays[1].values(), 288);
+}
+
+// Largest difference, in the 2-norm of what was expected.
+double Error(const Values& actual, const Values& expected) {
+  EXPECT_EQ(actual.size(), expected.size());
+  double worst = 0;
+  double squares = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    worst = std::max(worst, std::abs(double{actual[i]} - expected[i]));
+    squares += double{expected[i]} * expected[i];
+  }
+  return worst / std::sqrt(squares);
+}
+
+// The two forms of every state are the same, and one backend goes on from where the other is.
+TEST(H3StateTest, TheReferenceHasTheSameState) {
+  const auto cpu = MakeCpuBackend({.threads = 2});
+  const auto reference = MakeReferenceBackend();
+  for (const H3Shape& shape : {H3Shape{.d_model = 9, .d_state = 10},
+                               H3Shape{.d_model = 12, .head_dim = 3, .d_state = 6}}) {
+    for (const int64_t position : {1, 5, 23, 300}) {
+      SCOPED_TRACE(position);
+      Layer a(*cpu, shape), b(*reference, shape);
+      const Values qkv = RandomValues(position * 3 * shape.d_model, 3);
+      a.Prefill(qkv, 0, 0);
+      b.Prefill(qkv, 0, 0);
+      const StateValues x = a.Export(0, position), y = b.Export(0, position);
+      EXPECT_EQ(x[0], y[0]);
+      EXPECT_LE(Error(x[1], y[1]), 2e-6);
+      a.Import(1, position, y);
+      b.Import(1, position, x);
+      EXPECT_EQ(b.Export(1, position)[0], x[0]);
+      const Values expected = b.GoOn(0, position);
+      EXPECT_LE(Error(a.GoOn(1, position), expected), 2e-6);
+      EXPECT_LE(Error(b.GoOn(1, position), expected), 2e-6);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hippodrome::cpu::h3_state_test
