@@ -47,12 +47,10 @@ StateLayout LayoutOf(const HybridH3& model, const LayerStates& layers) {
                      .longest = config.max_position_embeddings};
   for (const auto& recurrent : layers.h3) {
     LayerLayout& layer = layout.layers.emplace_back();
-    if (recurrent == nullptr) {
+    if (recurrent != nullptr) {
+      layer.arrays = recurrent->arrays();
+    } else {
       layer.row_width = config.d_model;
-      continue;
-    }
-    for (StateArray& array : recurrent->arrays()) {
-      layer.arrays.push_back({std::move(array.name), std::move(array.shape)});
     }
   }
   return layout;
@@ -602,6 +600,7 @@ absl::StatusOr<SavedState> Generator::Save(SequenceId sequence) const {
   SavedState saved{.model = impl_->layout.model,
                    .arithmetic = Arithmetic(impl_->b, impl_->model.linear_dtype()),
                    .position = s.position,
+                   .prompt_tokens = s.prompt_tokens,
                    .last_token = s.tokens.back(),
                    .seed = s.request.sampling.seed};
   if (s.first == 0) saved.tokens.assign(s.tokens.begin(), s.tokens.end() - 1);

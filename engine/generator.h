@@ -36,10 +36,10 @@ struct GenerationRequest {
   bool score_prompt = false;  // the tokens of the prompt come with theirs
 
   // Goes on from here: the prompt is what is new, and nothing in the state is processed again. The
-  // last token, which is not in the state yet, is taken in first. Positions of the sampler go on,
-  // and so do the counts of penalties, for which the state's tokens and its last one are new ones.
-  // With an empty prompt the sequence is as if it had never stopped; on processors, for states of
-  // the same arithmetic, bit for bit.
+  // last token, which is not in the state yet, is taken in first. Positions of the sampler go on.
+  // With an empty prompt the sequence is as if it had never stopped, penalties included; on
+  // processors, for states of the same arithmetic, bit for bit. Otherwise it is as if all tokens so
+  // far were its prompt.
   std::shared_ptr<const SavedState> start = {};
 
   // Whether the prompt may begin with a state of the tree of prefixes, and leave some there.

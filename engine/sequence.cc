@@ -1,24 +1,27 @@
 #include "engine/sequence.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hippodrome {
 
 Sequence::Sequence(GenerationRequest r, const Footprint& cost) : request(std::move(r)), cost(cost) {
-  std::vector<int32_t> before;  // of the state, as far as known
   if (const SavedState* start = request.start.get(); start != nullptr) {
     position = start->position;
     tokens = start->tokens;
     first = tokens.empty() ? position : 0;
     if (start->last_token) tokens.push_back(*start->last_token);
-    before = tokens;
   }
   const std::vector<int32_t>& prompt = request.prompt;
   tokens.insert(tokens.end(), prompt.begin(), prompt.end());
   prompt_end = prompt.empty() ? position : length();
+  prompt_tokens = prompt.empty() ? request.start->prompt_tokens : length();
   if (request.changes.any()) {
-    adjusted.emplace(request.changes, prompt);
-    for (const int32_t token : before) adjusted->Append(token);
+    // Of unknown tokens there are no penalties.
+    const std::span<const int32_t> known = first == 0 ? std::span(tokens) : std::span<int32_t>();
+    const auto before = std::min(known.size(), static_cast<size_t>(prompt_tokens));
+    adjusted.emplace(request.changes, known.first(before));
+    for (const int32_t token : known.subspan(before)) adjusted->Append(token);
   }
   const bool follows_a_token = request.start && request.start->last_token;
   if (request.score_prompt && !follows_a_token) prompt_scores.emplace_back();

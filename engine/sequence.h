@@ -38,6 +38,7 @@ struct Sequence {
   std::vector<int32_t> tokens;  // from position `first` on
   int64_t first = 0;            // > 0: the tokens before are not known
   int64_t prompt_end = 0;       // position after the prompt
+  int64_t prompt_tokens = 0;    // before the first that penalties count as new
   SequenceState state = {};     // without a slot until the prompt's turn comes
   int64_t position = 0;         // tokens that are in the state
   int64_t generated = 0;

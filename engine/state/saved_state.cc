@@ -23,6 +23,10 @@ absl::Status CheckPosition(const SavedState& state, const StateLayout& layout) {
   if (state.position < 1 || state.position > most) {
     return FieldError("position", fmt::format("{}, expected 1 to {}", state.position, most));
   }
+  if (state.prompt_tokens < 0 || state.prompt_tokens > state.position) {
+    return FieldError("prompt_tokens",
+                      fmt::format("{}, expected 0 to {}", state.prompt_tokens, state.position));
+  }
   if (state.tokens.empty()) return absl::OkStatus();
   return CheckSizeOf("tokens", state.tokens.size(), state.position);
 }

@@ -30,6 +30,7 @@ struct SavedState {
   bool lossy = false;                 // was rounded to bf16 on its way
   int64_t position = 0;               // tokens that are in the state
   std::vector<int32_t> tokens;        // those, or empty where left out
+  int64_t prompt_tokens = 0;          // of those, before the first that penalties count as new
   std::optional<int32_t> last_token;  // given out, not yet in the state
   uint64_t seed = 0;                  // of the sampler
   int64_t created = 0;                // Unix seconds
@@ -38,15 +39,9 @@ struct SavedState {
   bool operator==(const SavedState&) const = default;
 };
 
-// One array of a layer, f32.
-struct ArrayLayout {
-  std::string name;            // "modes"
-  std::vector<int64_t> shape;  // row-major
-};
-
 // What a saved state of a layer holds.
 struct LayerLayout {
-  std::vector<ArrayLayout> arrays;
+  std::vector<StateArray> arrays;
   int64_t row_width = 0;  // d of attention layers, else 0
 };
 

@@ -82,6 +82,7 @@ Metadata MetadataOf(const SavedState& state, bool lossy) {
                        {"seed", std::to_string(state.seed)},
                        {"created", std::to_string(state.created)}};
   if (state.last_token) metadata["last_token"] = std::to_string(*state.last_token);
+  if (state.prompt_tokens > 0) metadata["prompt_tokens"] = std::to_string(state.prompt_tokens);
   if (lossy) metadata["lossy"] = "true";
   return metadata;
 }
@@ -128,6 +129,10 @@ absl::StatusOr<StateFileSummary> ReadMetadata(const Metadata& metadata) {
   if (metadata.contains("last_token")) {
     HIPPODROME_ASSIGN_OR_RETURN(summary.last_token, NumberIn<int32_t>(metadata, "last_token"));
   }
+  if (metadata.contains("prompt_tokens")) {
+    HIPPODROME_ASSIGN_OR_RETURN(summary.prompt_tokens,
+                                NumberIn<int64_t>(metadata, "prompt_tokens"));
+  }
   return summary;
 }
 
@@ -154,7 +159,7 @@ std::vector<TensorSpec> TensorsOf(const StateLayout& layout, int64_t position, b
   if (tokens) specs.push_back({kTokens, DType::kI32, {position}});
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     const LayerLayout& layer = layout.layers[i];
-    for (const ArrayLayout& array : layer.arrays) {
+    for (const StateArray& array : layer.arrays) {
       specs.push_back({LayerPrefix(i) + array.name, dtype, array.shape});
     }
     if (layer.row_width == 0) continue;
@@ -236,7 +241,7 @@ absl::Status ReadNumbers(const Tensors& tensors, const StateLayout& layout, Save
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     const std::string prefix = LayerPrefix(i);
     SavedLayer& layer = state.layers.emplace_back();
-    for (const ArrayLayout& array : layout.layers[i].arrays) {
+    for (const StateArray& array : layout.layers[i].arrays) {
       HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> numbers,
                                   ToFloats(tensors.at(prefix + array.name)));
       layer.arrays.push_back(std::move(numbers));
@@ -297,6 +302,7 @@ absl::StatusOr<SavedState> ReadStateFile(std::string_view bytes, const StateLayo
                    .arithmetic = std::move(said.arithmetic),
                    .lossy = said.lossy,
                    .position = said.position,
+                   .prompt_tokens = said.prompt_tokens,
                    .last_token = said.last_token,
                    .seed = said.seed,
                    .created = said.created};

@@ -5,7 +5,8 @@
 // attention layers; tokens I32 [position], which may be left out. BF16 in place of F32 in a file
 // that is labelled lossy.
 // Metadata: format, version, model, arithmetic, position, seed, created; last_token where there is
-// one; lossy ("true") where it is; checksum; signature, where its writer had a key.
+// one; prompt_tokens where there are any; lossy ("true") where it is; checksum; signature, where
+// its writer had a key.
 //
 // checksum is the XXH3 of 128 bits, and signature an authentication code, of everything else in
 // one order: for each other entry of the metadata, by name, "BYTES NAME BYTES VALUE\n", BYTES being
@@ -61,6 +62,7 @@ struct StateFileSummary {
   std::string model, arithmetic;
   bool lossy = false;
   int64_t position = 0;
+  int64_t prompt_tokens = 0;
   std::optional<int32_t> last_token;
   uint64_t seed = 0;
   int64_t created = 0;  // Unix seconds

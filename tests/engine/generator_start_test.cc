@@ -75,11 +75,15 @@ TEST_P(GeneratorStartTest, GoesOnAsIfItHadNeverStopped) {
   for (const int64_t prompt : {1, 7, 63, 64, 130, 300, 520}) {
     for (const int64_t cut : {1, 2, 9}) {
       GenerationRequest request = Request(prompt, 20, static_cast<uint32_t>(prompt), 1.1f);
-      request.changes.bias = {{.token = 3, .bias = 0.5f}};
+      request.changes = {.bias = {{.token = 3, .bias = 0.5f}},
+                         .repetition_penalty = 1.1f,
+                         .presence_penalty = 0.3f,
+                         .frequency_penalty = 0.7f};
       const Answer whole = Run(request, 20).first;
       auto [answer, saved] = Run(request, cut);
       EXPECT_EQ(saved.position, prompt + cut - 1);
       EXPECT_EQ(saved.tokens.size(), static_cast<size_t>(saved.position));
+      EXPECT_EQ(saved.prompt_tokens, prompt);
       EXPECT_EQ(saved.seed, request.sampling.seed);
       EXPECT_TRUE(CheckState(saved, NewGenerator()->state_layout()).ok());
       GenerationRequest rest = request;
@@ -165,20 +169,26 @@ TEST_P(GeneratorStartTest, PenaltiesCountTheTokensOfTheState) {
   GenerationRequest rest = Request(1, 4, 6);
   rest.changes.frequency_penalty = 1.5f;
   saved.tokens.assign(saved.tokens.size(), 7);
+  saved.prompt_tokens = 0;
   rest.prompt = {};
   rest.start = std::make_shared<SavedState>(saved);
   rest.changes.bias = {{.token = 7, .bias = 40}};
   EXPECT_NE(Run(rest, 1).first.tokens[0], 7);  // 34 counts weigh more than the bias
-  saved.tokens.assign(saved.tokens.size(), 8);
+  GenerationRequest after_prompt = rest;
+  after_prompt.prompt = {1};  // what was before belongs to the prompt now
+  const auto [answer, end] = Run(after_prompt, 1);
+  EXPECT_EQ(answer.tokens[0], 7);
+  EXPECT_EQ(end.prompt_tokens, 34 + 1 + 1);
+  saved.prompt_tokens = 34;
   rest.start = std::make_shared<SavedState>(saved);
   EXPECT_EQ(Run(rest, 1).first.tokens[0], 7);
   saved.tokens.clear();
   rest.start = std::make_shared<SavedState>(saved);
   EXPECT_TRUE(absl::IsInvalidArgument(NewGenerator()->Validate(rest)));
   rest.changes = {};
-  const SavedState end = Run(rest, 2).second;
-  EXPECT_TRUE(end.tokens.empty());  // they are not known
-  EXPECT_EQ(end.position, saved.position + 2);
+  const SavedState unknown = Run(rest, 2).second;
+  EXPECT_TRUE(unknown.tokens.empty());
+  EXPECT_EQ(unknown.position, saved.position + 2);
 }
 
 TEST_P(GeneratorStartTest, RefusesWhatItCannotGoOnFrom) {

@@ -28,6 +28,7 @@ inline SavedState SmallState(int64_t position, uint32_t seed = 1) {
   SavedState state{.model = layout.model,
                    .arithmetic = "cpu AVX2 f32",
                    .position = position,
+                   .prompt_tokens = position / 2,
                    .last_token = 7,
                    .seed = UINT64_MAX - seed,
                    .created = 1800000000};
@@ -41,7 +42,7 @@ inline SavedState SmallState(int64_t position, uint32_t seed = 1) {
   }
   for (const LayerLayout& of : layout.layers) {
     SavedLayer& layer = state.layers.emplace_back();
-    for (const ArrayLayout& array : of.arrays) {
+    for (const StateArray& array : of.arrays) {
       layer.arrays.push_back(numbers(Elements(array.shape)));
     }
     layer.keys = numbers(position * of.row_width);

@@ -46,6 +46,7 @@ TEST(CheckStateTest, NamesWhatDoesNotFit) {
       {"position: 2147483648", [](auto& state) { state.position = int64_t{1} << 31; }},
       {"tokens: 5 numbers, expected 6", [](auto& state) { state.position = 6; }},
       {"tokens: 4 numbers, expected 5", [](auto& state) { state.tokens.pop_back(); }},
+      {"prompt_tokens: 6, expected 0 to 5", [](auto& state) { state.prompt_tokens = 6; }},
       {"tokens: 50, expected 0 to 49", [](auto& state) { state.tokens[2] = 50; }},
       {"tokens: -1", [](auto& state) { state.tokens[4] = -1; }},
       {"last_token: 50", [](auto& state) { state.last_token = 50; }},
