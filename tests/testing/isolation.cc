@@ -1,6 +1,7 @@
 #include "tests/testing/isolation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -40,24 +41,33 @@ GenerationRequest NewRequest(const IsolationOptions& options, int64_t vocabulary
   return request;
 }
 
-bool Same(const TokenScores& a, const TokenScores& b) {
-  const auto same = [](const auto& x, const auto& y) {
-    return x.token == y.token && x.log_probability == y.log_probability;
-  };
-  return a.log_probability == b.log_probability &&
-         std::equal(a.likeliest.begin(), a.likeliest.end(), b.likeliest.begin(), b.likeliest.end(),
-                    same);
-}
+// Whether two answers are the same, their log probabilities within a tolerance.
+class Sameness {
+ public:
+  explicit Sameness(float tolerance) : tolerance_(tolerance) {}
 
-bool Same(const std::optional<TokenScores>& a, const std::optional<TokenScores>& b) {
-  return a.has_value() == b.has_value() && (!a || Same(*a, *b));
-}
+  bool operator()(const TokenEvent& a, const TokenEvent& b) const {
+    return a.token == b.token && a.finish == b.finish && Same(a.scores, b.scores) &&
+           std::equal(a.prompt_scores.begin(), a.prompt_scores.end(), b.prompt_scores.begin(),
+                      b.prompt_scores.end(),
+                      [this](const auto& x, const auto& y) { return Same(x, y); });
+  }
 
-bool Same(const TokenEvent& a, const TokenEvent& b) {
-  return a.token == b.token && a.finish == b.finish && Same(a.scores, b.scores) &&
-         std::equal(a.prompt_scores.begin(), a.prompt_scores.end(), b.prompt_scores.begin(),
-                    b.prompt_scores.end(), [](const auto& x, const auto& y) { return Same(x, y); });
-}
+ private:
+  bool Near(float a, float b) const { return a == b || std::abs(a - b) <= tolerance_; }
+  bool Same(const TokenScores& a, const TokenScores& b) const {
+    return Near(a.log_probability, b.log_probability) &&
+           std::equal(a.likeliest.begin(), a.likeliest.end(), b.likeliest.begin(),
+                      b.likeliest.end(), [this](const auto& x, const auto& y) {
+                        return x.token == y.token && Near(x.log_probability, y.log_probability);
+                      });
+  }
+  bool Same(const std::optional<TokenScores>& a, const std::optional<TokenScores>& b) const {
+    return a.has_value() == b.has_value() && (!a || Same(*a, *b));
+  }
+
+  float tolerance_;
+};
 
 class Isolation {
  public:
@@ -166,7 +176,7 @@ class Isolation {
   void Take(const TokenEvent& event) {
     Running& running = running_.at(event.sequence);
     const TokenEvent& expected = alone_[running.request][running.events++];
-    if (!Same(event, expected) && result_.fault.empty()) {
+    if (!Sameness(options_.tolerance)(event, expected) && result_.fault.empty()) {
       result_.fault = "request " + std::to_string(running.request) + ", token " +
                       std::to_string(running.events) + ": " + std::to_string(event.token) +
                       ", alone " + std::to_string(expected.token);

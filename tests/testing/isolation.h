@@ -21,6 +21,8 @@ struct IsolationOptions {
   GeneratorOptions generator{
       .max_sequences = 5, .key_value_bytes = 8 * 16384, .prefix_slots = 4, .prefix_interval = 64};
   bool saves = true;  // sequences, to go on from what was saved
+  // Of log probabilities: on devices bits depend on where a prompt is cut.
+  float tolerance = 0;
 };
 
 // What was done, and the first thing that was wrong.
