@@ -6,39 +6,107 @@
 
 #include "kernels/cpu/base/memory.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/h3/h3_state.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+#include "kernels/cpu/base/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
+namespace HWY_NAMESPACE {
+
+// Values are turned in blocks of so many rows and lanes.
+constexpr int64_t kTurned = 4;
+
+// to[j][i] = from[i][j] for a block.
+HWY_INLINE void TurnBlock(const float* const (&from)[kTurned], float* const (&to)[kTurned]) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t i = 0; i < kTurned; ++i) {
+    for (int64_t j = 0; j < kTurned; ++j) to[j][i] = from[i][j];
+  }
+#else
+  const hn::FixedTag<float, kTurned> four;
+  const auto row0 = hn::LoadU(four, from[0]);
+  const auto row1 = hn::LoadU(four, from[1]);
+  const auto row2 = hn::LoadU(four, from[2]);
+  const auto row3 = hn::LoadU(four, from[3]);
+  const auto low01 = hn::InterleaveLower(four, row0, row1);
+  const auto low23 = hn::InterleaveLower(four, row2, row3);
+  const auto high01 = hn::InterleaveUpper(four, row0, row1);
+  const auto high23 = hn::InterleaveUpper(four, row2, row3);
+  hn::StoreU(hn::ConcatLowerLower(four, low23, low01), four, to[0]);
+  hn::StoreU(hn::ConcatUpperUpper(four, low23, low01), four, to[1]);
+  hn::StoreU(hn::ConcatLowerLower(four, high23, high01), four, to[2]);
+  hn::StoreU(hn::ConcatUpperUpper(four, high23, high01), four, to[3]);
+#endif
+}
+
+// lanes[i][first + r] = tile[r, i], null for padding lanes, which come last.
+void ReadTile(const float* tile, int64_t rows, float* const* lanes, int64_t first) {
+  for (int64_t r = 0; r < rows; r += kTurned) {
+    for (int64_t i = 0; i < kTileChannels; i += kTurned) {
+      const float* from = tile + r * kTileChannels + i;
+      float* const* to = lanes + i;
+      const int64_t at = first + r;
+      if (r + kTurned <= rows && to[kTurned - 1] != nullptr) {
+        TurnBlock({from, from + kTileChannels, from + 2 * kTileChannels, from + 3 * kTileChannels},
+                  {to[0] + at, to[1] + at, to[2] + at, to[3] + at});
+        continue;
+      }
+      for (int64_t j = 0; j < HWY_MIN(kTurned, rows - r); ++j) {
+        for (int64_t k = 0; k < kTurned; ++k) {
+          if (to[k] != nullptr) to[k][at + j] = from[j * kTileChannels + k];
+        }
+      }
+    }
+  }
+}
+
+// The reverse; padding lanes become zero.
+void WriteTile(const float* const* lanes, int64_t first, int64_t rows, float* tile) {
+  for (int64_t r = 0; r < rows; r += kTurned) {
+    for (int64_t i = 0; i < kTileChannels; i += kTurned) {
+      const float* const* from = lanes + i;
+      float* to = tile + r * kTileChannels + i;
+      const int64_t at = first + r;
+      if (r + kTurned <= rows && from[kTurned - 1] != nullptr) {
+        TurnBlock({from[0] + at, from[1] + at, from[2] + at, from[3] + at},
+                  {to, to + kTileChannels, to + 2 * kTileChannels, to + 3 * kTileChannels});
+        continue;
+      }
+      for (int64_t j = 0; j < HWY_MIN(kTurned, rows - r); ++j) {
+        for (int64_t k = 0; k < kTurned; ++k) {
+          to[j * kTileChannels + k] = from[k] == nullptr ? 0 : from[k][at + j];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hippodrome::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hippodrome::cpu {
+
+HWY_EXPORT(ReadTile);
+HWY_EXPORT(WriteTile);
+
 namespace {
 
 // Where the values of each lane of a tile lie, adjacent; null for padding lanes.
 template <typename Value>
 using LaneRows = std::array<Value*, kTileChannels>;
 
-// Rows of a tile that stay in the first cache while they are turned.
-constexpr int64_t kTurnedRows = 16;
-
-// lanes[i][first + r] = tile[r, i]
-void ReadTile(const float* tile, int64_t rows, const LaneRows<float>& lanes, int64_t first) {
-  for (int64_t begin = 0; begin < rows; begin += kTurnedRows) {
-    const int64_t end = std::min(rows, begin + kTurnedRows);
-    for (int64_t i = 0; i < kTileChannels; ++i) {
-      if (lanes[i] == nullptr) continue;
-      float* to = lanes[i] + first;
-      for (int64_t r = begin; r < end; ++r) to[r] = tile[r * kTileChannels + i];
-    }
-  }
+void Read(const float* tile, int64_t rows, const LaneRows<float>& lanes, int64_t first) {
+  HWY_DYNAMIC_DISPATCH(ReadTile)(tile, rows, lanes.data(), first);
 }
 
-// The reverse; padding lanes become zero.
-void WriteTile(const LaneRows<const float>& lanes, int64_t first, int64_t rows, float* tile) {
-  for (int64_t begin = 0; begin < rows; begin += kTurnedRows) {
-    const int64_t end = std::min(rows, begin + kTurnedRows);
-    for (int64_t i = 0; i < kTileChannels; ++i) {
-      const float* from = lanes[i] == nullptr ? nullptr : lanes[i] + first;
-      for (int64_t r = begin; r < end; ++r) {
-        tile[r * kTileChannels + i] = from == nullptr ? 0 : from[r];
-      }
-    }
-  }
+void Write(const LaneRows<const float>& lanes, int64_t first, int64_t rows, float* tile) {
+  HWY_DYNAMIC_DISPATCH(WriteTile)(lanes.data(), first, rows, tile);
 }
 
 // shift_inputs [d, N] of a channel block.
@@ -116,11 +184,11 @@ void H3Slots::Export(int64_t slot, int64_t position,
     const float* tile = Group(slot, group);
     for (int64_t c = 0; c < layout_.channel_blocks; ++c, tile += layout_.ring_floats()) {
       const LaneRows<float> lanes = InputLanes(layout_, group, c, arrays[0]);
-      ReadTile(tile + oldest * kTileChannels, layout_.taps - oldest, lanes, 0);
-      ReadTile(tile, oldest, lanes, layout_.taps - oldest);
+      Read(tile + oldest * kTileChannels, layout_.taps - oldest, lanes, 0);
+      Read(tile, oldest, lanes, layout_.taps - oldest);
     }
     for (int64_t r = 0; r < layout_.row_blocks; ++r, tile += layout_.block_state_floats()) {
-      ReadTile(tile, 2 * layout_.modes, ModeLanes(layout_, group, r, arrays[1]), 0);
+      Read(tile, 2 * layout_.modes, ModeLanes(layout_, group, r, arrays[1]), 0);
     }
   }
 }
@@ -133,13 +201,14 @@ void H3Slots::Import(int64_t slot, int64_t position,
     float* tile = Group(slot, group);
     for (int64_t c = 0; c < layout_.channel_blocks; ++c, tile += layout_.ring_floats()) {
       const LaneRows<const float> lanes = InputLanes(layout_, group, c, arrays[0]);
-      WriteTile(lanes, 0, layout_.taps - oldest, tile + oldest * kTileChannels);
-      WriteTile(lanes, layout_.taps - oldest, oldest, tile);
+      Write(lanes, 0, layout_.taps - oldest, tile + oldest * kTileChannels);
+      Write(lanes, layout_.taps - oldest, oldest, tile);
     }
     for (int64_t r = 0; r < layout_.row_blocks; ++r, tile += layout_.block_state_floats()) {
-      WriteTile(ModeLanes(layout_, group, r, arrays[1]), 0, 2 * layout_.modes, tile);
+      Write(ModeLanes(layout_, group, r, arrays[1]), 0, 2 * layout_.modes, tile);
     }
   }
 }
 
 }  // namespace hippodrome::cpu
+#endif  // HWY_ONCE
