@@ -3,6 +3,7 @@ hippodrome_test_files(tools_tests
   LIBRARIES hippodrome_tools hippodrome_testing
   SOURCES
     tools/bench/bench_encode_test.cc
+    tools/bench/bench_state_test.cc
     tools/command_line/command_line_test.cc
     tools/command_line/config_file_test.cc
     tools/command_line/encoder_input_test.cc

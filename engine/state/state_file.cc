@@ -20,6 +20,7 @@ namespace {
 constexpr char kStateFormat[] = "hippodrome.state";
 constexpr char kStateVersion[] = "1";
 constexpr char kTokens[] = "tokens";
+constexpr size_t kHeadRoom = size_t{64} << 10;  // enough for the header of most models
 
 using Metadata = std::map<std::string, std::string>;
 using Tensors = std::map<std::string, TensorView>;
@@ -191,9 +192,14 @@ void AppendNumbers(const std::vector<float>& numbers, bool lossy, std::string& f
   file.append(reinterpret_cast<const char*>(rounded.data()), rounded.size() * sizeof(BF16));
 }
 
-// All that follows the header.
+// All that follows the header, with room for it.
 std::string DataOf(const SavedState& state, bool lossy, bool tokens) {
+  size_t bytes = kHeadRoom + state.tokens.size() * sizeof(int32_t);
+  VisitNumbers(state, [&](const std::vector<float>& numbers) {
+    bytes += numbers.size() * (lossy ? sizeof(BF16) : sizeof(float));
+  });
   std::string data;
+  data.reserve(bytes);
   if (tokens) {
     data.append(reinterpret_cast<const char*>(state.tokens.data()),
                 state.tokens.size() * sizeof(int32_t));
@@ -276,15 +282,16 @@ absl::StatusOr<std::string> WriteStateFile(const SavedState& state, const StateL
   const bool lossy = options.lossy || state.lossy;
   const bool tokens = options.tokens && !state.tokens.empty();
   const std::vector<TensorSpec> specs = TensorsOf(layout, state.position, lossy, tokens);
-  const std::string data = DataOf(state, lossy, tokens);
+  std::string data = DataOf(state, lossy, tokens);
   HIPPODROME_ASSIGN_OR_RETURN(const Tensors views, ViewsOf(specs, data));
   HIPPODROME_RETURN_IF_ERROR(CheckTensors(views, specs));
   Metadata metadata = MetadataOf(state, lossy);
   const CanonicalForm form(metadata, views);
   if (options.sign) metadata["signature"] = options.sign(form.parts());
   metadata["checksum"] = form.Checksum();
-  HIPPODROME_ASSIGN_OR_RETURN(SafetensorsHead head, MakeSafetensorsHead(specs, metadata));
-  return std::move(head.text) + data;
+  HIPPODROME_ASSIGN_OR_RETURN(const SafetensorsHead head, MakeSafetensorsHead(specs, metadata));
+  data.insert(0, head.text);
+  return data;
 }
 
 absl::StatusOr<SavedState> ReadStateFile(std::string_view bytes, const StateLayout& layout,

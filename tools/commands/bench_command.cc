@@ -11,6 +11,7 @@
 #include "tools/bench/bench_kernels.h"
 #include "tools/bench/bench_report.h"
 #include "tools/bench/bench_serve.h"
+#include "tools/bench/bench_state.h"
 #include "tools/bench/bench_table7.h"
 #include "tools/bench/bench_train.h"
 #include "tools/command_line/command_line.h"
@@ -99,6 +100,25 @@ const CommandSpec kKernelsBenchSpec = {.name = "bench kernels",
                                        .usage = {"[OPTION]..."},
                                        .description = "",
                                        .options = {DeviceOption(), ThreadsOption(), JsonOption()}};
+
+const CommandSpec kStateBenchSpec = {
+    .name = "bench state",
+    .summary = "Measures what is done with the state of a sequence of a model with random weights.",
+    .usage = {"(--preset NAME | --config FILE) [OPTION]..."},
+    .description =
+        "The limit of fork, export, import, write and read is the time of a copy of the bytes, "
+        "that "
+        "of a hit in the prefix tree its part of the miss.",
+    .options = {
+        PresetOption(H3PresetNames()),
+        ConfigOption(),
+        {"tokens", "N", "tokens that are in the state", std::to_string(StateBenchmark().tokens)},
+        {"rest", "N", "tokens of a prompt behind them", std::to_string(StateBenchmark().rest)},
+        {"repeats", "N", "rounds that are measured", std::to_string(StateBenchmark().repeats)},
+        WeightsOption("bf16"),
+        DeviceOption(),
+        ThreadsOption(),
+        JsonOption()}};
 
 // Operations of the 125M shape, for the CPU.
 constexpr OperationSizes kCpuSizes = {
@@ -235,11 +255,26 @@ absl::Status Kernels(const CommandLine& line) {
   return WriteReport(line, machine.name, {.ceilings = ceilings, .results = results});
 }
 
+absl::Status State(const CommandLine& line) {
+  StateBenchmark benchmark;
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  benchmark.weights = weights.value_or(benchmark.weights);
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.tokens, line.Integer("tokens", 1, kMostPrompt));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.rest, line.Integer("rest", 1, kMostPrompt));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 1, 1000));
+  benchmark.repeats = static_cast<int>(repeats);
+  HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const BenchReport report, BenchState(machine, benchmark));
+  return WriteReport(line, machine.name, report);
+}
+
 int GenerateBench(int argc, char** argv) {
   return RunCommand(argc, argv, kGenerateBenchSpec, Generate);
 }
 int EncodeBench(int argc, char** argv) { return RunCommand(argc, argv, kEncodeBenchSpec, Encode); }
 int TrainBench(int argc, char** argv) { return RunCommand(argc, argv, kTrainBenchSpec, Train); }
+int StateBench(int argc, char** argv) { return RunCommand(argc, argv, kStateBenchSpec, State); }
 int KernelsBench(int argc, char** argv) {
   return RunCommand(argc, argv, kKernelsBenchSpec, Kernels);
 }
@@ -248,6 +283,7 @@ constexpr Subcommand kBenchmarks[] = {
     {"generate", "prefill and decode of a language model", GenerateBench},
     {"encode", "an encoder", EncodeBench},
     {"train", "a step of training a language model", TrainBench},
+    {"state", "forks, exports, imports and hits of a state", StateBench},
     {"kernels", "the operations of a backend", KernelsBench},
     {"serve", "a server that runs already, under load", BenchServeCommand},
 };

@@ -1,0 +1,38 @@
+#include "tools/bench/bench_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels/make_backend.h"
+#include "tests/testing/random_model.h"
+
+namespace hippodrome::bench_state_test {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(BenchStateTest, EveryMoveIsComparedToACopy) {
+  Machine machine{
+      .backend = MakeCpuBackend({.threads = 1}), .name = "test", .measure_ceilings = [] {
+        return Ceilings{1, 1e15, 1e18, 1e18};
+      }};
+  const auto report = BenchState(
+      machine,
+      {.config = TinyConfig(), .weights = DType::kF32, .tokens = 80, .rest = 16, .repeats = 2});
+  ASSERT_TRUE(report.ok()) << report.status();
+  std::vector<std::string> names;
+  for (const BenchResult& result : report->results) {
+    names.push_back(result.name);
+    EXPECT_EQ(result.length, 80);
+    EXPECT_GT(result.value, 0) << result.name;
+    EXPECT_NEAR(result.limit / result.value, result.fraction, 1e-9) << result.name;
+  }
+  EXPECT_THAT(names,
+              ElementsAre("copy", "fork", "export", "import", "write", "read", "miss", "hit"));
+}
+
+}  // namespace
+}  // namespace hippodrome::bench_state_test
