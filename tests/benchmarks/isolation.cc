@@ -42,6 +42,7 @@ bool RunAll(int64_t operations, const std::string& directory) {
     const std::string type = weights == DType::kF32 ? "f32" : "bf16";
     const auto hybrid = MakeTestModel(*backend, TinyConfig(), weights);
     good &= Run("hybrid, " + type, *backend, *hybrid, small, operations, 1);
+    good &= Run("hybrid, long prompts, " + type, *backend, *hybrid, LongPrompts(), operations, 4);
     H3Config config = TinyConfig();
     config.attention_layers = {};
     config.attention_heads = 0;

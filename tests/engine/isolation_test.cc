@@ -42,6 +42,8 @@ TEST(IsolationTest, HybridModel) { Check(TinyConfig(), DType::kF32, {}, 1); }
 
 TEST(IsolationTest, HybridModelInBF16) { Check(TinyConfig(), DType::kBF16, {}, 2); }
 
+TEST(IsolationTest, LongPrompts) { Check(TinyConfig(), DType::kF32, LongPrompts(), 4); }
+
 TEST(IsolationTest, WithoutAttention) {
   H3Config config = TinyConfig();
   config.attention_layers = {};

@@ -42,10 +42,18 @@ struct IsolationResult {
   std::string fault;  // empty: none
 };
 
+// Of prompts that the CPU transforms at their beginnings, of up to three chunks.
+inline IsolationOptions LongPrompts() {
+  IsolationOptions options{.longest_prompt = 1200, .most_new_tokens = 6};
+  options.generator = {
+      .max_sequences = 5, .key_value_bytes = 40 * 16384, .prefix_slots = 6, .prefix_interval = 128};
+  return options;
+}
+
 // Admits, cancels, saves and goes on, takes prompts in by pieces, steps, scores and finishes in an
 // order drawn from `seed`, `operations` times, while all that is free holds NaN; in the end, the
-// tree emptied, nothing is held. What each request says alone is
-// found with a generator of its own, without NaN. `backend`: that of MakeTestBackend().
+// tree emptied, nothing is held. What each request says alone is found with a generator of its own,
+// without NaN. `backend`: that of MakeTestBackend().
 IsolationResult RunIsolation(Backend& backend, const HybridH3& model,
                              const IsolationOptions& options, int64_t operations, uint32_t seed);
 
