@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "tests/cuda_on_cpu/device_array.h"
 #include "tests/kernels/cuda/h3/h3_layer.h"
 
 namespace hippodrome::cuda::h3_exchange_test {
