@@ -459,12 +459,6 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(Backend& backend,
                            " and prefix_interval " + std::to_string(options.prefix_interval) +
                            ", expected at least 0 and 1");
   }
-  if (model.config().TakesWholeSequences()) {
-    return FailedPrecondition(std::string("the mixer of this model, \"") +
-                              Name(model.config().mixer) +
-                              "\", has no recurrent step: it can be trained and evaluated, but it "
-                              "cannot generate");
-  }
   int64_t pages = 0;
   if (!model.config().attention_layers.empty()) {
     const int64_t page_bytes = model.NewState(backend, 1, 1, kPageTokens)->bytes_per_page();

@@ -100,8 +100,7 @@ class Generator {
   using Clock = std::chrono::steady_clock;
 
   // `backend` and `model` must outlive the generator. Allocates all state. Errors:
-  // kInvalidArgument when the options leave no room for a single sequence, kFailedPrecondition for
-  // a model that takes whole sequences.
+  // kInvalidArgument when the options leave no room for a single sequence.
   static absl::StatusOr<std::unique_ptr<Generator>> Create(Backend& backend, const HybridH3& model,
                                                            const GeneratorOptions& options);
   ~Generator();

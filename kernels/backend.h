@@ -220,6 +220,14 @@ class LongConvWeights {
   virtual int64_t bytes() const = 0;    // grows at the first use of a length
 };
 
+// The constants of the SSM of a decoder's layer in the form in which SsmSequence() and SsmStep()
+// take them.
+class SsmWeights {
+ public:
+  virtual ~SsmWeights() = default;
+  virtual int64_t bytes() const = 0;
+};
+
 // The recurrent states of one layer for a fixed number of slots.
 class RecurrentState {
  public:
@@ -237,6 +245,12 @@ class RecurrentState {
 inline std::vector<StateArray> H3StateArrays(int64_t heads, int64_t head_dim, int64_t d_state) {
   return {{"shift_inputs", {heads * head_dim, d_state}},
           {"modes", {head_dim, head_dim, heads, d_state / 2, 2}}};
+}
+
+// RecurrentState::arrays() of the SSM of a decoder's layer: x_T of its d channels (re, im), that of
+// a diagonal SSM divided by its B.
+inline std::vector<StateArray> SsmStateArrays(int64_t channels, int64_t modes) {
+  return {{"modes", {channels, modes, 2}}};
 }
 
 // Key and value rows of one attention layer in pages of `page_tokens` tokens.
@@ -379,11 +393,17 @@ class SequenceBackend {
   virtual std::unique_ptr<LongConvWeights> PrepareLongConv(const LongConvParameters& parameters,
                                                            int64_t longest, DType weights) = 0;
 
+  // The constants of the same SSMs where they mix the tokens of a decoder, forwards in time.
+  // `weights`: as for the NewActivations() that made the layer's u and y.
+  virtual std::unique_ptr<SsmWeights> PrepareSsm(const LongConvParameters& parameters,
+                                                 DType weights) = 0;
+
   // ---- State ---------------------------------------------------------------------------------
 
   // `slots` states, all empty: that of a sequence without tokens. A state goes with the position of
   // the sequence's next token, which the operations are told. `weights` must outlive the states.
   virtual std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) = 0;
+  virtual std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) = 0;
   // `pages` pages of `page_tokens` rows, each 2 * d activations; `weights`: as for the
   // NewActivations() that made the layer's qkv. Memory is touched on first use.
   virtual std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape,
@@ -435,6 +455,20 @@ class SequenceBackend {
   // activations c may also cover the rounding of operands to 11 bits (u = 2^-11).
   virtual void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
                           const SequenceParts& parts, Tensor o) = 0;
+
+  // The SSM of a decoder's layer over consecutive tokens of some sequences:
+  //   y_t = D u_t + sum_{l <= t} K[l] u_{t-l},  K as at PrepareLongConv()
+  // as the recurrence that has this kernel, from the state of the part's slot, which the state
+  // after the last token replaces. A diagonal SSM, A and B as there, per channel:
+  //   x_t = exp(dt A) x_{t-1} + u_t;  y_t = scale Re sum_n C_n B_n x_t[n] + D u_t
+  // An NPLR one: x_t = dA x_{t-1} + dB u_t; y_t = 2 Re sum_n C_n x_t[n] + D u_t.
+  // What a part gives does not depend on the parts beside it, nor on captures; on processors the
+  // bits do not depend on how a sequence is cut into parts and steps either.
+  // u: activations [rows, d]; y: activations [rows, d]. REQUIRES: as for H3Sequence(). The error of
+  // f32 is that of t roundings of |exp(dt A)| and of each sum: <= c u sum_n |C_n B_n| sum_l (l + c)
+  // |exp(dt A_n)|^l |u_{t-l}| with a small constant c.
+  virtual void SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
+                           const SequenceParts& parts, Tensor y) = 0;
 
   // Causal multi-head attention of consecutive tokens of some sequences over the cached rows of
   // earlier positions and over themselves:
@@ -529,6 +563,10 @@ class Backend : public SequenceBackend {
   // slots are distinct or -1.
   virtual void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
                       Tensor positions, Tensor o) = 0;
+
+  // SsmSequence() of one token of each of B sequences. u, y: [B, d]; slots: as for H3Step().
+  virtual void SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
+                       Tensor y) = 0;
 
   // AttentionSequence() of one token of each of B sequences. positions: kI32 [1, B], -1 marks an
   // inert row, whose output is zero; page_tables: kI32 [B, P], row i of sequence i.

@@ -14,6 +14,7 @@ add_library(hippodrome_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/published_state.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/reference_backend.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/sample.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/ssm_layer.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/diagonal_ssm.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/diagonal_ssm_gradients.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/h3_ssm.cc

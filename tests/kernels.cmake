@@ -35,6 +35,7 @@ hippodrome_test_files(kernels_cpu_tests
     kernels/cpu/rows/layer_norm_test.cc
     kernels/cpu/rows/mean_pool_test.cc
     kernels/cpu/rows/sample_test.cc
+    kernels/cpu/ssm/ssm_sequence_test.cc
     kernels/cpu/training/adamw_test.cc
     kernels/cpu/training/cross_entropy_test.cc
     kernels/cpu/training/softmax_loss_test.cc
@@ -47,6 +48,7 @@ hippodrome_test_files(kernels_tests
     kernels/ssm/diagonal_ssm_test.cc
     kernels/ssm/h3_ssm_test.cc
     kernels/ssm/long_conv_ssm_test.cc
+    kernels/ssm/nplr_modes_test.cc
     kernels/tape/tape_memory_test.cc
     kernels/tape/tape_test.cc
 )

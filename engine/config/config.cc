@@ -73,12 +73,6 @@ void ReadRows(ObjectReader& ssm, H3Config& config) {
   }
 }
 
-void ReadLongest(ObjectReader& ssm, H3Config& config) {
-  constexpr int64_t kDefault = 2048;
-  const int64_t positions = config.max_position_embeddings;
-  config.longest = ssm.Integer("l_max", {1, kMostRows}, positions > 0 ? positions : kDefault);
-}
-
 void ReadGssSizes(ObjectReader& ssm, H3Config& config) {
   const int64_t d = config.d_model;
   config.gss_channels =
@@ -102,7 +96,6 @@ void ReadMixerSizes(ObjectReader& ssm, H3Config& config) {
   config.d_state = ssm.Integer("d_state", {2, kMostStates, true}, state);
   ReadHeads(ssm, config);
   ReadRows(ssm, config);
-  if (config.mixer != DecoderMixer::kH3) ReadLongest(ssm, config);
   if (config.mixer == DecoderMixer::kS4) {
     config.c_length = ssm.Integer("l_kernel", {0, kMostRows}, 0);
   }
@@ -113,7 +106,6 @@ void ReadMixerSizes(ObjectReader& ssm, H3Config& config) {
 nlohmann::ordered_json MixerSizes(const H3Config& config) {
   nlohmann::ordered_json json = {
       {"d_state", config.d_state}, {"head_dim", config.head_dim}, {"n_ssm", config.n_ssm}};
-  if (config.mixer != DecoderMixer::kH3) json["l_max"] = config.longest;
   if (config.mixer == DecoderMixer::kS4) json["l_kernel"] = config.c_length;
   if (config.mixer == DecoderMixer::kGss) {
     json["dss_kernel_H"] = config.gss_channels;
@@ -219,10 +211,6 @@ const char* Name(DecoderMixer mixer) {
       return "gss";
   }
   return "";
-}
-
-bool H3Config::TakesWholeSequences() const {
-  return mixer != DecoderMixer::kH3 && static_cast<int64_t>(attention_layers.size()) < n_layer;
 }
 
 bool H3Config::IsAttention(int64_t layer) const {

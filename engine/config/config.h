@@ -12,8 +12,7 @@
 namespace hippodrome {
 
 // What carries information between tokens in the layers of a decoder without attention: H3, or one
-// of the layers that H3 was compared with, which have no recurrent step here: they take whole
-// sequences.
+// of the layers that H3 was compared with.
 enum class DecoderMixer : uint8_t {
   kH3,   // "h3"
   kS4d,  // "s4d", as in the papers' synthetic tasks
@@ -37,9 +36,6 @@ struct H3Config {
   int64_t d_state = 64;  // N; even; GSS: N complex modes, by default 512
   int64_t head_dim = 1;  // H3 only
   int64_t n_ssm = 0;     // rows of A and B; default: the number of heads, 1 in S4D and GSS
-  // Of mixers that take whole sequences (ssm_cfg.l_max): the longest; default: all positions of the
-  // table, or 2048 without one. 0 for H3.
-  int64_t longest = 0;
   // S4 (ssm_cfg.l_kernel): stored C are C (I - dA^c_length), as published; 0: C itself.
   int64_t c_length = 0;
   // GSS: channels of its SSM (ssm_cfg.dss_kernel_H, default d / 4, at least 1) and of its gate in
@@ -56,8 +52,6 @@ struct H3Config {
   int64_t eos_token_id = -1;  // -1: none
 
   int64_t heads() const { return d_model / head_dim; }
-  // Whether some layer takes whole sequences alone, so that the model cannot generate.
-  bool TakesWholeSequences() const;
   bool IsAttention(int64_t layer) const;
 };
 

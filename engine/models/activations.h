@@ -14,7 +14,7 @@ struct ActivationRows {
   Tensor qkv;     // [rows, 3 d]
   Tensor o;       // [rows, d] what a mixer gives to its output projection
   Tensor hidden;  // [rows, d_inner]
-  // Of mixers that take whole sequences:
+  // Of the mixers that H3 was compared with:
   Tensor wide;    // GSS: [rows, G + 2 E], gates and both ends of the SSM
   Tensor stream;  // of the residual stream's type. S4: [rows, 2 d]; GSS: [rows, E]
 };

@@ -16,30 +16,12 @@ namespace {
 
 absl::Status ValidateIds(const H3Config& config, std::span<const int32_t> ids) {
   if (ids.empty()) return InvalidArgument("a sequence without tokens");
-  return CheckRange("token", ids, config.padded_vocab_size);
-}
-
-absl::Status ValidateLength(const H3Config& config, int64_t length) {
-  const auto check = [&](int64_t most, const std::string& what) {
-    if (length <= most) return absl::OkStatus();
-    return absl::OutOfRangeError("a sequence of " + std::to_string(length) +
-                                 " tokens exceeds the model's " + std::to_string(most) + what);
-  };
-  if (config.max_position_embeddings > 0) {
-    HIPPODROME_RETURN_IF_ERROR(check(config.max_position_embeddings, " positions"));
-  }
-  if (!config.TakesWholeSequences()) return absl::OkStatus();
-  return check(config.longest, ", ssm_cfg.l_max of its config.json");
-}
-
-absl::Status ValidateIds(const H3Config& config, std::span<const int32_t> ids,
-                         const ForwardMode& mode) {
-  HIPPODROME_RETURN_IF_ERROR(ValidateIds(config, ids));
-  if (config.TakesWholeSequences() && (mode.step || mode.chunk > 0)) {
-    return InvalidArgument(std::string("the mixer of this model, \"") + Name(config.mixer) +
-                           "\", takes whole sequences: it has neither steps nor chunks");
-  }
-  return ValidateLength(config, static_cast<int64_t>(ids.size()));
+  HIPPODROME_RETURN_IF_ERROR(CheckRange("token", ids, config.padded_vocab_size));
+  const int64_t positions = config.max_position_embeddings;
+  if (positions == 0 || std::ssize(ids) <= positions) return absl::OkStatus();
+  return absl::OutOfRangeError("a sequence of " + std::to_string(ids.size()) +
+                               " tokens exceeds the model's " + std::to_string(positions) +
+                               " positions");
 }
 
 // As LogitsSink, with logits where the backend has them.
@@ -65,23 +47,6 @@ void ForwardPrefill(Backend& b, const HybridH3& model, std::span<const int32_t> 
   }
 }
 
-// The whole sequence in one chunk, and logits of as many positions at a time as the backend likes.
-void ForwardWhole(Backend& b, const HybridH3& model, std::span<const int32_t> ids,
-                  const SequenceState& sequence, DecodeState& state, const RowsSink& sink) {
-  const auto length = static_cast<int64_t>(ids.size());
-  PrefillChunk chunk(b, model, {.grid = length, .rows = length});
-  const PrefillPart part{.tokens = ids, .sequence = &sequence};
-  chunk.Begin({&part, 1});
-  while (!chunk.done()) chunk.RunLayer(state);
-  const int64_t most = std::min(length, b.prefill_shape().grid);
-  const OwnedTensor logits = b.NewTensor(most, model.config().padded_vocab_size);
-  for (int64_t first = 0; first < length; first += most) {
-    const Tensor rows = logits.view.Rows(0, std::min(most, length - first));
-    chunk.RowLogits(first, rows);
-    sink(first, rows);
-  }
-}
-
 void ForwardStep(Backend& b, const HybridH3& model, std::span<const int32_t> ids,
                  const SequenceState& sequence, DecodeState& state, const RowsSink& sink) {
   DecodeStep step(b, model, state, 1);
@@ -93,14 +58,12 @@ void ForwardStep(Backend& b, const HybridH3& model, std::span<const int32_t> ids
 
 absl::Status ForwardRows(Backend& backend, const HybridH3& model, std::span<const int32_t> ids,
                          const ForwardMode& mode, const RowsSink& sink) {
-  HIPPODROME_RETURN_IF_ERROR(ValidateIds(model.config(), ids, mode));
+  HIPPODROME_RETURN_IF_ERROR(ValidateIds(model.config(), ids));
   const bool has_attention = !model.config().attention_layers.empty();
   const int64_t pages = has_attention ? PagesFor(std::ssize(ids)) : 0;
   const auto state = model.NewState(backend, 1, pages, kPageTokens);
   const SequenceState sequence = *state->Reserve(pages);
-  if (model.config().TakesWholeSequences()) {
-    ForwardWhole(backend, model, ids, sequence, *state, sink);
-  } else if (mode.step) {
+  if (mode.step) {
     ForwardStep(backend, model, ids, sequence, *state, sink);
   } else {
     ForwardPrefill(backend, model, ids, mode.chunk, sequence, *state, sink);

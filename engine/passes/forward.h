@@ -18,8 +18,7 @@ namespace hippodrome {
 // How a sequence goes through the model; all ways give the same logits within rounding.
 struct ForwardMode {
   bool step = false;  // token by token through the recurrence
-  // Tokens per prefill chunk, cut from the start; 0: the serving grid, or the whole sequence at
-  // once where the model needs that.
+  // Tokens per prefill chunk, cut from the start; 0: the serving grid.
   int64_t chunk = 0;
 };
 
@@ -28,8 +27,7 @@ struct ForwardMode {
 using LogitsSink = std::function<void(int64_t first_position, std::span<const float> logits)>;
 
 // Runs `ids` from a zero state. Errors: kInvalidArgument for an empty sequence or ids out of
-// [0, padded V), and for steps or chunks of a model that takes whole sequences; kOutOfRange beyond
-// the position table or the longest sequence of such a model.
+// [0, padded V); kOutOfRange beyond the position table.
 absl::Status Forward(Backend& backend, const HybridH3& model, std::span<const int32_t> ids,
                      const ForwardMode& mode, const LogitsSink& sink);
 

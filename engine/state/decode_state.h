@@ -18,8 +18,8 @@ namespace hippodrome {
 inline constexpr int64_t kPageTokens = 64;
 constexpr int64_t PagesFor(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
 
-// What one sequence holds: a recurrent slot, the same in every H3 layer, and pages in position
-// order, the same in every attention layer.
+// What one sequence holds: a recurrent slot, the same in every layer without attention, and pages
+// in position order, the same in every attention layer.
 struct SequenceState {
   int64_t slot = -1;
   std::vector<int32_t> pages;
@@ -27,7 +27,7 @@ struct SequenceState {
 
 // What a model's layers keep of their sequences, one entry per layer.
 struct LayerStates {
-  std::vector<std::unique_ptr<RecurrentState>> h3;        // null but for H3 layers
+  std::vector<std::unique_ptr<RecurrentState>> h3;  // of H3 and its kin; null for attention layers
   std::vector<std::unique_ptr<KeyValuePages>> attention;  // null but for attention layers
 };
 

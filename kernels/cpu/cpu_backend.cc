@@ -25,6 +25,9 @@
 #include "kernels/cpu/rows/layer_norm.h"
 #include "kernels/cpu/rows/mean_pool.h"
 #include "kernels/cpu/rows/sample.h"
+#include "kernels/cpu/ssm/ssm_sequence.h"
+#include "kernels/cpu/ssm/ssm_state.h"
+#include "kernels/cpu/ssm/ssm_weights.h"
 #include "kernels/cpu/training/adamw.h"
 #include "kernels/cpu/training/cross_entropy.h"
 #include "kernels/ssm/h3_ssm.h"
@@ -46,7 +49,14 @@ const cpu::H3PrefillWeights& Recurrent(const H3Weights& weights) {
 const cpu::H3ConvolutionKernels& Convolved(const H3ConvolutionWeights& weights) {
   return static_cast<const cpu::H3ConvolutionKernels&>(weights);
 }
-cpu::H3Slots& Slots(RecurrentState& state) { return static_cast<cpu::H3Slots&>(state); }
+const cpu::SsmConstants& Recurrent(const SsmWeights& weights) {
+  return static_cast<const cpu::SsmConstants&>(weights);
+}
+cpu::RecurrentSlots& Slots(RecurrentState& state) {
+  return static_cast<cpu::RecurrentSlots&>(state);
+}
+cpu::H3Slots& H3SlotsOf(RecurrentState& state) { return static_cast<cpu::H3Slots&>(state); }
+cpu::SsmSlots& SsmSlotsOf(RecurrentState& state) { return static_cast<cpu::SsmSlots&>(state); }
 const cpu::LongConvKernels& Kernels(const LongConvWeights& weights) {
   return static_cast<const cpu::LongConvKernels&>(weights);
 }
@@ -147,7 +157,7 @@ void CpuBackend::CopySlot(RecurrentState& state, int64_t from, int64_t to) {
 
 void CpuBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
                             std::span<const std::span<float>> arrays) {
-  static_cast<const cpu::H3Slots&>(state).Export(slot, position, arrays);
+  static_cast<const cpu::RecurrentSlots&>(state).Export(slot, position, arrays);
 }
 
 void CpuBackend::ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
@@ -174,12 +184,31 @@ void CpuBackend::CopyPage(KeyValuePages& pages, int32_t from, int32_t to) {
 
 void CpuBackend::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
                             const SequenceParts& parts, Tensor o) {
-  cpu::H3Sequence(Turn(), Recurrent(weights), qkv, Slots(state), parts, o);
+  cpu::H3Sequence(Turn(), Recurrent(weights), qkv, H3SlotsOf(state), parts, o);
 }
 
 void CpuBackend::H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
                         Tensor positions, Tensor o) {
-  cpu::H3Step(Turn(), Recurrent(weights), qkv, Slots(state), slots, positions, o);
+  cpu::H3Step(Turn(), Recurrent(weights), qkv, H3SlotsOf(state), slots, positions, o);
+}
+
+std::unique_ptr<SsmWeights> CpuBackend::PrepareSsm(const LongConvParameters& parameters,
+                                                   DType /*weights*/) {
+  return std::make_unique<cpu::SsmConstants>(parameters, Turn().pool().Loop());
+}
+
+std::unique_ptr<RecurrentState> CpuBackend::NewSsmState(const SsmWeights& weights, int64_t slots) {
+  return std::make_unique<cpu::SsmSlots>(Recurrent(weights).layout(), slots);
+}
+
+void CpuBackend::SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
+                             const SequenceParts& parts, Tensor y) {
+  cpu::SsmSequence(Turn(), Recurrent(weights), u, SsmSlotsOf(state), parts, y);
+}
+
+void CpuBackend::SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
+                         Tensor y) {
+  cpu::SsmStep(Turn(), Recurrent(weights), u, SsmSlotsOf(state), slots, y);
 }
 
 std::unique_ptr<LongConvWeights> CpuBackend::PrepareLongConv(const LongConvParameters& parameters,

@@ -27,6 +27,8 @@
 #include "kernels/cuda/rows/mean_pool.h"
 #include "kernels/cuda/rows/sample.h"
 #include "kernels/cuda/rows/scatter_rows.h"
+#include "kernels/cuda/ssm/ssm_sequence.h"
+#include "kernels/cuda/ssm/ssm_weights.h"
 #include "kernels/cuda/training/adamw.h"
 #include "kernels/cuda/training/cross_entropy.h"
 #include "kernels/ssm/h3_ssm.h"
@@ -48,10 +50,15 @@ const cuda::H3PrefillWeights& Recurrent(const H3Weights& weights) {
 const cuda::H3ConvolutionKernels& Convolved(const H3ConvolutionWeights& weights) {
   return static_cast<const cuda::H3ConvolutionKernels&>(weights);
 }
+const cuda::SsmConstants& Recurrent(const SsmWeights& weights) {
+  return static_cast<const cuda::SsmConstants&>(weights);
+}
 cuda::H3Slots& Slots(RecurrentState& state) { return static_cast<cuda::H3Slots&>(state); }
 const cuda::H3Slots& Slots(const RecurrentState& state) {
   return static_cast<const cuda::H3Slots&>(state);
 }
+// Null for states of other layers.
+cuda::SsmSlots* SsmSlotsOf(RecurrentState& state) { return dynamic_cast<cuda::SsmSlots*>(&state); }
 cuda::H3KernelGradients& Sums(H3Gradients& sums) {
   return static_cast<cuda::H3KernelGradients&>(sums);
 }
@@ -169,20 +176,26 @@ std::unique_ptr<RecurrentState> CudaBackend::NewH3State(const H3Weights& weights
 }
 
 void CudaBackend::ResetSlot(RecurrentState& state, int64_t slot) {
+  if (auto* ssm = SsmSlotsOf(state)) return ssm->Reset(device_, slot);
   Slots(state).Reset(device_, slot);
 }
 
 void CudaBackend::CopySlot(RecurrentState& state, int64_t from, int64_t to) {
+  if (auto* ssm = SsmSlotsOf(state)) return ssm->Copy(device_, from, to);
   Slots(state).Copy(device_, from, to);
 }
 
 void CudaBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
                              std::span<const std::span<float>> arrays) {
+  if (const auto* ssm = dynamic_cast<const cuda::SsmSlots*>(&state)) {
+    return ssm->Export(device_, slot, arrays);
+  }
   cuda::ExportSlot(device_, Slots(state), slot, position, arrays);
 }
 
 void CudaBackend::ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
                              std::span<const std::span<const float>> arrays) {
+  if (auto* ssm = SsmSlotsOf(state)) return ssm->Import(device_, slot, arrays);
   cuda::ImportSlot(device_, Slots(state), slot, position, arrays);
 }
 
@@ -211,6 +224,25 @@ void CudaBackend::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentStat
 void CudaBackend::H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
                          Tensor positions, Tensor o) {
   cuda::H3Step(device_, {Recurrent(weights), qkv, Slots(state), slots, positions, o});
+}
+
+std::unique_ptr<SsmWeights> CudaBackend::PrepareSsm(const LongConvParameters& parameters,
+                                                    DType weights) {
+  return std::make_unique<cuda::SsmConstants>(device_, parameters, ActivationsBeside(weights));
+}
+
+std::unique_ptr<RecurrentState> CudaBackend::NewSsmState(const SsmWeights& weights, int64_t slots) {
+  return std::make_unique<cuda::SsmSlots>(device_, Recurrent(weights), slots);
+}
+
+void CudaBackend::SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
+                              const SequenceParts& parts, Tensor y) {
+  cuda::SsmSequence(device_, Recurrent(weights), u, *SsmSlotsOf(state), parts, y);
+}
+
+void CudaBackend::SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
+                          Tensor y) {
+  cuda::SsmStep(device_, Recurrent(weights), u, *SsmSlotsOf(state), slots, y);
 }
 
 std::unique_ptr<LongConvWeights> CudaBackend::PrepareLongConv(const LongConvParameters& parameters,

@@ -29,6 +29,8 @@ set(HIPPODROME_CUDA_SOURCES
   conv/convolution.cu
   conv/direct_conv.cu
   conv/fft_conv.cu
+  ssm/ssm_sequence.cu
+  ssm/ssm_weights.cu
   h3/h3_convolution.cu
   h3/h3_exchange.cu
   h3/h3_fft.cu

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <utility>
 
 #include "kernels/ssm/complex_math.h"
 #include "kernels/ssm/mode_sum.h"
@@ -140,6 +141,13 @@ std::vector<double> DiagonalKernel(const DiagonalSsmParameters& p, int64_t lengt
                                         static_cast<size_t>(length)));
   });
   return kernels;
+}
+
+DiagonalRecurrence RecurrenceOfHead(const DiagonalSsmParameters& p, int64_t head) {
+  DiagonalModes modes = DiscretizeHead(p, head);
+  DiagonalRecurrence recurrence = {.a = std::move(modes.da), .w = std::move(modes.db)};
+  for (int64_t n = 0; n < p.modes; ++n) recurrence.w[static_cast<size_t>(n)] *= C(p, head, n);
+  return recurrence;
 }
 
 void DiagonalKernelGradient(const DiagonalSsmParameters& p, std::span<const double> dk,

@@ -1,6 +1,9 @@
 #include "kernels/ssm/nplr_modes.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <utility>
 
 namespace hippodrome {
 namespace {
@@ -36,6 +39,87 @@ struct LowRank {
   double q = 0;  // P* R B
 };
 
+// A real square matrix, row after row, on states (Re x, Im x).
+class PairMatrix {
+ public:
+  explicit PairMatrix(size_t size) : size_(size), values_(size * size) {}
+  double* Row(size_t i) { return values_.data() + i * size_; }
+  const double* Row(size_t i) const { return values_.data() + i * size_; }
+  size_t size() const { return size_; }
+
+ private:
+  size_t size_;
+  std::vector<double> values_;
+};
+
+PairMatrix Product(const PairMatrix& a, const PairMatrix& b) {
+  PairMatrix product(a.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    double* row = product.Row(i);
+    for (size_t k = 0; k < a.size(); ++k) {
+      const double factor = a.Row(i)[k];
+      const double* from = b.Row(k);
+      for (size_t j = 0; j < a.size(); ++j) row[j] += factor * from[j];
+    }
+  }
+  return product;
+}
+
+// a^exponent, exponent >= 1.
+PairMatrix Power(const PairMatrix& a, int64_t exponent) {
+  PairMatrix power = a;
+  for (int bit = static_cast<int>(std::bit_width(static_cast<uint64_t>(exponent))) - 2; bit >= 0;
+       --bit) {
+    power = Product(power, power);
+    if ((exponent >> bit & 1) != 0) power = Product(power, a);
+  }
+  return power;
+}
+
+// dA of one lane: x' = d x - u r, r = 2 Re sum_n v_n x_n.
+PairMatrix TransitionMatrix(const NplrGroup& group, int64_t lane) {
+  const size_t modes = group.size();
+  PairMatrix a(2 * modes);
+  for (size_t i = 0; i < modes; ++i) {
+    const Complex d = group[i].d.Get(lane);
+    const Complex u = group[i].u.Get(lane);
+    for (size_t j = 0; j < modes; ++j) {
+      const Complex v = 2.0 * group[j].v.Get(lane);
+      a.Row(i)[j] = -u.real() * v.real();
+      a.Row(i)[modes + j] = u.real() * v.imag();
+      a.Row(modes + i)[j] = -u.imag() * v.real();
+      a.Row(modes + i)[modes + j] = u.imag() * v.imag();
+    }
+    a.Row(i)[i] += d.real();
+    a.Row(i)[modes + i] -= d.imag();
+    a.Row(modes + i)[i] += d.imag();
+    a.Row(modes + i)[modes + i] += d.real();
+  }
+  return a;
+}
+
+// Replaces x by a^-1 x.
+void Solve(PairMatrix a, std::vector<double>& x) {
+  const size_t size = a.size();
+  for (size_t k = 0; k < size; ++k) {
+    size_t pivot = k;
+    for (size_t i = k + 1; i < size; ++i) {
+      if (std::abs(a.Row(i)[k]) > std::abs(a.Row(pivot)[k])) pivot = i;
+    }
+    std::swap_ranges(a.Row(k), a.Row(k) + size, a.Row(pivot));
+    std::swap(x[k], x[pivot]);
+    for (size_t i = k + 1; i < size; ++i) {
+      const double factor = a.Row(i)[k] / a.Row(k)[k];
+      for (size_t j = k; j < size; ++j) a.Row(i)[j] -= factor * a.Row(k)[j];
+      x[i] -= factor * x[k];
+    }
+  }
+  for (size_t k = size; k-- > 0;) {
+    for (size_t j = k + 1; j < size; ++j) x[k] -= a.Row(k)[j] * x[j];
+    x[k] /= a.Row(k)[k];
+  }
+}
+
 }  // namespace
 
 int64_t NplrRows(const NplrParameters& p) { return p.n_ssm == 0 ? p.channels : p.n_ssm; }
@@ -64,6 +148,26 @@ void DiscretizeNplr(const NplrNumbers& x, int64_t lane, NplrGroup& group) {
     group[i].b.Set(lane, x.dt * r * (x.b[i] - low.s * low.q * x.p[i]));
     group[i].c.Set(lane, x.c[i]);
   }
+}
+
+// A row c of outputs is (Re c, -Im c) on (Re x, Im x), and c (I - dA^n) = c~ a system in the
+// transpose.
+void UnfoldOutput(int64_t length, NplrNumbers& x) {
+  const size_t modes = x.c.size();
+  NplrGroup group(modes);
+  DiscretizeNplr(x, 0, group);
+  const PairMatrix power = Power(TransitionMatrix(group, 0), length);
+  PairMatrix system(2 * modes);
+  for (size_t i = 0; i < 2 * modes; ++i) {
+    for (size_t j = 0; j < 2 * modes; ++j) system.Row(i)[j] = (i == j ? 1 : 0) - power.Row(j)[i];
+  }
+  std::vector<double> c(2 * modes);
+  for (size_t n = 0; n < modes; ++n) {
+    c[n] = x.c[n].real();
+    c[modes + n] = -x.c[n].imag();
+  }
+  Solve(std::move(system), c);
+  for (size_t n = 0; n < modes; ++n) x.c[n] = {c[n], -c[modes + n]};
 }
 
 // Reverse order of the formulas above: d<name> is the gradient of <name>, complex ones as d / d Re

@@ -54,6 +54,10 @@ void DiscretizeNplr(const NplrNumbers& numbers, int64_t lane, NplrGroup& group);
 NplrNumbers DiscretizeNplrGradient(const NplrNumbers& numbers, int64_t lane,
                                    const NplrGroup& gradients);
 
+// Replaces C~ = C (I - dA^length), of which x.c is, by C. Solved as a dense system of M pairs, by
+// elimination with the largest pivots: |dA| <= 1, so its powers keep their digits.
+void UnfoldOutput(int64_t length, NplrNumbers& x);
+
 // ---- The kernel as a recurrence -----------------------------------------------------------------
 
 // kernel: [length, kNplrLanes].

@@ -132,6 +132,17 @@ std::unique_ptr<LongConvWeights> Tape::PrepareLongConv(const LongConvParameters&
   return std::make_unique<TapedLongConv>(std::move(trained));
 }
 
+std::unique_ptr<SsmWeights> Tape::PrepareSsm(const LongConvParameters& parameters, DType weights) {
+  auto trained = std::make_shared<TrainedLongConv>(backend_, parameters_, parameters,
+                                                   options_.longest, weights);
+  trained_.push_back(trained);
+  return std::make_unique<TapedSsm>(std::move(trained));
+}
+
+std::unique_ptr<RecurrentState> Tape::NewSsmState(const SsmWeights& /*weights*/, int64_t slots) {
+  return std::make_unique<EmptyState>(slots);
+}
+
 std::unique_ptr<RecurrentState> Tape::NewH3State(const H3Weights& /*weights*/, int64_t slots) {
   return std::make_unique<EmptyState>(slots);
 }

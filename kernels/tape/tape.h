@@ -75,8 +75,11 @@ class Tape final : public SequenceBackend {
   std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override;
   std::unique_ptr<LongConvWeights> PrepareLongConv(const LongConvParameters& parameters,
                                                    int64_t longest, DType weights) override;
+  std::unique_ptr<SsmWeights> PrepareSsm(const LongConvParameters& parameters,
+                                         DType weights) override;
 
   std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override;
+  std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override;
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
                                                   int64_t page_tokens, DType weights) override;
 
@@ -87,6 +90,8 @@ class Tape final : public SequenceBackend {
   void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override;
   void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
                   const SequenceParts& parts, Tensor o) override;
+  void SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
+                   const SequenceParts& parts, Tensor y) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                          KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override;
@@ -112,6 +117,9 @@ class Tape final : public SequenceBackend {
   OwnedTensor TrainedIds(Tensor ids);
   // Of what is dropped next.
   uint64_t NextDropoutSeed();
+  // LongConv() with the kernels of `w`.
+  void Convolve(const std::shared_ptr<TrainedLongConv>& w, Tensor u, int64_t sequences,
+                Direction direction, Tensor y);
   // Makes the gradients that `record` asks for, from its end.
   void GoBack(std::vector<Undo>& record);
 

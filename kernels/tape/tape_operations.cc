@@ -189,7 +189,18 @@ void Tape::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv
 
 void Tape::LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences,
                     Direction direction, Tensor y) {
-  const auto& w = Trained(weights);
+  Convolve(Trained(weights), u, sequences, direction, y);
+}
+
+void Tape::SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& /*state*/,
+                       const SequenceParts& parts, Tensor y) {
+  assert(AreWhole(parts));
+  Convolve(static_cast<const TapedSsm&>(weights).trained(), u, std::ssize(parts.parts),
+           Direction::kForward, y);
+}
+
+void Tape::Convolve(const std::shared_ptr<TrainedLongConv>& w, Tensor u, int64_t sequences,
+                    Direction direction, Tensor y) {
   const auto saved = recording() ? memory_.Save(u) : nullptr;
   memory_.BeforeWrite(y);
   backend_.LongConv(*w->weights, u, sequences, direction, y);

@@ -153,6 +153,17 @@ class TapedLongConv final : public LongConvWeights {
   std::shared_ptr<TrainedLongConv> trained_;
 };
 
+// The SSM of a decoder, which training runs as a convolution.
+class TapedSsm final : public SsmWeights {
+ public:
+  explicit TapedSsm(std::shared_ptr<TrainedLongConv> trained) : trained_(std::move(trained)) {}
+  int64_t bytes() const override { return trained_->weights->bytes(); }
+  const std::shared_ptr<TrainedLongConv>& trained() const { return trained_; }
+
+ private:
+  std::shared_ptr<TrainedLongConv> trained_;
+};
+
 // States of sequences that training takes whole: they stay empty.
 class EmptyState final : public RecurrentState {
  public:

@@ -51,5 +51,13 @@ TEST(IsolationTest, WithoutAttention) {
   Check(config, DType::kF32, {}, 3);
 }
 
+TEST(IsolationTest, OtherMixers) {
+  H3Config config = TinyConfig();
+  for (const DecoderMixer mixer : {DecoderMixer::kS4d, DecoderMixer::kS4}) {
+    config.mixer = mixer;
+    Check(config, DType::kF32, {}, 4);
+  }
+}
+
 }  // namespace
 }  // namespace hippodrome::isolation_test

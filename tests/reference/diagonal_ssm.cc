@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/reference/matrix.h"
-
 namespace hippodrome::reference {
 
 using Complex = std::complex<double>;
@@ -29,7 +27,9 @@ Complex StateMatrix(const DiagonalSsmParameters& p, int64_t i) {
 }  // namespace
 
 DiagonalSsm::DiagonalSsm(const DiagonalSsmParameters& p, int64_t longest)
-    : LongConvSsm(longest), channels_per_head_(p.channels / p.heads), scale_(p.scale) {
+    : LongConvSsm(longest, p.channels, p.modes),
+      channels_per_head_(p.channels / p.heads),
+      scale_(p.scale) {
   const int64_t rows = p.n_ssm == 0 ? p.heads : p.n_ssm;
   for (int64_t h = 0; h < p.heads; ++h) {
     Head head;
@@ -45,20 +45,14 @@ DiagonalSsm::DiagonalSsm(const DiagonalSsmParameters& p, int64_t longest)
   }
 }
 
-void DiagonalSsm::Apply(Tensor u, Direction direction, Tensor y) const {
-  for (int64_t c = 0; c < u.cols; ++c) {
-    const Head& head = heads_[c / channels_per_head_];
-    std::vector<Complex> s(head.da.size());
-    for (int64_t t = 0; t < u.rows; ++t) {
-      const double u_t = At(u, Row(u, direction, t), c);
-      double sum = head.d * u_t;
-      for (size_t n = 0; n < s.size(); ++n) {
-        s[n] = head.da[n] * s[n] + head.db[n] * u_t;
-        sum += scale_ * (head.c[n] * s[n]).real();
-      }
-      At(y, Row(u, direction, t), c) = sum;
-    }
+double DiagonalSsm::Step(int64_t channel, double u, State& x) const {
+  const Head& head = heads_[channel / channels_per_head_];
+  double y = head.d * u;
+  for (size_t n = 0; n < x.size(); ++n) {
+    x[n] = head.da[n] * x[n] + u;
+    y += scale_ * (head.c[n] * head.db[n] * x[n]).real();
   }
+  return y;
 }
 
 }  // namespace hippodrome::reference

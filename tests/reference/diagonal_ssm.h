@@ -13,12 +13,12 @@ class DiagonalSsm final : public LongConvSsm {
  public:
   DiagonalSsm(const DiagonalSsmParameters& p, int64_t longest);
 
-  void Apply(Tensor u, Direction direction, Tensor y) const override;
+  double Step(int64_t channel, double u, State& x) const override;
 
  private:
   struct Head {
-    std::vector<std::complex<double>> da, db, c;  // s_t = dA s_{t-1} + dB u_t
-    double d = 0;                                 // y_t = scale Re sum_n C_n s_t[n] + D u_t
+    std::vector<std::complex<double>> da, db, c;  // x_t = dA x_{t-1} + u_t
+    double d = 0;                                 // y_t = scale Re sum_n C_n dB_n x_t[n] + D u_t
   };
 
   int64_t channels_per_head_;

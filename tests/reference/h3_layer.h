@@ -7,6 +7,7 @@
 
 #include "kernels/training_backend.h"
 #include "tests/reference/h3_ssm.h"
+#include "tests/reference/layer_state.h"
 
 namespace hippodrome::reference {
 
@@ -47,7 +48,7 @@ class H3Layer final : public H3Weights, public H3ConvolutionWeights {
   std::vector<H3DiagonalSsm> diagonal_;  // [H]
 };
 
-class H3LayerState final : public RecurrentState {
+class H3LayerState final : public LayerState {
  public:
   // `layer` must outlive it.
   H3LayerState(const H3Layer& layer, int64_t slots)
@@ -58,10 +59,10 @@ class H3LayerState final : public RecurrentState {
   std::vector<StateArray> arrays() const override {
     return H3StateArrays(layer.heads(), layer.head_dim(), layer.d_state());
   }
-  void Reset(int64_t index) { slot[index] = zero; }
-  // As Backend::ExportSlot() and ImportSlot(), but for the rounding to f32.
-  void Export(int64_t index, std::span<const std::span<float>> arrays) const;
-  void Import(int64_t index, std::span<const std::span<const float>> arrays);
+  void Reset(int64_t index) override { slot[index] = zero; }
+  void Copy(int64_t from, int64_t to) override { slot[to] = slot[from]; }
+  void Export(int64_t index, std::span<const std::span<float>> arrays) const override;
+  void Import(int64_t index, std::span<const std::span<const float>> arrays) override;
 
   const H3Layer& layer;
   H3SlotState zero;

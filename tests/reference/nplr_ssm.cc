@@ -3,8 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "tests/reference/matrix.h"
-
 namespace hippodrome::reference {
 namespace {
 
@@ -22,14 +20,6 @@ struct Square {
   size_t n;
   Vector values;
 };
-
-Vector Times(const Square& a, const Vector& x) {
-  Vector y(a.n);
-  for (size_t i = 0; i < a.n; ++i) {
-    for (size_t j = 0; j < a.n; ++j) y[i] += a(i, j) * x[j];
-  }
-  return y;
-}
 
 Square Times(const Square& a, const Square& b) {
   Square product(a.n);
@@ -134,27 +124,25 @@ NplrSsm::Channel NplrSsm::MakeChannel(const NplrParameters& p, int64_t index) {
   return channel;
 }
 
-NplrSsm::NplrSsm(const NplrParameters& p, int64_t longest) : LongConvSsm(longest) {
+NplrSsm::NplrSsm(const NplrParameters& p, int64_t longest)
+    : LongConvSsm(longest, p.channels, p.modes) {
   for (int64_t c = 0; c < p.channels; ++c) channels_.push_back(MakeChannel(p, c));
 }
 
-void NplrSsm::Apply(Tensor u, Direction direction, Tensor y) const {
-  for (int64_t c = 0; c < u.cols; ++c) {
-    const Channel& channel = channels_[c];
-    Square da(channel.db.size());
-    da.values = channel.da;
-    Vector s(da.n);
-    for (int64_t t = 0; t < u.rows; ++t) {
-      const double u_t = At(u, Row(u, direction, t), c);
-      s = Times(da, s);
-      double sum = channel.d * u_t;
-      for (size_t n = 0; n < s.size(); ++n) {
-        s[n] += channel.db[n] * u_t;
-        sum += (channel.c[n] * s[n]).real();
-      }
-      At(y, Row(u, direction, t), c) = sum;
-    }
+double NplrSsm::Step(int64_t index, double u, State& x) const {
+  const Channel& channel = channels_[index];
+  const State before = x;
+  double y = channel.d * u;
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] = channel.db[i] * u;
+    for (size_t j = 0; j < x.size(); ++j) x[i] += channel.da[i * x.size() + j] * before[j];
+    y += (channel.c[i] * x[i]).real();
   }
+  return y;
+}
+
+void NplrSsm::Complete(State& x) const {
+  for (int64_t n = 0; n < modes(); ++n) x[modes() + n] = std::conj(x[n]);
 }
 
 }  // namespace hippodrome::reference

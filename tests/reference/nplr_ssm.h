@@ -14,13 +14,15 @@ class NplrSsm final : public LongConvSsm {
  public:
   NplrSsm(const NplrParameters& p, int64_t longest);
 
-  void Apply(Tensor u, Direction direction, Tensor y) const override;
+  double Step(int64_t channel, double u, State& x) const override;
+  int64_t state_size() const override { return 2 * modes(); }
+  void Complete(State& x) const override;
 
  private:
   // Both halves of the conjugate pairs, 2 M modes.
   struct Channel {
-    std::vector<std::complex<double>> da;     // [2 M, 2 M], s_t = dA s_{t-1} + dB u_t
-    std::vector<std::complex<double>> db, c;  // y_t = C s_t + D u_t
+    std::vector<std::complex<double>> da;     // [2 M, 2 M], x_t = dA x_{t-1} + dB u_t
+    std::vector<std::complex<double>> db, c;  // y_t = C x_t + D u_t
     double d = 0;
   };
 

@@ -9,10 +9,12 @@
 #include "tests/reference/activation.h"
 #include "tests/reference/attention.h"
 #include "tests/reference/h3_layer.h"
+#include "tests/reference/layer_state.h"
 #include "tests/reference/linear.h"
 #include "tests/reference/long_conv_ssm.h"
 #include "tests/reference/matrix.h"
 #include "tests/reference/sample.h"
+#include "tests/reference/ssm_layer.h"
 #include "tests/reference/training/training_reference.h"
 
 namespace hippodrome {
@@ -85,19 +87,18 @@ class ReferenceBackend final : public reference::TrainingReference {
         static_cast<const reference::H3Layer&>(weights), slots);
   }
   void ResetSlot(RecurrentState& state, int64_t slot) override {
-    static_cast<reference::H3LayerState&>(state).Reset(slot);
+    static_cast<reference::LayerState&>(state).Reset(slot);
   }
   void CopySlot(RecurrentState& state, int64_t from, int64_t to) override {
-    auto& s = static_cast<reference::H3LayerState&>(state);
-    s.slot[to] = s.slot[from];
+    static_cast<reference::LayerState&>(state).Copy(from, to);
   }
   void ExportSlot(const RecurrentState& state, int64_t slot, int64_t /*position*/,
                   std::span<const std::span<float>> arrays) override {
-    static_cast<const reference::H3LayerState&>(state).Export(slot, arrays);
+    static_cast<const reference::LayerState&>(state).Export(slot, arrays);
   }
   void ImportSlot(RecurrentState& state, int64_t slot, int64_t /*position*/,
                   std::span<const std::span<const float>> arrays) override {
-    static_cast<reference::H3LayerState&>(state).Import(slot, arrays);
+    static_cast<reference::LayerState&>(state).Import(slot, arrays);
   }
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
                                                   int64_t page_tokens, DType /*weights*/) override {
@@ -176,33 +177,41 @@ class ReferenceBackend final : public reference::TrainingReference {
 
   void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
                   const SequenceParts& parts, Tensor o) override {
-    const auto& layer = static_cast<const reference::H3Layer&>(weights);
-    std::span<const StateCapture> captures = parts.captures;
-    for (size_t i = 0; i < parts.parts.size(); ++i) {
-      const SequencePart& part = parts.parts[i];
-      for (int64_t t = 0; t < part.tokens; ++t) {
-        if (part.slot < 0) break;
-        const int64_t row = part.first_row + t;
-        StepSlot(layer, qkv.Rows(row, 1), state, part.slot, o.Rows(row, 1));
-        if (captures.empty() || captures.front().part != static_cast<int32_t>(i)) continue;
-        if (captures.front().tokens != t + 1) continue;
-        CopySlot(state, part.slot, captures.front().to);
-        captures = captures.subspan(1);
-      }
-    }
+    ForEachToken(parts, state, [&](int64_t slot, int64_t row) {
+      StepSlot(static_cast<const reference::H3Layer&>(weights), qkv.Rows(row, 1), state, slot,
+               o.Rows(row, 1));
+    });
   }
 
   void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
               Tensor /*positions*/, Tensor o) override {
-    for (int64_t i = 0; i < qkv.rows; ++i) {
-      const int32_t slot = IndexAt(slots, 0, i);
-      if (slot < 0) {
-        reference::Zero(o.Rows(i, 1));
-      } else {
-        StepSlot(static_cast<const reference::H3Layer&>(weights), qkv.Rows(i, 1), state, slot,
-                 o.Rows(i, 1));
-      }
-    }
+    ForEachRow(slots, o, [&](int64_t slot, int64_t row) {
+      StepSlot(static_cast<const reference::H3Layer&>(weights), qkv.Rows(row, 1), state, slot,
+               o.Rows(row, 1));
+    });
+  }
+
+  std::unique_ptr<SsmWeights> PrepareSsm(const LongConvParameters& parameters,
+                                         DType /*weights*/) override {
+    return reference::MakeLongConvSsm(parameters, 0);
+  }
+  std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override {
+    return std::make_unique<reference::SsmLayerState>(
+        static_cast<const reference::LongConvSsm&>(weights), slots);
+  }
+
+  void SsmSequence(const SsmWeights& /*weights*/, Tensor u, RecurrentState& state,
+                   const SequenceParts& parts, Tensor y) override {
+    ForEachToken(parts, state, [&](int64_t slot, int64_t row) {
+      static_cast<reference::SsmLayerState&>(state).Step(slot, u.Rows(row, 1), y.Rows(row, 1));
+    });
+  }
+
+  void SsmStep(const SsmWeights& /*weights*/, Tensor u, RecurrentState& state, Tensor slots,
+               Tensor y) override {
+    ForEachRow(slots, y, [&](int64_t slot, int64_t row) {
+      static_cast<reference::SsmLayerState&>(state).Step(slot, u.Rows(row, 1), y.Rows(row, 1));
+    });
   }
 
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
@@ -300,6 +309,32 @@ class ReferenceBackend final : public reference::TrainingReference {
   }
 
  private:
+  // step(slot, row) for each token of each part, and the captures on the way.
+  template <typename Step>
+  void ForEachToken(const SequenceParts& parts, RecurrentState& state, const Step& step) {
+    std::span<const StateCapture> captures = parts.captures;
+    for (size_t i = 0; i < parts.parts.size(); ++i) {
+      const SequencePart& part = parts.parts[i];
+      for (int64_t t = 0; t < part.tokens; ++t) {
+        if (part.slot < 0) break;
+        step(part.slot, part.first_row + t);
+        if (captures.empty() || captures.front().part != static_cast<int32_t>(i)) continue;
+        if (captures.front().tokens != t + 1) continue;
+        CopySlot(state, part.slot, captures.front().to);
+        captures = captures.subspan(1);
+      }
+    }
+  }
+
+  // step(slot, row) for each row of a step; what is inert is zero in `out`.
+  template <typename Step>
+  static void ForEachRow(Tensor slots, Tensor out, const Step& step) {
+    for (int64_t row = 0; row < out.rows; ++row) {
+      const int32_t slot = IndexAt(slots, 0, row);
+      slot < 0 ? reference::Zero(out.Rows(row, 1)) : step(slot, row);
+    }
+  }
+
   static void StepSlot(const reference::H3Layer& layer, Tensor qkv, RecurrentState& state,
                        int64_t slot, Tensor o) {
     layer.Step(qkv, static_cast<reference::H3LayerState&>(state).slot[slot], o);

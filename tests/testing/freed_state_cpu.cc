@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "kernels/cpu/attention/key_value_pages.h"
-#include "kernels/cpu/h3/h3_state.h"
+#include "kernels/cpu/base/recurrent_slots.h"
 #include "tests/testing/freed_state.h"
 
 namespace hippodrome {
@@ -18,8 +18,8 @@ void FillWithNan(float* values, int64_t bytes) {
 void FillFreed(Backend&, const LayerStates& layers, const SequenceState& freed) {
   for (const auto& layer : layers.h3) {
     if (layer == nullptr || freed.slot < 0) continue;
-    const auto& slots = static_cast<const cpu::H3Slots&>(*layer);
-    FillWithNan(slots.Group(freed.slot, 0), slots.bytes_per_slot());
+    const auto& slots = static_cast<const cpu::RecurrentSlots&>(*layer);
+    FillWithNan(slots.Slot(freed.slot), slots.bytes_per_slot());
   }
   for (const auto& layer : layers.attention) {
     if (layer == nullptr) continue;

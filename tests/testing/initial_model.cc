@@ -40,7 +40,6 @@ H3Config TinyMixerConfig(DecoderMixer mixer) {
   config.mixer = mixer;
   config.d_state = 8;
   config.n_ssm = mixer == DecoderMixer::kS4d || mixer == DecoderMixer::kGss ? 1 : 16;
-  config.longest = mixer == DecoderMixer::kH3 ? 0 : 40;
   if (mixer == DecoderMixer::kGss) config.gss_channels = 5;
   config.attention_layers = {1};
   config.attention_heads = 2;

@@ -30,6 +30,16 @@ void TimingBackend::H3Step(const H3Weights& weights, Tensor qkv, RecurrentState&
   Time("h3_step", [&] { ForwardingBackend::H3Step(weights, qkv, state, slots, positions, o); });
 }
 
+void TimingBackend::SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
+                                const SequenceParts& parts, Tensor y) {
+  Time("ssm_sequence", [&] { ForwardingBackend::SsmSequence(weights, u, state, parts, y); });
+}
+
+void TimingBackend::SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state,
+                            Tensor slots, Tensor y) {
+  Time("ssm_step", [&] { ForwardingBackend::SsmStep(weights, u, state, slots, y); });
+}
+
 void TimingBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                                       KeyValuePages& pages, Tensor page_tables,
                                       const SequenceParts& parts, Tensor o) {

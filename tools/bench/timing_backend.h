@@ -29,6 +29,10 @@ class TimingBackend final : public ForwardingBackend {
                   const SequenceParts& parts, Tensor o) override;
   void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
               Tensor positions, Tensor o) override;
+  void SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
+                   const SequenceParts& parts, Tensor y) override;
+  void SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
+               Tensor y) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                          KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override;

@@ -9,6 +9,7 @@
 #include "engine/checkpoint/weights_source.h"
 #include "engine/config/bigs_config.h"
 #include "engine/config/config.h"
+#include "engine/models/baselines/sequence_mixer.h"
 #include "engine/models/h3/state_space.h"
 #include "kernels/make_backend.h"
 #include "tools/command_line/command_line.h"
@@ -83,22 +84,29 @@ void PrintSource(const CheckpointSource& source) {
   PrintTotal(source.tensors().size(), parameters, static_cast<int64_t>(source.file_bytes()));
 }
 
+// What one sequence takes in a layer without attention, in the CPU backend's layout.
+absl::StatusOr<int64_t> LayerStateBytes(const H3Config& config, const SafetensorsFile& file,
+                                        int64_t layer, TrainingBackend& backend) {
+  const std::string prefix = "backbone.layers." + std::to_string(layer) + ".mixer.";
+  FileWeights source(file);
+  if (config.mixer == DecoderMixer::kH3) {
+    HIPPODROME_ASSIGN_OR_RETURN(const StateSpaceParameters ssm,
+                                ReadStateSpace(source, config, prefix));
+    const auto weights = backend.PrepareH3(ssm.View(config), DType::kF32);
+    return backend.NewH3State(*weights, 1)->bytes_per_slot();
+  }
+  const WeightsReader reader(source, backend, DType::kF32);
+  HIPPODROME_ASSIGN_OR_RETURN(const SequenceMixer mixer, LoadSequenceMixer(reader, config, prefix));
+  return std::visit([&](const auto& m) { return m.NewState(backend, 1)->bytes_per_slot(); }, mixer);
+}
+
 // What one sequence takes in the CPU backend's layout.
 absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file) {
-  if (config.TakesWholeSequences()) {
-    std::printf("a model of whole sequences: no sequence has a state\n");
-    return absl::OkStatus();
-  }
   const auto backend = MakeCpuBackend({.threads = 1});
   int64_t state_bytes = 0;
   for (int64_t layer = 0; layer < config.n_layer && state_bytes == 0; ++layer) {
     if (config.IsAttention(layer)) continue;
-    FileWeights source(file);
-    HIPPODROME_ASSIGN_OR_RETURN(
-        const StateSpaceParameters ssm,
-        ReadStateSpace(source, config, "backbone.layers." + std::to_string(layer) + ".mixer."));
-    const auto weights = backend->PrepareH3(ssm.View(config), DType::kF32);
-    state_bytes = backend->NewH3State(*weights, 1)->bytes_per_slot();
+    HIPPODROME_ASSIGN_OR_RETURN(state_bytes, LayerStateBytes(config, file, layer, *backend));
   }
   const auto attention = static_cast<int64_t>(config.attention_layers.size());
   int64_t token_bytes = 0;

@@ -145,6 +145,19 @@ std::unique_ptr<LongConvWeights> CheckingBackend::PrepareLongConv(
                             actual_.PrepareLongConv(parameters, longest, weights)});
 }
 
+std::unique_ptr<SsmWeights> CheckingBackend::PrepareSsm(const LongConvParameters& parameters,
+                                                        DType weights) {
+  return std::make_unique<PairedSsm>(Pair<SsmWeights>{expected_.PrepareSsm(parameters, weights),
+                                                      actual_.PrepareSsm(parameters, weights)});
+}
+
+std::unique_ptr<RecurrentState> CheckingBackend::NewSsmState(const SsmWeights& weights,
+                                                             int64_t slots) {
+  const auto& w = Both(weights);
+  return std::make_unique<PairedState>(Pair<RecurrentState>{
+      expected_.NewSsmState(*w.expected, slots), actual_.NewSsmState(*w.actual, slots)});
+}
+
 std::unique_ptr<RecurrentState> CheckingBackend::NewH3State(const H3Weights& weights,
                                                             int64_t slots) {
   const auto& w = Both(weights);
@@ -270,6 +283,26 @@ void CheckingBackend::H3Step(const H3Weights& weights, Tensor qkv, RecurrentStat
   expected_.H3Step(*w.expected, qkv, *s.expected, slots, positions, o);
   actual_.H3Step(*w.actual, Twin(qkv), *s.actual, Twin(slots), Twin(positions), Twin(o));
   Check("h3_step", o);
+}
+
+void CheckingBackend::SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
+                                  const SequenceParts& parts, Tensor y) {
+  Share(u);
+  const auto& w = Both(weights);
+  const auto& s = Both(state);
+  expected_.SsmSequence(*w.expected, u, *s.expected, parts, y);
+  actual_.SsmSequence(*w.actual, Twin(u), *s.actual, parts, Twin(y));
+  Check("ssm_sequence", y, parts);
+}
+
+void CheckingBackend::SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state,
+                              Tensor slots, Tensor y) {
+  Share(u);
+  const auto& w = Both(weights);
+  const auto& s = Both(state);
+  expected_.SsmStep(*w.expected, u, *s.expected, slots, y);
+  actual_.SsmStep(*w.actual, Twin(u), *s.actual, Twin(slots), Twin(y));
+  Check("ssm_step", y);
 }
 
 void CheckingBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,

@@ -44,7 +44,10 @@ class CheckingBackend final : public Backend {
   std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType weights) override;
   std::unique_ptr<LongConvWeights> PrepareLongConv(const LongConvParameters& parameters,
                                                    int64_t longest, DType weights) override;
+  std::unique_ptr<SsmWeights> PrepareSsm(const LongConvParameters& parameters,
+                                         DType weights) override;
   std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override;
+  std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override;
   void ResetSlot(RecurrentState& state, int64_t slot) override;
   void CopySlot(RecurrentState& state, int64_t from, int64_t to) override;
   void ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
@@ -69,6 +72,10 @@ class CheckingBackend final : public Backend {
                   const SequenceParts& parts, Tensor o) override;
   void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
               Tensor positions, Tensor o) override;
+  void SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
+                   const SequenceParts& parts, Tensor y) override;
+  void SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
+               Tensor y) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                          KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override;

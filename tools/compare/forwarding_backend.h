@@ -49,6 +49,13 @@ class ForwardingBackend : public Backend {
                                                    int64_t longest, DType weights) override {
     return inner_.PrepareLongConv(parameters, longest, weights);
   }
+  std::unique_ptr<SsmWeights> PrepareSsm(const LongConvParameters& parameters,
+                                         DType weights) override {
+    return inner_.PrepareSsm(parameters, weights);
+  }
+  std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override {
+    return inner_.NewSsmState(weights, slots);
+  }
   std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override {
     return inner_.NewH3State(weights, slots);
   }
@@ -101,6 +108,14 @@ class ForwardingBackend : public Backend {
   void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
               Tensor positions, Tensor o) override {
     inner_.H3Step(weights, qkv, state, slots, positions, o);
+  }
+  void SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
+                   const SequenceParts& parts, Tensor y) override {
+    inner_.SsmSequence(weights, u, state, parts, y);
+  }
+  void SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
+               Tensor y) override {
+    inner_.SsmStep(weights, u, state, slots, y);
   }
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                          KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,

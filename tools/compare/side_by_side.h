@@ -95,6 +95,11 @@ struct PairedLongConv final : LongConvWeights, Pair<LongConvWeights> {
   int64_t bytes() const override { return actual->bytes(); }
 };
 
+struct PairedSsm final : SsmWeights, Pair<SsmWeights> {
+  explicit PairedSsm(Pair<SsmWeights> pair) : Pair(std::move(pair)) {}
+  int64_t bytes() const override { return actual->bytes(); }
+};
+
 struct PairedState final : RecurrentState, Pair<RecurrentState> {
   explicit PairedState(Pair<RecurrentState> pair) : Pair(std::move(pair)) {}
   int64_t slots() const override { return actual->slots(); }
@@ -118,6 +123,9 @@ inline const Pair<H3Weights>& Both(const H3Weights& w) {
 }
 inline const Pair<LongConvWeights>& Both(const LongConvWeights& w) {
   return static_cast<const PairedLongConv&>(w);
+}
+inline const Pair<SsmWeights>& Both(const SsmWeights& w) {
+  return static_cast<const PairedSsm&>(w);
 }
 inline const Pair<RecurrentState>& Both(const RecurrentState& s) {
   return static_cast<const PairedState&>(s);

@@ -26,6 +26,31 @@ int64_t MixerMatrixElements(const H3Config& c) {
   return 0;
 }
 
+// What a step reads and writes in a layer that is no attention.
+struct MixerStep {
+  double constants;  // f32, whatever the batch
+  double ring;       // elements of the state that are read, but for one row not written
+  double flops;      // per sequence
+};
+
+MixerStep StepOfMixer(const H3Config& c) {
+  const auto d = static_cast<double>(c.d_model);
+  const auto n = static_cast<double>(c.d_state);
+  switch (c.mixer) {
+    case DecoderMixer::kH3:  // taps, dA and C dB of every mode, D and the shift's D
+      return {d * static_cast<double>(c.head_dim) * (3 * n + 2), d * n, 10 * d * n};
+    case DecoderMixer::kS4d:  // dA and C B of N / 2 modes, and D
+      return {d * (2 * n + 1), 0, 6 * d * n};
+    case DecoderMixer::kS4:  // five numbers of N / 2 modes, and D
+      return {d * (5 * n + 1), 0, 12 * d * n};
+    case DecoderMixer::kGss: {  // dA and C B of N modes, and D
+      const auto e = static_cast<double>(c.gss_channels);
+      return {e * (4 * n + 1), 0, 12 * e * n};
+    }
+  }
+  return {};
+}
+
 double AttentionLayers(const H3Config& c) { return static_cast<double>(c.attention_layers.size()); }
 
 // Elements of the matrices of all layers, without the head.
@@ -76,17 +101,15 @@ Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, const StoredT
   const auto d = static_cast<double>(c.d_model);
   const double h3_layers = static_cast<double>(c.n_layer) - AttentionLayers(c);
   const double elements = LayerMatrixElements(c) + HeadElements(c);
-  // Per channel: taps, dA and C dB of every mode, D and the shift's D, in f32.
-  const double constants = h3_layers * d * static_cast<double>(c.head_dim) *
-                           (static_cast<double>(3 * c.d_state) + 2) *
-                           static_cast<double>(sizeof(float));
+  const MixerStep mixer = StepOfMixer(c);
+  const double constants = h3_layers * mixer.constants * static_cast<double>(sizeof(float));
   // Of the state, the modes are read and written; of the ring, all is read and one row written.
-  const double ring = h3_layers * d * static_cast<double>(c.d_state) * activation_bytes;
+  const double ring = h3_layers * mixer.ring * activation_bytes;
   const double state = 2 * static_cast<double>(state_bytes) - ring;
   const double key_values =
       AttentionLayers(c) * 2 * d * static_cast<double>(context) * activation_bytes;
   Cost cost;
-  cost.flops = 2 * elements * rows + rows * h3_layers * d * 10 * static_cast<double>(c.d_state) +
+  cost.flops = 2 * elements * rows + rows * h3_layers * mixer.flops +
                rows * AttentionLayers(c) * 4 * static_cast<double>(context) * d;
   cost.bytes = elements * static_cast<double>(SizeOf(types.weights)) + constants +
                rows * (state + key_values);

@@ -30,7 +30,7 @@ H3LayerKernels Compute(int64_t layer, const H3Parameters& p, int64_t length) {
 absl::StatusOr<std::vector<H3LayerKernels>> ReadH3Kernels(const std::string& directory,
                                                           int64_t length) {
   HIPPODROME_ASSIGN_OR_RETURN(const H3Config config, ReadH3Config(directory));
-  if (config.TakesWholeSequences()) {
+  if (config.mixer != DecoderMixer::kH3 && std::ssize(config.attention_layers) < config.n_layer) {
     return FailedPrecondition(directory + ": kernels of mixer \"" + Name(config.mixer) +
                               "\" are not drawn, only those of \"h3\"");
   }

@@ -6,9 +6,9 @@
 namespace hippodrome {
 namespace {
 
-absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadGss(const WeightsReader& reader,
-                                                         const H3Config& config,
-                                                         const std::string& prefix) {
+absl::StatusOr<std::unique_ptr<SsmWeights>> LoadGss(const WeightsReader& reader,
+                                                    const H3Config& config,
+                                                    const std::string& prefix) {
   const int64_t e = config.gss_channels;
   const int64_t n = config.d_state;
   WeightsSource& source = reader.source();
@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadGss(const WeightsReader& re
                                             .c = c,
                                             .log_step = {},
                                             .d = skip};
-  return reader.backend().PrepareLongConv(parameters, config.longest, reader.linear_dtype());
+  return reader.backend().PrepareSsm(parameters, reader.linear_dtype());
 }
 
 }  // namespace
@@ -51,18 +51,39 @@ absl::StatusOr<GssMixer> GssMixer::Load(const WeightsReader& reader, const H3Con
   return m;
 }
 
-void GssMixer::Prefill(SequenceBackend& b, const ActivationRows& a, int64_t sequences) const {
-  constexpr auto kGelu = Epilogue::Activation::kGeluErf;
+GssMixer::Parts GssMixer::PartsOf(const ActivationRows& a) {
   const int64_t e = a.stream.cols;
   const int64_t gates = a.wide.cols - 2 * e;
-  const Tensor g = a.wide.Cols(0, gates);                    // [rows, G]
-  const Tensor n = a.wide.Cols(gates, e);                    // [rows, E]
-  const Tensor y = a.wide.Cols(gates + e, e);                // [rows, E]
-  const Tensor v = a.stream;                                 // [rows, E]
-  b.Linear(a.u, *w_g_, {.activation = kGelu}, g);            // g = gelu(W_g u)
-  b.Linear(a.u, *w_v_, {.activation = kGelu}, v);            // v = gelu(W_v u)
-  b.LayerNorm(v, gamma_, beta_, epsilon_, n);                // n = LN(v)
-  b.LongConv(*ssm_, n, sequences, Direction::kForward, y);   // y = SSM(n)
+  return {.g = a.wide.Cols(0, gates), .n = a.wide.Cols(gates, e), .y = a.wide.Cols(gates + e, e)};
+}
+
+void GssMixer::Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+                       const SequenceParts& parts) const {
+  const auto [g, n, y] = PartsOf(a);
+  Enter(b, a);
+  b.SsmSequence(*ssm_, n, state, parts, y);  // y = SSM(n)
+  Leave(b, a);
+}
+
+void GssMixer::Step(Backend& b, const ActivationRows& a, RecurrentState& state,
+                    Tensor slots) const {
+  const auto [g, n, y] = PartsOf(a);
+  Enter(b, a);
+  b.SsmStep(*ssm_, n, state, slots, y);  // y = SSM(n)
+  Leave(b, a);
+}
+
+void GssMixer::Enter(SequenceBackend& b, const ActivationRows& a) const {
+  constexpr auto kGelu = Epilogue::Activation::kGeluErf;
+  const auto [g, n, y] = PartsOf(a);
+  const Tensor v = a.stream;                       // [rows, E]
+  b.Linear(a.u, *w_g_, {.activation = kGelu}, g);  // g = gelu(W_g u)
+  b.Linear(a.u, *w_v_, {.activation = kGelu}, v);  // v = gelu(W_v u)
+  b.LayerNorm(v, gamma_, beta_, epsilon_, n);      // n = LN(v)
+}
+
+void GssMixer::Leave(SequenceBackend& b, const ActivationRows& a) const {
+  const auto [g, n, y] = PartsOf(a);
   b.Linear(y, *w_y_, {.gate = g}, g);                        // g = (W_y y) * g
   b.Linear(g, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o g + b_o
 }

@@ -21,15 +21,32 @@ class GssMixer {
   static absl::StatusOr<GssMixer> Load(const WeightsReader& reader, const H3Config& config,
                                        const std::string& prefix);
 
-  // a.r += mixer(a.u) over as many whole sequences, from position 0.
-  void Prefill(SequenceBackend& b, const ActivationRows& a, int64_t sequences) const;
+  std::unique_ptr<RecurrentState> NewState(SequenceBackend& b, int64_t slots) const {
+    return b.NewSsmState(*ssm_, slots);
+  }
+
+  // a.r += mixer(a.u) over parts of sequences.
+  void Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+               const SequenceParts& parts) const;
+  // a.r += mixer(a.u), row i being the next token of the sequence in slots[i].
+  void Step(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots) const;
 
  private:
+  // What of a.wide is what.
+  struct Parts {
+    Tensor g;     // [rows, G]
+    Tensor n, y;  // [rows, E], both ends of the SSM
+  };
+  static Parts PartsOf(const ActivationRows& a);
+  // Before and after the SSM.
+  void Enter(SequenceBackend& b, const ActivationRows& a) const;
+  void Leave(SequenceBackend& b, const ActivationRows& a) const;
+
   double epsilon_ = 0;
   std::unique_ptr<LinearWeights> w_g_;  // [G, d], G gate channels
   std::unique_ptr<LinearWeights> w_v_;  // [E, d], E SSM channels
   OwnedTensor gamma_, beta_;            // [1, E]
-  std::unique_ptr<LongConvWeights> ssm_;
+  std::unique_ptr<SsmWeights> ssm_;
   std::unique_ptr<LinearWeights> w_y_;  // [G, E]
   std::unique_ptr<LinearWeights> w_o_;  // [d, G]
   OwnedTensor b_o_;                     // [1, d]

@@ -6,9 +6,9 @@
 namespace hippodrome {
 namespace {
 
-absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadS4(const WeightsReader& reader,
-                                                        const H3Config& config,
-                                                        const std::string& prefix) {
+absl::StatusOr<std::unique_ptr<SsmWeights>> LoadS4(const WeightsReader& reader,
+                                                   const H3Config& config,
+                                                   const std::string& prefix) {
   const int64_t d = config.d_model;
   const int64_t modes = config.d_state / 2;
   const int64_t rows = config.n_ssm;
@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadS4(const WeightsReader& rea
                                      .c = c,
                                      .log_step = inv_dt,
                                      .d = skip};
-  return reader.backend().PrepareLongConv(parameters, config.longest, reader.linear_dtype());
+  return reader.backend().PrepareSsm(parameters, reader.linear_dtype());
 }
 
 }  // namespace
@@ -54,10 +54,20 @@ absl::StatusOr<S4Mixer> S4Mixer::Load(const WeightsReader& reader, const H3Confi
   return m;
 }
 
-void S4Mixer::Prefill(SequenceBackend& b, const ActivationRows& a, int64_t sequences) const {
+void S4Mixer::Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+                      const SequenceParts& parts) const {
+  b.SsmSequence(*ssm_, a.u, state, parts, a.o);  // o = SSM(u)
+  Project(b, a);
+}
+
+void S4Mixer::Step(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots) const {
+  b.SsmStep(*ssm_, a.u, state, slots, a.o);  // o = SSM(u)
+  Project(b, a);
+}
+
+void S4Mixer::Project(SequenceBackend& b, const ActivationRows& a) const {
   const int64_t d = a.u.cols;
   const Tensor z = a.stream.Cols(0, d), gate = a.stream.Cols(d, d);      // [rows, d]
-  b.LongConv(*ssm_, a.u, sequences, Direction::kForward, a.o);           // o = SSM(u)
   b.Activate(a.o, {.activation = Epilogue::Activation::kGeluErf}, a.o);  // o = gelu(o)
   b.Linear(a.o, *w_o_, {.bias = b_o_}, a.stream);                        // z, g = W_o o + b_o
   b.Activate(gate, {.activation = Epilogue::Activation::kSigmoid, .gate = z, .residual = a.r},

@@ -21,11 +21,21 @@ class S4Mixer {
   static absl::StatusOr<S4Mixer> Load(const WeightsReader& reader, const H3Config& config,
                                       const std::string& prefix);
 
-  // a.r += mixer(a.u) over as many whole sequences, from position 0.
-  void Prefill(SequenceBackend& b, const ActivationRows& a, int64_t sequences) const;
+  std::unique_ptr<RecurrentState> NewState(SequenceBackend& b, int64_t slots) const {
+    return b.NewSsmState(*ssm_, slots);
+  }
+
+  // a.r += mixer(a.u) over parts of sequences.
+  void Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+               const SequenceParts& parts) const;
+  // a.r += mixer(a.u), row i being the next token of the sequence in slots[i].
+  void Step(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots) const;
 
  private:
-  std::unique_ptr<LongConvWeights> ssm_;
+  // After the SSM.
+  void Project(SequenceBackend& b, const ActivationRows& a) const;
+
+  std::unique_ptr<SsmWeights> ssm_;
   std::unique_ptr<LinearWeights> w_o_;  // [2 d, d]
   OwnedTensor b_o_;                     // [1, 2 d]
 };

@@ -6,9 +6,9 @@
 namespace hippodrome {
 namespace {
 
-absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadS4d(const WeightsReader& reader,
-                                                         const H3Config& config,
-                                                         const std::string& prefix) {
+absl::StatusOr<std::unique_ptr<SsmWeights>> LoadS4d(const WeightsReader& reader,
+                                                    const H3Config& config,
+                                                    const std::string& prefix) {
   const int64_t d = config.d_model;
   const int64_t modes = config.d_state / 2;
   const int64_t rows = config.n_ssm;
@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<LongConvWeights>> LoadS4d(const WeightsReader& re
                                             .c = c,
                                             .log_step = log_dt,
                                             .d = skip};
-  return reader.backend().PrepareLongConv(parameters, config.longest, reader.linear_dtype());
+  return reader.backend().PrepareSsm(parameters, reader.linear_dtype());
 }
 
 }  // namespace
@@ -49,8 +49,19 @@ absl::StatusOr<S4dMixer> S4dMixer::Load(const WeightsReader& reader, const H3Con
   return m;
 }
 
-void S4dMixer::Prefill(SequenceBackend& b, const ActivationRows& a, int64_t sequences) const {
-  b.LongConv(*ssm_, a.u, sequences, Direction::kForward, a.o);           // o = SSM(u)
+void S4dMixer::Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+                       const SequenceParts& parts) const {
+  b.SsmSequence(*ssm_, a.u, state, parts, a.o);  // o = SSM(u)
+  Project(b, a);
+}
+
+void S4dMixer::Step(Backend& b, const ActivationRows& a, RecurrentState& state,
+                    Tensor slots) const {
+  b.SsmStep(*ssm_, a.u, state, slots, a.o);  // o = SSM(u)
+  Project(b, a);
+}
+
+void S4dMixer::Project(SequenceBackend& b, const ActivationRows& a) const {
   b.Activate(a.o, {.activation = Epilogue::Activation::kGeluErf}, a.o);  // o = gelu(o)
   b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);            // r = r + W_o o + b_o
 }

@@ -1,4 +1,4 @@
-// The mixers that H3 was compared with (H3, sections 4 and 6.1). They take whole sequences.
+// The mixers that H3 was compared with (H3, sections 4 and 6.1).
 #ifndef HIPPODROME_ENGINE_MODELS_BASELINES_SEQUENCE_MIXER_H_
 #define HIPPODROME_ENGINE_MODELS_BASELINES_SEQUENCE_MIXER_H_
 

@@ -1,6 +1,5 @@
 #include "engine/models/h3/hybrid_h3.h"
 
-#include <cassert>
 #include <utility>
 
 #include "engine/base/status.h"
@@ -73,10 +72,16 @@ LayerStates HybridH3::NewLayerStates(SequenceBackend& b, int64_t slots, int64_t 
                                      int64_t page_tokens) const {
   LayerStates states;
   for (const Block& block : blocks_) {
-    const auto* h3 = std::get_if<H3Mixer>(&block.mixer);
     const auto* attention = std::get_if<AttentionMixer>(&block.mixer);
-    states.h3.push_back(h3 ? h3->NewState(b, slots) : nullptr);
     states.attention.push_back(attention ? attention->NewPages(b, pages, page_tokens) : nullptr);
+    if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
+      states.h3.push_back(h3->NewState(b, slots));
+    } else if (const auto* sequence = std::get_if<SequenceMixer>(&block.mixer)) {
+      states.h3.push_back(
+          std::visit([&](const auto& mixer) { return mixer.NewState(b, slots); }, *sequence));
+    } else {
+      states.h3.push_back(nullptr);
+    }
   }
   return states;
 }
@@ -103,9 +108,7 @@ void HybridH3::PrefillLayer(SequenceBackend& b, int64_t layer, const ActivationR
     attention->Prefill(b, a, *states.attention[layer], rows.page_tables,
                        rows.parts);  // r = r + MHA(u)
   } else {
-    assert(rows.parts.parts.front().start == 0);
-    const auto sequences = static_cast<int64_t>(rows.parts.parts.size());
-    std::visit([&](const auto& mixer) { mixer.Prefill(b, a, sequences); },
+    std::visit([&](const auto& mixer) { mixer.Prefill(b, a, *states.h3[layer], rows.parts); },
                std::get<SequenceMixer>(block.mixer));  // r = r + mixer(u)
   }
   Mlp(b, block, a);
@@ -117,9 +120,12 @@ void HybridH3::StepLayer(Backend& b, int64_t layer, const ActivationRows& a, con
   Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
   if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
     h3->Step(b, a, *states.h3[layer], rows.slots, rows.positions);  // r = r + H3(u)
+  } else if (const auto* attention = std::get_if<AttentionMixer>(&block.mixer)) {
+    attention->Step(b, a, *states.attention[layer], rows.page_tables,
+                    rows.positions);  // r = r + MHA(u)
   } else {
-    std::get<AttentionMixer>(block.mixer)
-        .Step(b, a, *states.attention[layer], rows.page_tables, rows.positions);  // r = r + MHA(u)
+    std::visit([&](const auto& mixer) { mixer.Step(b, a, *states.h3[layer], rows.slots); },
+               std::get<SequenceMixer>(block.mixer));  // r = r + mixer(u)
   }
   Mlp(b, block, a);
 }

@@ -68,8 +68,6 @@ class HybridH3 {
   // a.r = E[ids] (+ P[positions]).  ids, positions: kI32 [1, rows].
   void Embed(SequenceBackend& b, Tensor ids, Tensor positions, const ActivationRows& a) const;
   // One block over a.r. Layers must be called in order; work on other activations may come between.
-  // Where config().TakesWholeSequences(), there are no steps, and a prefill starts at position 0
-  // with all tokens of its sequences, which are of equal length.
   void PrefillLayer(SequenceBackend& b, int64_t layer, const ActivationRows& a,
                     const PrefillRows& rows, const LayerStates& states) const;
   void StepLayer(Backend& b, int64_t layer, const ActivationRows& a, const StepRows& rows,

@@ -32,6 +32,7 @@ enum class ScratchUse : uint8_t {
   kSampleWeights,
   kConvolution,
   kH3Tile,
+  kSsmTile,
   kUses,  // how many there are: stays last
 };
 inline constexpr int kScratchUses = static_cast<int>(ScratchUse::kUses);

@@ -4,8 +4,6 @@
 #include <array>
 #include <cassert>
 
-#include "kernels/cpu/base/memory.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/h3/h3_state.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -150,30 +148,14 @@ void CheckSizes([[maybe_unused]] const std::vector<StateArray>& expected,
 }  // namespace
 
 H3Slots::H3Slots(const H3Layout& layout, int64_t slots)
-    : layout_(layout),
-      slots_(slots),
-      group_floats_(layout.group_state_floats()),
-      slot_floats_(layout.groups * group_floats_),
-      values_(AllocateZeroed(static_cast<size_t>(slots * slot_floats_) * sizeof(float))) {}
-
-int64_t H3Slots::bytes_per_slot() const {
-  return slot_floats_ * static_cast<int64_t>(sizeof(float));
-}
+    : RecurrentSlots(slots, layout.groups * layout.group_state_floats()), layout_(layout) {}
 
 std::vector<StateArray> H3Slots::arrays() const {
   return H3StateArrays(layout_.heads, layout_.head_dim, layout_.taps);
 }
 
 float* H3Slots::Group(int64_t slot, int64_t group) const {
-  assert(slot >= 0 && slot < slots());
-  return static_cast<float*>(values_.get()) + slot * slot_floats_ + group * group_floats_;
-}
-
-void H3Slots::Reset(int64_t slot) { std::fill_n(Group(slot, 0), slot_floats_, 0.0f); }
-
-void H3Slots::Copy(int64_t from, int64_t to) {
-  if (from == to) return;
-  std::copy_n(Group(from, 0), slot_floats_, Group(to, 0));
+  return Slot(slot) + group * layout_.group_state_floats();
 }
 
 void H3Slots::Export(int64_t slot, int64_t position,

@@ -103,19 +103,17 @@ TEST(ParseH3Config, TakesTheDiscretizationFromEitherPlace) {
 }
 
 constexpr char kGss[] = R"({"d_model": 64, "n_layer": 2, "vocab_size": 250, "mixer": "gss",
- "attn_layer_idx": [1], "attn_cfg": {"num_heads": 4}, "ssm_cfg": {"l_max": 100, "d_state": 32,
+ "attn_layer_idx": [1], "attn_cfg": {"num_heads": 4}, "ssm_cfg": {"d_state": 32,
  "dss_kernel_H": 12, "dim_expansion_factor": 3}})";
 
 TEST(ParseH3Config, ReadsOtherMixers) {
   const auto gss = ParseH3Config(kGss);
   ASSERT_TRUE(gss.ok()) << gss.status();
   EXPECT_EQ(gss->mixer, DecoderMixer::kGss);
-  EXPECT_EQ(gss->longest, 100);
   EXPECT_EQ(gss->d_state, 32);
   EXPECT_EQ(gss->n_ssm, 1);
   EXPECT_EQ(gss->gss_channels, 12);
   EXPECT_EQ(gss->gss_expansion, 3);
-  EXPECT_TRUE(gss->TakesWholeSequences());
   const auto s4 = ParseH3Config(
       Changed(kSmallest, R"({"mixer": "s4", "ssm_cfg": {"mode": "nplr", "l_kernel": 64}})"));
   ASSERT_TRUE(s4.ok()) << s4.status();
@@ -129,18 +127,12 @@ TEST(ParseH3Config, FillsInWhatIsLeftOutOfOtherMixers) {
   ASSERT_TRUE(s4d.ok()) << s4d.status();
   EXPECT_EQ(s4d->d_state, 64);
   EXPECT_EQ(s4d->n_ssm, 1);
-  EXPECT_EQ(s4d->longest, 2048);
   const auto gss =
       ParseH3Config(Changed(kSmallest, R"({"mixer": "gss", "max_position_embeddings": 33})"));
   ASSERT_TRUE(gss.ok()) << gss.status();
   EXPECT_EQ(gss->d_state, 512);
-  EXPECT_EQ(gss->longest, 33);
   EXPECT_EQ(gss->gss_channels, 16);
   EXPECT_EQ(gss->gss_expansion, 4);
-  const auto attention = ParseH3Config(Changed(
-      kSmallest, R"({"mixer": "s4d", "attn_layer_idx": [0, 1], "attn_cfg": {"num_heads": 4}})"));
-  ASSERT_TRUE(attention.ok()) << attention.status();
-  EXPECT_FALSE(attention->TakesWholeSequences());
 }
 
 TEST(ParseH3Config, ReadsItsOwnText) {
@@ -172,8 +164,6 @@ TEST(ParseH3Config, NamesTheFieldAtFault) {
       {R"({"mixer": "s4"})", "ssm_cfg.head_dim is 8, expected an integer in [1, 1]"},
       {R"({"mixer": "gss", "ssm_cfg": {"head_dim": 1}})",
        "ssm_cfg.n_ssm is 4, expected an integer in [1, 1]"},
-      {R"({"mixer": "s4d", "ssm_cfg": {"head_dim": 1, "l_max": 0}})",
-       "ssm_cfg.l_max is 0, expected an integer in [1,"},
       {R"({"mixer": "gss", "ssm_cfg": {"head_dim": 1, "n_ssm": 1, "dim_expansion_factor": 65536}})",
        "ssm_cfg.dim_expansion_factor is 65536, expected an integer in [1, 16384]"},
       {R"({"model_type": "BiGS"})", "model_type is \"BiGS\", expected \"h3\""},

@@ -53,20 +53,12 @@ TEST(ForwardScoresTest, AreThoseOfTheLogits) {
   }
 }
 
-// These have neither steps nor chunks, and cannot be served.
-TEST(ForwardScoresTest, OfAModelThatTakesWholeSequences) {
+TEST(ForwardScoresTest, OfAModelWithPositions) {
   H3Config config = TinyConfig();
-  config.mixer = DecoderMixer::kS4d;
-  config.n_ssm = config.d_model;
-  config.longest = 50;
+  config.max_position_embeddings = 50;
   const auto backend = MakeCpuBackend({.threads = 1});
   const auto model = MakeTestModel(*backend, config);
-  const auto ids = RandomIds(50, 40, 3);
-  const auto expected = FromLogits(*backend, *model, ids);
-  const auto scores = ForwardScores(*backend, *model, ids, 0);
-  ASSERT_TRUE(scores.ok()) << scores.status();
-  ASSERT_EQ(scores->size(), 50);
-  for (size_t t = 1; t < 50; ++t) EXPECT_EQ((*scores)[t].log_probability, expected[t]);
+  EXPECT_TRUE(ForwardScores(*backend, *model, RandomIds(50, 40, 3), 0).ok());
   EXPECT_TRUE(
       absl::IsOutOfRange(ForwardScores(*backend, *model, RandomIds(51, 40, 3), 0).status()));
 }
