@@ -64,6 +64,10 @@ hippodrome_test_files(server_tests
     server/tls/tls_context_test.cc
     server/tls/tls_files_test.cc
     server/tls/tls_session_test.cc
+    server/states/directory_store_test.cc
+    server/states/memory_store_test.cc
+    server/states/redis_store_test.cc
+    server/states/state_store_test.cc
 )
 
 # The thread sanitizer cannot see into the distribution's gRPC, and the others have one thread.
@@ -92,6 +96,8 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/json/log_probabilities_json_test.cc
       server/page/page_test.cc
       server/status_map_test.cc
+      server/states/open_state_store_test.cc
+      server/states/state_signature_test.cc
   )
   hippodrome_test_files(server_grpc_tests
     LIBRARIES hippodrome_server_testing hippodrome_server nlohmann_json::nlohmann_json
