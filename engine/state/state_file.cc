@@ -4,7 +4,6 @@
 
 #include <charconv>
 #include <cstring>
-#include <map>
 #include <utility>
 
 #include "engine/base/field_error.h"
@@ -320,6 +319,11 @@ absl::StatusOr<SavedState> ReadStateFile(std::string_view bytes, const StateLayo
   HIPPODROME_RETURN_IF_ERROR(ReadNumbers(index.tensors, layout, state));
   HIPPODROME_RETURN_IF_ERROR(CheckState(state, layout));
   return state;
+}
+
+bool HasStateFormat(const std::map<std::string, std::string>& metadata) {
+  const auto format = metadata.find("format");
+  return format != metadata.end() && format->second == kStateFormat;
 }
 
 absl::StatusOr<StateFileSummary> SummarizeStateFile(std::string_view bytes) {

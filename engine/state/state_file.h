@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,6 +57,9 @@ struct StateFileLimits {
 // proportion to `bytes`, and none for tensors before they were checked.
 absl::StatusOr<SavedState> ReadStateFile(std::string_view bytes, const StateLayout& layout,
                                          const StateFileLimits& limits = {});
+
+// Whether the metadata of a safetensors file say that it is a state, of whatever version.
+bool HasStateFormat(const std::map<std::string, std::string>& metadata);
 
 // What a file says of itself.
 struct StateFileSummary {

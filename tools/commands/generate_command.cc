@@ -6,12 +6,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/durable_files.h"
 #include "engine/base/field_error.h"
+#include "engine/base/one_line.h"
+#include "engine/base/read_file.h"
 #include "engine/base/status.h"
 #include "engine/generator.h"
 #include "engine/model_directory.h"
 #include "engine/open_backend.h"
 #include "engine/sampling.h"
+#include "engine/state/state_file.h"
 #include "engine/tokenizer/utf8_stream.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/text_file.h"
@@ -25,7 +29,8 @@ const CommandSpec kGenerateSpec = {
     .name = "generate",
     .summary = "Continues a prompt on the terminal.",
     .usage = {"--model DIR --prompt TEXT [OPTION]...",
-              "--model DIR --prompt-ids LIST|@FILE [OPTION]..."},
+              "--model DIR --prompt-ids LIST|@FILE [OPTION]...",
+              "--model DIR --state FILE [OPTION]..."},
     .description = "Text is printed as it comes; of a model without tokenizer files, the JSON.",
     .options = {
         ModelOption(),
@@ -40,7 +45,9 @@ const CommandSpec kGenerateSpec = {
         {"repetition-penalty", "X", "divides the logits of tokens that were there before", "1"},
         {"presence-penalty", "X", "taken from the logits of tokens that were made before", "0"},
         {"frequency-penalty", "X", "the same for each time that they were made", "0"},
-        {"seed", "N", "seed of the random numbers", "0"},
+        {"seed", "N", "seed of the random numbers; by default that of --state", "0"},
+        {"state", "FILE", "go on from a saved state; the prompt, if any, is what is new"},
+        {"save-state", "FILE", "save the state after the last token"},
         {"ignore-eos", "", "go on where the model ends its text"},
         {"json", "", "print one object instead: token_ids, text, finish_reason"},
         WeightsOption(),
@@ -88,15 +95,15 @@ absl::StatusOr<LogitChanges> ReadPenalties(const CommandLine& line) {
 
 absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
                                                 const LoadedDecoder& loaded) {
-  if (line.Has("prompt") == line.Has("prompt-ids")) {
-    return Usage("give either --prompt or --prompt-ids");
-  }
-  if (line.Has("prompt-ids")) {
-    std::string ids = line.Text("prompt-ids");
-    if (ids.starts_with('@')) {
-      HIPPODROME_ASSIGN_OR_RETURN(ids, ReadTextFile(ids.substr(1)));
+  const bool ids = line.Has("prompt-ids");
+  if (!ids && !line.Has("prompt") && line.Has("state")) return std::vector<int32_t>();
+  if (line.Has("prompt") == ids) return Usage("give either --prompt or --prompt-ids");
+  if (ids) {
+    std::string text = line.Text("prompt-ids");
+    if (text.starts_with('@')) {
+      HIPPODROME_ASSIGN_OR_RETURN(text, ReadTextFile(text.substr(1)));
     }
-    return ParseTokenIds(ids);
+    return ParseTokenIds(text);
   }
   if (loaded.tokenizer == nullptr) {
     return FailedPrecondition("the model has no tokenizer files; use --prompt-ids");
@@ -110,17 +117,50 @@ struct Output {
   FinishReason finish = FinishReason::kNone;
 };
 
-// Runs the request alone; `stream` prints text as it comes.
-absl::StatusOr<Output> Run(Backend& backend, const LoadedDecoder& loaded, GenerationRequest request,
-                           bool stream) {
-  // One sequence needs one slot and the pages of that request, no more.
-  const int64_t rows = static_cast<int64_t>(request.prompt.size()) + request.max_tokens + 64;
+// One sequence needs one slot and the pages of `tokens`, no more.
+absl::StatusOr<std::unique_ptr<Generator>> MakeGenerator(Backend& backend, const HybridH3& model,
+                                                         int64_t tokens) {
   GeneratorOptions options{.max_sequences = 1};
-  options.key_value_bytes =
-      rows * loaded.model->config().n_layer * 8 * loaded.model->config().d_model;
-  HIPPODROME_ASSIGN_OR_RETURN(auto generator, Generator::Create(backend, *loaded.model, options));
-  HIPPODROME_RETURN_IF_ERROR(generator->Validate(request));
-  HIPPODROME_RETURN_IF_ERROR(generator->Admit(std::move(request)).status());
+  options.key_value_bytes = (tokens + 64) * model.config().n_layer * 8 * model.config().d_model;
+  return Generator::Create(backend, model, options);
+}
+
+// Where a state comes from and goes to; empty: nowhere.
+struct StateFiles {
+  std::string from, to;
+};
+
+// Empty without a file to start from.
+absl::StatusOr<std::string> ReadState(const StateFiles& files) {
+  if (files.from.empty()) return std::string();
+  return ReadSmallFile(files.from, SIZE_MAX);
+}
+
+// Lets `request` go on from the state in the file, where there is one.
+absl::Status StartFrom(const std::string& bytes, const std::string& arithmetic,
+                       const Generator& generator, bool keep_seed, GenerationRequest& request) {
+  if (bytes.empty()) return absl::OkStatus();
+  HIPPODROME_ASSIGN_OR_RETURN(SavedState state, ReadStateFile(bytes, generator.state_layout()));
+  if (state.lossy || state.arithmetic != arithmetic) {
+    std::fprintf(stderr, "hippodrome: the state is %s\"%s\", this is \"%s\": it is not exact\n",
+                 state.lossy ? "lossy, of " : "of ", OneLine(state.arithmetic).c_str(),
+                 arithmetic.c_str());
+  }
+  if (!keep_seed) request.sampling.seed = state.seed;
+  request.start = std::make_shared<const SavedState>(std::move(state));
+  return absl::OkStatus();
+}
+
+absl::Status SaveTo(const std::string& path, const Generator& generator, SequenceId sequence) {
+  if (path.empty()) return absl::OkStatus();
+  HIPPODROME_ASSIGN_OR_RETURN(const SavedState state, generator.Save(sequence));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string bytes,
+                              WriteStateFile(state, generator.state_layout()));
+  return WriteFileDurably(path, bytes);
+}
+
+// Runs a sequence that is alone to its end; `stream` prints text as it comes.
+absl::StatusOr<Output> Run(Generator& generator, const LoadedDecoder& loaded, bool stream) {
   Output output;
   Utf8Stream characters;
   const auto emit = [&](const std::string& text) {
@@ -133,10 +173,10 @@ absl::StatusOr<Output> Run(Backend& backend, const LoadedDecoder& loaded, Genera
   std::vector<TokenEvent> events;
   while (output.finish == FinishReason::kNone) {
     events.clear();
-    if (generator->prefilling()) {
-      generator->Prefill(Generator::Clock::time_point::max(), events);
+    if (generator.prefilling()) {
+      generator.Prefill(Generator::Clock::time_point::max(), events);
     } else {
-      generator->Step(events);
+      generator.Step(events);
     }
     for (const TokenEvent& event : events) {
       if (event.finish == FinishReason::kFailed) {
@@ -177,8 +217,18 @@ absl::Status Generate(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(request.prompt, ReadPrompt(line, loaded));
   const bool json = line.Has("json");
   const bool ids_only = loaded.tokenizer == nullptr;
-  HIPPODROME_ASSIGN_OR_RETURN(const Output output,
-                              Run(*backend, loaded, std::move(request), !json && !ids_only));
+  const StateFiles files{line.Text("state"), line.Text("save-state")};
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string state, ReadState(files));
+  // What is before: no more tokens than the file has bytes.
+  const int64_t before = std::ssize(request.prompt) + std::ssize(state);
+  HIPPODROME_ASSIGN_OR_RETURN(auto generator,
+                              MakeGenerator(*backend, *loaded.model, before + request.max_tokens));
+  HIPPODROME_RETURN_IF_ERROR(StartFrom(state, Arithmetic(*backend, loaded.weights), *generator,
+                                       line.Has("seed"), request));
+  HIPPODROME_RETURN_IF_ERROR(generator->Validate(request));
+  HIPPODROME_ASSIGN_OR_RETURN(const SequenceId sequence, generator->Admit(std::move(request)));
+  HIPPODROME_ASSIGN_OR_RETURN(const Output output, Run(*generator, loaded, !json && !ids_only));
+  HIPPODROME_RETURN_IF_ERROR(SaveTo(files.to, *generator, sequence));
   if (json || ids_only) {
     PrintJson(output);
   } else {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/one_line.h"
+#include "engine/base/read_file.h"
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/weights_source.h"
@@ -11,6 +13,7 @@
 #include "engine/config/config.h"
 #include "engine/models/baselines/sequence_mixer.h"
 #include "engine/models/h3/state_space.h"
+#include "engine/state/state_file.h"
 #include "kernels/make_backend.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/text_file.h"
@@ -26,13 +29,13 @@ constexpr char kBertLarge[] = "bert-large";
 
 const CommandSpec kInspectSpec = {
     .name = "inspect",
-    .summary = "Describes a model directory or a tensor file.",
+    .summary = "Describes a model directory, a tensor file or a saved state.",
     .usage = {"DIR|FILE", "--flops --length L DIR",
               "--flops --length L (--preset NAME | --config FILE)"},
     .description =
         "Prints configuration, tensors and the bytes that a sequence takes; with --flops, the "
         "operations of a BiGS model on one input.",
-    .arguments = {{"DIR|FILE", "model directory, or checkpoint as convert reads it", true}},
+    .arguments = {{"DIR|FILE", "model directory, checkpoint as convert reads it, or state", true}},
     .options = {
         {"flops", "", "count the operations of an encoder"},
         {"length", "L", "tokens of the input"},
@@ -140,6 +143,31 @@ absl::Status InspectBigs(const std::string& directory) {
   return absl::OkStatus();
 }
 
+bool IsStateFile(const std::string& path) {
+  const auto file = SafetensorsFile::Open(path);
+  return file.ok() && HasStateFormat((*file)->metadata());
+}
+
+absl::Status InspectState(const std::string& path) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string bytes, ReadSmallFile(path, SIZE_MAX));
+  const auto summary = SummarizeStateFile(bytes);
+  if (!summary.ok()) return InvalidArgument(path + ": " + Message(summary.status()));
+  std::printf("a saved state%s\nmodel %s\narithmetic %s\nposition %lld\n",
+              summary->lossy ? ", rounded to bf16" : "", OneLine(summary->model).c_str(),
+              OneLine(summary->arithmetic).c_str(), static_cast<long long>(summary->position));
+  if (summary->last_token)
+    std::printf("last token %d, not in the state yet\n", *summary->last_token);
+  std::printf("seed %llu\ncreated %lld\nchecksum %s, as it should be\nsignature %s\n",
+              static_cast<unsigned long long>(summary->seed),
+              static_cast<long long>(summary->created), summary->checksum.c_str(),
+              summary->signature.empty() ? "none" : OneLine(summary->signature).c_str());
+  for (const TensorSpec& tensor : summary->tensors) {
+    PrintTensor(OneLine(tensor.name), Name(tensor.dtype), tensor.shape);
+  }
+  std::printf("%zu tensors, %zu bytes\n", summary->tensors.size(), bytes.size());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<BigsConfig> ReadEncoderConfig(const CommandLine& line) {
   if (line.Has("config")) {
     HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config")));
@@ -182,6 +210,7 @@ absl::Status Inspect(const CommandLine& line) {
   }
   const std::string& path = line.positional()[0];
   if (!std::filesystem::is_directory(path)) {
+    if (IsStateFile(path)) return InspectState(path);
     HIPPODROME_ASSIGN_OR_RETURN(const auto source, OpenCheckpoint(path));
     PrintSource(*source);
     return absl::OkStatus();
