@@ -28,8 +28,11 @@ namespace {
 class OwningGenerator : public SequenceEngine {
  public:
   OwningGenerator(std::unique_ptr<Backend> backend, std::unique_ptr<HybridH3> model,
-                  std::unique_ptr<Generator> generator)
-      : backend_(std::move(backend)), model_(std::move(model)), generator_(std::move(generator)) {}
+                  std::unique_ptr<Generator> generator, DType weights)
+      : backend_(std::move(backend)),
+        model_(std::move(model)),
+        generator_(std::move(generator)),
+        arithmetic_(Arithmetic(*backend_, weights)) {}
 
   Footprint Cost(int64_t prompt_tokens, int64_t max_tokens) const override {
     return generator_->Cost(prompt_tokens, max_tokens);
@@ -38,6 +41,8 @@ class OwningGenerator : public SequenceEngine {
   absl::Status Validate(const GenerationRequest& request) const override {
     return generator_->Validate(request);
   }
+  std::string arithmetic() const override { return arithmetic_; }
+  const StateLayout& state_layout() const override { return generator_->state_layout(); }
   Footprint used() const override { return generator_->used(); }
   bool prefilling() const override { return generator_->prefilling(); }
   int64_t decoding() const override { return generator_->decoding(); }
@@ -50,11 +55,16 @@ class OwningGenerator : public SequenceEngine {
   }
   void Step(std::vector<TokenEvent>& events) override { generator_->Step(events); }
   void Release(SequenceId sequence) override { generator_->Release(sequence); }
+  absl::StatusOr<SavedState> Save(SequenceId sequence) const override {
+    return generator_->Save(sequence);
+  }
+  int64_t Cached(SequenceId sequence) const override { return generator_->Cached(sequence); }
 
  private:
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<HybridH3> model_;
   std::unique_ptr<Generator> generator_;
+  const std::string arithmetic_;
 };
 
 // An encoder with what it runs on, in the order in which they must be destroyed.
@@ -139,7 +149,7 @@ absl::StatusOr<ModelParts> LoadDecoder(const Source& source, std::unique_ptr<Bac
   parts.family =
       DecoderParts{std::move(loaded.tokenizer),
                    std::make_unique<OwningGenerator>(std::move(backend), std::move(loaded.model),
-                                                     std::move(generator))};
+                                                     std::move(generator), loaded.weights)};
   return parts;
 }
 

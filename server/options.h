@@ -55,6 +55,18 @@ struct EncodingOptions {
   std::chrono::microseconds max_batch_delay{500};
 };
 
+// Of saved states.
+struct StateOptions {
+  std::string store = "memory";                           // as OpenStateStore() takes it
+  int64_t store_bytes = int64_t{1} << 30;                 // that it holds at most
+  int64_t max_state_bytes = int64_t{64} << 20;            // of one file
+  bool import = true;                                     // files of clients are taken
+  std::chrono::seconds max_ttl = std::chrono::hours(24);  // that a handle lives, > 0
+  // What requests that are here hold as states: those that they go on from, those that are being
+  // kept, and, once more, those that are being received. One always may.
+  int64_t max_bytes_in_transit = int64_t{256} << 20;
+};
+
 struct HttpOptions {
   std::string address = "127.0.0.1:8080";  // HOST:PORT or [HOST]:PORT; port 0: any free one
   std::string listener = "main";           // its name in metrics
@@ -132,6 +144,7 @@ struct ServerOptions {
   HttpOptions http;
   std::string admin_address;  // as HttpOptions::address; empty: no admin listener
   GrpcOptions grpc;
+  StateOptions states;
   BatcherOptions batcher;
   EncodingOptions encoding;
   RequestLimits limits;

@@ -7,6 +7,7 @@
 #include "engine/base/status.h"
 #include "server/address.h"
 #include "server/log/log.h"
+#include "server/states/open_state_store.h"
 
 namespace hippodrome {
 namespace {
@@ -72,7 +73,8 @@ Server::Server(const ServerOptions& options, std::vector<ModelParts> models,
                const LoadOptions& load)
     : metrics_(options.latency_buckets.empty() ? DefaultLatencyBuckets() : options.latency_buckets),
       access_(options.api_keys, metrics_),
-      handlers_(Serve(std::move(models), options, metrics_), options.limits),
+      state_metrics_(metrics_.registry()),
+      handlers_(Serve(std::move(models), options, metrics_), options.limits, options.states),
       repository_(handlers_.models(), metrics_, RepositoryFunctions(options, load, metrics_)),
       routes_(handlers_, metrics_, access_, options.http),
       admin_routes_(routes_, repository_, access_) {
@@ -86,6 +88,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                       std::vector<ModelParts> models,
                                                       const LoadOptions& load) {
   std::unique_ptr<Server> server(new Server(options, std::move(models), load));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      std::unique_ptr<StateStore> store,
+      OpenStateStore(options.states.store, options.states.store_bytes, server->state_metrics_));
+  server->handlers_.states().SetStore(std::move(store));
   HIPPODROME_RETURN_IF_ERROR(server->access_.Reload());
   HIPPODROME_RETURN_IF_ERROR(server->StartTransports(options));
   return server;

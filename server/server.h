@@ -20,6 +20,7 @@
 #include "server/http/http_server.h"
 #include "server/load_model.h"
 #include "server/metrics/metrics.h"
+#include "server/metrics/state_store_metrics.h"
 #include "server/options.h"
 #include "server/reload.h"
 #include "server/routes/admin_routes.h"
@@ -32,8 +33,8 @@ namespace hippodrome {
 class Server {
  public:
   // Serves `models` at both addresses, and later those that operators load, by `load`. REQUIRES:
-  // names differ. Errors: those of ReadApiKeys(), TlsFiles::Open(), HttpServer::Start() and
-  // GrpcServer::Start().
+  // names differ. Errors: those of ReadApiKeys(), TlsFiles::Open(), OpenStateStore(),
+  // HttpServer::Start() and GrpcServer::Start().
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        std::vector<ModelParts> models,
                                                        const LoadOptions& load = {});
@@ -78,6 +79,7 @@ class Server {
   std::shared_ptr<TlsFiles> tls_;  // null: none
   Metrics metrics_;
   AccessControl access_;
+  StateStoreMetrics state_metrics_;
   Handlers handlers_;
   ModelRepository repository_;
   HttpRoutes routes_;

@@ -1,5 +1,7 @@
 #include "server/status_map.h"
 
+#include <optional>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
@@ -9,6 +11,21 @@ namespace {
 
 // The payload of a LimitError().
 constexpr char kLimit[] = "hippodrome/retry-after";
+// The payload of WithHttpStatus().
+constexpr char kHttpStatus[] = "hippodrome/http-status";
+
+// A number that was put into a status, or nothing.
+std::optional<int> Payload(const absl::Status& status, const char* name) {
+  int number = 0;
+  const auto text = status.GetPayload(name);
+  if (!text || !absl::SimpleAtoi(std::string(*text), &number)) return std::nullopt;
+  return number;
+}
+
+void SetPayload(absl::Status& status, const char* name, int number) {
+  // Of a view: Clang and GCC have different names for the constructor that takes a string.
+  status.SetPayload(name, absl::Cord(absl::string_view(std::to_string(number))));
+}
 
 }  // namespace
 
@@ -16,6 +33,7 @@ constexpr char kLimit[] = "hippodrome/retry-after";
 int GrpcCode(const absl::Status& status) { return static_cast<int>(status.code()); }
 
 int HttpStatus(const absl::Status& status) {
+  if (const std::optional<int> number = Payload(status, kHttpStatus)) return *number;
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return 200;
@@ -49,18 +67,19 @@ int HttpStatus(const absl::Status& status) {
 
 absl::Status LimitError(const std::string& message, int seconds) {
   absl::Status status = absl::ResourceExhaustedError(message);
-  // Of a view: Clang and GCC have different names for the constructor that takes a string.
-  status.SetPayload(kLimit, absl::Cord(absl::string_view(std::to_string(seconds))));
+  SetPayload(status, kLimit, seconds);
   return status;
 }
 
 bool IsLimitError(const absl::Status& status) { return status.GetPayload(kLimit).has_value(); }
 
+absl::Status WithHttpStatus(absl::Status status, int http_status) {
+  SetPayload(status, kHttpStatus, http_status);
+  return status;
+}
+
 int RetryAfterSeconds(const absl::Status& status) {
-  int seconds = 0;
-  if (const auto limit = status.GetPayload(kLimit)) {
-    if (absl::SimpleAtoi(std::string(*limit), &seconds)) return seconds;
-  }
+  if (const std::optional<int> seconds = Payload(status, kLimit)) return *seconds;
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ? 1 : 0;
 }
 

@@ -22,6 +22,8 @@ int RetryAfterSeconds(const absl::Status& status);
 // may try again after so many seconds.
 absl::Status LimitError(const std::string& message, int seconds);
 bool IsLimitError(const absl::Status& status);
+// `status`, an error, with an HTTP status that says more than that of its code.
+absl::Status WithHttpStatus(absl::Status status, int http_status);
 // The "type" of an OpenAI error: "invalid_request_error", ...
 const char* ErrorType(int http_status);
 // The "error_type" of an error of text-generation-inference: "validation", ...

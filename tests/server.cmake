@@ -52,6 +52,7 @@ hippodrome_test_files(server_tests
     server/routes/kserve_routes_test.cc
     server/http/large_body_queue_test.cc
     server/routes/openapi_test.cc
+    server/routes/state_routes_test.cc
     server/routes/tei_routes_test.cc
     server/routes/tgi_routes_test.cc
     server/metrics/metrics_test.cc
@@ -94,6 +95,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/json/json_requests_test.cc
       server/json/json_responses_test.cc
       server/json/log_probabilities_json_test.cc
+      server/json/state_json_test.cc
       server/page/page_test.cc
       server/status_map_test.cc
       server/states/open_state_store_test.cc

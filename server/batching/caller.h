@@ -37,6 +37,7 @@ struct Caller {
 
   Api api;
   std::string client;          // its key's name, else as ClientOf() says; all without are one
+  std::string key;             // its key's name; empty without keys
   Clock::time_point deadline;  // the client's own, after which nobody wants the answer
   // Null without limits of its own. The transport's, so that it ends with the call and not with
   // what is left of that in a batcher.

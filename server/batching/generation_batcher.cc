@@ -135,8 +135,9 @@ absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(
     if (status.code() == absl::StatusCode::kOutOfRange) metrics_.Rejected("never_fits");
     return status;
   }
-  HIPPODROME_RETURN_IF_ERROR(call.caller.Reserve(
-      std::ssize(call.request.prompt) + call.request.max_tokens, Cost(call.request).bytes));
+  const int64_t taken_in = TokensBefore(call.request) - call.held_tokens();
+  HIPPODROME_RETURN_IF_ERROR(
+      call.caller.Reserve(taken_in + call.request.max_tokens, Cost(call.request).bytes));
   const Clock::time_point now = Clock::now();
   Clock::time_point expires = call.caller.deadline;
   if (options_.max_wait.count() > 0) expires = std::min(expires, now + options_.max_wait);
@@ -153,7 +154,7 @@ absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(
     metrics_.SetScoreBytes(scores_.held());
     next_expiry_ = std::min(next_expiry_, expires);
     line_changed_ = true;
-    pending_.fetch_add(1, std::memory_order_acq_rel);
+    pending_->fetch_add(1, std::memory_order_acq_rel);
   }
   wake_.notify_one();
   return std::unique_ptr<Generation>(
@@ -260,7 +261,7 @@ bool GenerationBatcher::DropWaiting(const Stream& stream) {
   if (found == waiting_.end()) return false;
   metrics_.Cancelled(Phase::kQueue);
   Leave(found);
-  pending_.fetch_sub(1, std::memory_order_acq_rel);
+  pending_->fetch_sub(1, std::memory_order_acq_rel);
   return true;
 }
 
@@ -299,7 +300,7 @@ void GenerationBatcher::ExpireWaiting() {
   }
   for (const auto& [stream, status] : expired) {
     stream->Fail(status);
-    pending_.fetch_sub(1, std::memory_order_acq_rel);
+    pending_->fetch_sub(1, std::memory_order_acq_rel);
   }
 }
 
@@ -343,7 +344,7 @@ void GenerationBatcher::FailWaiting(const absl::Status& reason) {
   }
   for (const auto& [ticket, request] : failed) {
     request.stream->Fail(reason);
-    pending_.fetch_sub(1, std::memory_order_acq_rel);
+    pending_->fetch_sub(1, std::memory_order_acq_rel);
   }
 }
 
@@ -378,7 +379,7 @@ void GenerationBatcher::FailAll(const absl::Status& reason) {
   FailWaiting(reason);
   for (const auto& [id, sequence] : running_) {
     sequence->stream().Fail(reason);
-    pending_.fetch_sub(1, std::memory_order_acq_rel);
+    pending_->fetch_sub(1, std::memory_order_acq_rel);
   }
   running_.clear();
   held_.clear();
@@ -418,7 +419,7 @@ void GenerationBatcher::AdmitWaiting() {
   const auto refuse = [&](const absl::Status& reason) {
     (next++)->stream->Fail(reason);
     room_changed_ = true;
-    pending_.fetch_sub(1, std::memory_order_acq_rel);
+    pending_->fetch_sub(1, std::memory_order_acq_rel);
   };
   const absl::Cleanup lost = [&] {  // with the device
     while (next != admissible.end()) refuse(Internal("the model has failed"));
@@ -433,7 +434,7 @@ absl::Status GenerationBatcher::Admit(Waiting& waiting) {
   const Clock::time_point now = Clock::now();
   if (waiting.call.caller.deadline <= now) return Expired(waiting, now);
   GenerationCall& call = waiting.call;
-  const auto tokens = static_cast<int64_t>(call.request.prompt.size());
+  const RunningSequence::Context context{TokensBefore(call.request), call.held_tokens()};
   Held held{Cost(call.request), call.caller.client, call.caller.deadline};
   absl::StatusOr<SequenceId> id = Guarded([&] { return engine_.Admit(std::move(call.request)); });
   if (!id.ok()) return Internal("admission failed: " + Message(id.status()));
@@ -443,8 +444,8 @@ absl::Status GenerationBatcher::Admit(Waiting& waiting) {
   };
   next_deadline_ = std::min(next_deadline_, held.deadline);
   held_.emplace(*id, std::move(held));
-  metrics_.Admitted(call.caller.api, now - waiting.submitted, tokens);
-  running_.emplace(*id, std::make_unique<RunningSequence>(tokenizer_, std::move(call), tokens,
+  metrics_.Admitted(call.caller.api, now - waiting.submitted, context.tokens - context.held);
+  running_.emplace(*id, std::make_unique<RunningSequence>(tokenizer_, std::move(call), context,
                                                           waiting.submitted, waiting.stream));
   std::move(leave).Cancel();
   return absl::OkStatus();
@@ -494,12 +495,29 @@ void GenerationBatcher::Deliver() {
     const auto it = running_.find(event.sequence);
     if (it == running_.end()) continue;
     const absl::StatusOr<bool> goes_on = Guarded([&]() -> absl::StatusOr<bool> {
+      if (it->second->phase() == Phase::kPrefill) it->second->set_cached(engine_.Cached(it->first));
       return it->second->OnToken(std::move(event), now, metrics_);
     });
     if (!goes_on.ok()) it->second->stream().Fail(goes_on.status());
-    if (!goes_on.value_or(false)) Remove(it);
+    if (goes_on.value_or(false)) continue;
+    if (goes_on.ok() && it->second->wants_state()) KeepState(it);
+    Remove(it);
   }
   events_.clear();
+}
+
+void GenerationBatcher::KeepState(Running::iterator it) {
+  const absl::Status status = Guarded([&]() -> absl::Status {
+    HIPPODROME_ASSIGN_OR_RETURN(SavedState state, engine_.Save(it->first));
+    // It is here until its client can have the last token.
+    pending_->fetch_add(1, std::memory_order_acq_rel);
+    const auto leave = [pending = pending_](const void*) {
+      pending->fetch_sub(1, std::memory_order_acq_rel);
+    };
+    it->second->KeepState(std::move(state), std::shared_ptr<const void>(this, leave));
+    return absl::OkStatus();
+  });
+  if (!status.ok()) it->second->stream().Fail(status);
 }
 
 void GenerationBatcher::Remove(Running::iterator it) {
@@ -507,7 +525,7 @@ void GenerationBatcher::Remove(Running::iterator it) {
   held_.erase(it->first);
   room_changed_ = true;
   running_.erase(it);
-  pending_.fetch_sub(1, std::memory_order_acq_rel);
+  pending_->fetch_sub(1, std::memory_order_acq_rel);
 }
 
 void GenerationBatcher::Publish() {

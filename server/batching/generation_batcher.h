@@ -60,7 +60,7 @@ class GenerationBatcher {
   // Ends all that waits or runs with `reason`.
   void Abort(const absl::Status& reason);
   // Requests that wait or run.
-  int64_t pending() const { return pending_.load(std::memory_order_acquire); }
+  int64_t pending() const { return pending_->load(std::memory_order_acquire); }
   // When the loop last came by; long ago means that the engine hangs.
   Clock::time_point heartbeat() const;
   // False once the model has computed a value that is not a number.
@@ -120,6 +120,8 @@ class GenerationBatcher {
   void Prefill(Clock::time_point until);
   void Step();
   void Deliver();
+  // Hands over the state of a sequence that has finished.
+  void KeepState(Running::iterator it);
   void Remove(Running::iterator it);
   void Publish();
 
@@ -144,7 +146,8 @@ class GenerationBatcher {
   std::string closed_reason_ = "the server is stopping";
   bool stopping_ = false;
 
-  std::atomic<int64_t> pending_ = 0;
+  // Shared with those whose state is being kept.
+  const std::shared_ptr<std::atomic<int64_t>> pending_ = std::make_shared<std::atomic<int64_t>>(0);
   std::atomic<Clock::rep> heartbeat_;
   std::atomic<bool> sound_ = true;
 

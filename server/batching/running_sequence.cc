@@ -22,19 +22,32 @@ std::string TextDecoder::Finish() {
   return text;
 }
 
+namespace {
+
+// False where the client is too far behind: then the stream has failed.
+bool Push(TokenStream& stream, StreamUpdate update) {
+  if (stream.Push(std::move(update))) return true;
+  stream.Fail(ResourceExhausted("the client reads too slowly: too many tokens wait for it"));
+  return false;
+}
+
+}  // namespace
+
 RunningSequence::RunningSequence(const BpeTokenizer* tokenizer, GenerationCall call,
-                                 int64_t prompt_tokens, Clock::time_point submitted,
+                                 const Context& context, Clock::time_point submitted,
                                  std::shared_ptr<TokenStream> stream)
     : text_(tokenizer, std::move(call.stop)),
       api_(call.caller.api),
       prompt_only_(call.prompt_only),
-      prompt_tokens_(prompt_tokens),
+      keep_state_(std::move(call.keep_state)),
+      context_(context),
       submitted_(submitted),
       stream_(std::move(stream)) {}
 
 StreamUpdate RunningSequence::Update(TokenEvent event) {
   StreamUpdate update;
-  update.prompt_tokens = prompt_tokens_;
+  update.prompt_tokens = context_.tokens;
+  update.cached_tokens = context_.held + cached_;
   update.prompt_scores = std::move(event.prompt_scores);
   if (prompt_only_) {
     update.finish = StreamFinish::kLength;
@@ -78,13 +91,26 @@ bool RunningSequence::OnToken(TokenEvent event, Clock::time_point now, ModelMetr
   metrics.Scored(std::ssize(update.prompt_scores) + std::ssize(update.scores));
   Measure(now, metrics);
   const bool last = update.last();
-  if (!stream_->Push(std::move(update))) {
-    stream_->Fail(ResourceExhausted("the client reads too slowly: too many tokens wait for it"));
+  if (last && keep_state_) {
+    last_ = std::move(update);
+  } else if (!Push(*stream_, std::move(update))) {
     metrics.Cancelled(Phase::kDecode);
     return false;
   }
   if (last) metrics.Finished(api_, now - submitted_, now - first_token_, completion_tokens_);
   return !last;
+}
+
+void RunningSequence::KeepState(SavedState state, std::shared_ptr<const void> delivered) {
+  // Nobody was given it.
+  if (prompt_only_) state.last_token.reset();
+  keep_state_(std::move(state),
+              [stream = stream_, update = *std::move(last_),
+               delivered = std::move(delivered)](std::shared_ptr<const v1::State> kept) {
+                StreamUpdate last = update;
+                last.state = std::move(kept);
+                Push(*stream, std::move(last));
+              });
 }
 
 }  // namespace hippodrome

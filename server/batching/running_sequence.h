@@ -38,12 +38,21 @@ class TextDecoder {
   StopMatcher stops_;
 };
 
+// Tells what became of a state.
+using StateKept = std::function<void(std::shared_ptr<const v1::State> state)>;
+
 // What a client asks for, validated.
 struct GenerationCall {
   GenerationRequest request;
   std::vector<std::string> stop;  // none of them empty
   Caller caller;
   bool prompt_only = false;  // the token that the engine makes after the prompt is dropped
+  // Takes the state behind the last token, and calls `kept` once, on any thread. Must be cheap.
+  // Null: nobody wants it.
+  std::function<void(SavedState state, StateKept kept)> keep_state;
+
+  // Tokens that are in the state that it goes on from.
+  int64_t held_tokens() const { return request.start == nullptr ? 0 : request.start->position; }
 
   // Those whose log probabilities are in the answer, at most.
   int64_t scored_tokens() const {
@@ -58,13 +67,27 @@ class RunningSequence {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `call` without its prompt, which is the engine's.
-  RunningSequence(const BpeTokenizer* tokenizer, GenerationCall call, int64_t prompt_tokens,
+  // What the first new token sees.
+  struct Context {
+    int64_t tokens = 0;  // TokensBefore()
+    int64_t held = 0;    // of these, those of the state that it goes on from
+  };
+
+  // `call` without its request, which is the engine's.
+  RunningSequence(const BpeTokenizer* tokenizer, GenerationCall call, const Context& context,
                   Clock::time_point submitted, std::shared_ptr<TokenStream> stream);
 
   // Takes a new token and tells the client. False when that was the last one, because the sequence
   // has finished, met a stop string, or its client reads too slowly.
   bool OnToken(TokenEvent event, Clock::time_point now, ModelMetrics& metrics);
+  // After the last token: whether the client is still to be told of it, with KeepState().
+  bool wants_state() const { return last_.has_value(); }
+  // Hands over the state, and tells the client the last token once that is kept; `delivered` lives
+  // until then. REQUIRES: wants_state().
+  void KeepState(SavedState state, std::shared_ptr<const void> delivered);
+
+  // Before the first token: how much of what is behind the state was not taken in again.
+  void set_cached(int64_t tokens) { cached_ = tokens; }
 
   TokenStream& stream() { return *stream_; }
   Phase phase() const { return completion_tokens_ == 0 ? Phase::kPrefill : Phase::kDecode; }
@@ -76,11 +99,14 @@ class RunningSequence {
   TextDecoder text_;
   const Api api_;
   const bool prompt_only_;
-  const int64_t prompt_tokens_;
+  const std::function<void(SavedState state, StateKept kept)> keep_state_;
+  const Context context_;
+  int64_t cached_ = 0;
   const Clock::time_point submitted_;
   const Clock::time_point admitted_ = Clock::now();
   const std::shared_ptr<TokenStream> stream_;
   int64_t completion_tokens_ = 0;
+  std::optional<StreamUpdate> last_;  // that waits for the state
   Clock::time_point first_token_, last_token_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,8 +13,8 @@
 
 namespace hippodrome {
 
-// The contracts are those of Generator. Cost(), capacity() and Validate() read constants alone and
-// may be called on any thread; all others belong to the batcher's loop thread.
+// The contracts are those of Generator. What is const before used() reads constants alone and may
+// be called on any thread; all others belong to the batcher's loop thread.
 class SequenceEngine {
  public:
   using Clock = std::chrono::steady_clock;
@@ -23,6 +24,10 @@ class SequenceEngine {
   virtual Footprint Cost(int64_t prompt_tokens, int64_t max_tokens) const = 0;
   virtual Footprint capacity() const = 0;
   virtual absl::Status Validate(const GenerationRequest& request) const = 0;
+  // Arithmetic() of what the engine computes.
+  virtual std::string arithmetic() const = 0;
+  // What its saved states look like.
+  virtual const StateLayout& state_layout() const = 0;
 
   virtual Footprint used() const = 0;
   virtual bool prefilling() const = 0;
@@ -31,6 +36,8 @@ class SequenceEngine {
   virtual int64_t Remaining(SequenceId sequence) const = 0;
   virtual void Prefill(Clock::time_point until, std::vector<TokenEvent>& events) = 0;
   virtual void Step(std::vector<TokenEvent>& events) = 0;
+  virtual absl::StatusOr<SavedState> Save(SequenceId sequence) const = 0;
+  virtual int64_t Cached(SequenceId sequence) const = 0;
   virtual void Release(SequenceId sequence) = 0;
 };
 

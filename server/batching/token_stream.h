@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,6 +16,10 @@
 #include "engine/generator.h"
 
 namespace hippodrome {
+
+namespace v1 {
+class State;
+}  // namespace v1
 
 enum class StreamFinish : uint8_t { kNone, kStopString, kEndOfText, kLength };
 
@@ -29,8 +34,11 @@ struct StreamUpdate {
   std::vector<TokenScores> prompt_scores;
   StreamFinish finish = StreamFinish::kNone;
   absl::Status status;
-  int64_t prompt_tokens = 0;
+  int64_t prompt_tokens = 0;      // those of a state that it went on from included
+  int64_t cached_tokens = 0;      // of these, those that were not taken in again
   int64_t completion_tokens = 0;  // so far
+  // With the last update, where the request asks for it.
+  std::shared_ptr<const v1::State> state = nullptr;
 
   bool last() const { return finish != StreamFinish::kNone || !status.ok(); }
 };

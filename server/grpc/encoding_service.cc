@@ -10,11 +10,11 @@
 
 #include "hippodrome/v1/encoding.grpc.pb.h"
 #include "server/grpc/grpc_services.h"
-#include "server/grpc/serial_executor.h"
 #include "server/grpc/unary_reactor.h"
 #include "server/guarded.h"
 #include "server/handlers/encoding_handlers.h"
 #include "server/metrics/metrics.h"
+#include "server/serial_executor.h"
 
 namespace hippodrome {
 namespace {

@@ -1,6 +1,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -11,11 +12,11 @@
 #include "hippodrome/v1/generation.grpc.pb.h"
 #include "server/batching/generation_batcher.h"
 #include "server/grpc/grpc_services.h"
-#include "server/grpc/serial_executor.h"
 #include "server/grpc/unary_reactor.h"
 #include "server/guarded.h"
 #include "server/handlers/handlers.h"
 #include "server/metrics/metrics.h"
+#include "server/serial_executor.h"
 
 namespace hippodrome {
 namespace {
@@ -28,12 +29,19 @@ namespace {
 class GenerateReactor : public grpc::ServerWriteReactor<v1::GenerateResponse>,
                         public std::enable_shared_from_this<GenerateReactor> {
  public:
+  using Begin = std::function<absl::StatusOr<std::unique_ptr<Generation>>()>;
+
   // Streams `generation`, or ends the call at once with its error. `executor` writes what the loop
   // thread announces. `executor` must outlive the call.
   static GenerateReactor* Start(grpc::CallbackServerContext& context,
                                 std::unique_ptr<CallRecord> call,
                                 absl::StatusOr<std::unique_ptr<Generation>> generation,
                                 SerialExecutor& executor);
+  // The same with what begin() returns, which takes a while: it runs on the thread of `slow`, which
+  // must outlive the call, and perhaps after the call's end.
+  static GenerateReactor* Start(grpc::CallbackServerContext& context,
+                                std::unique_ptr<CallRecord> call, Begin begin,
+                                SerialExecutor& executor, SerialExecutor& slow);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -43,7 +51,8 @@ class GenerateReactor : public grpc::ServerWriteReactor<v1::GenerateResponse>,
   GenerateReactor(grpc::CallbackServerContext& context, std::unique_ptr<CallRecord> call)
       : context_(context), cancel_reason_(context), call_(std::move(call)) {}
 
-  void Run(std::unique_ptr<Generation> generation, SerialExecutor& executor);
+  // REQUIRES: mutex_ is held.
+  void Run(absl::StatusOr<std::unique_ptr<Generation>> generation, SerialExecutor& executor);
   // Starts the next write, if none is under way and there is something to write.
   void WriteIfReady();
   // The error with which the call must end.
@@ -93,18 +102,33 @@ GenerateReactor* GenerateReactor::Start(grpc::CallbackServerContext& context,
                                         SerialExecutor& executor) {
   std::shared_ptr<GenerateReactor> reactor(new GenerateReactor(context, std::move(call)));
   reactor->self_ = reactor;
-  if (generation.ok()) {
-    reactor->Run(*std::move(generation), executor);
-  } else {
-    std::lock_guard lock(reactor->mutex_);
-    reactor->End(generation.status());
-  }
+  std::lock_guard lock(reactor->mutex_);
+  reactor->Run(std::move(generation), executor);
   return reactor.get();
 }
 
-void GenerateReactor::Run(std::unique_ptr<Generation> generation, SerialExecutor& executor) {
-  std::lock_guard lock(mutex_);
-  generation_ = std::move(generation);
+GenerateReactor* GenerateReactor::Start(grpc::CallbackServerContext& context,
+                                        std::unique_ptr<CallRecord> call, Begin begin,
+                                        SerialExecutor& executor, SerialExecutor& slow) {
+  std::shared_ptr<GenerateReactor> reactor(new GenerateReactor(context, std::move(call)));
+  reactor->self_ = reactor;
+  slow.Post([weak = std::weak_ptr(reactor), begin = std::move(begin), &executor] {
+    const auto held = weak.lock();
+    if (held == nullptr) return;
+    auto generation = Guarded(begin);
+    std::lock_guard lock(held->mutex_);
+    if (!held->outcome_) held->Run(std::move(generation), executor);
+  });
+  return reactor.get();
+}
+
+void GenerateReactor::Run(absl::StatusOr<std::unique_ptr<Generation>> generation,
+                          SerialExecutor& executor) {
+  if (!generation.ok()) {
+    End(generation.status());
+    return;
+  }
+  generation_ = *std::move(generation);
   generation_->OnUpdate([weak = weak_from_this(), &executor] {
     executor.Post([weak] {
       if (const auto reactor = weak.lock()) reactor->WriteIfReady();
@@ -145,6 +169,9 @@ void GenerateReactor::Write(const StreamUpdate& update) {
   }
   response_.mutable_usage()->set_prompt_tokens(update.prompt_tokens);
   response_.mutable_usage()->set_completion_tokens(update.completion_tokens);
+  response_.mutable_usage()->mutable_prompt_tokens_details()->set_cached_tokens(
+      update.cached_tokens);
+  if (update.state != nullptr) *response_.mutable_state() = *update.state;
   call_->Sent(static_cast<int64_t>(response_.ByteSizeLong()));
   outcome_ = absl::OkStatus();
   finished_ = true;
@@ -202,6 +229,7 @@ class GenerationService : public v1::Generation::CallbackService {
     auto call = BeginCall(*context, metrics_, "Generate", *request);
     call->set_model(handlers_.ModelName(request->model()));
     call->BeginStream();
+    if (!request->state().empty()) return GoOn(*context, std::move(call), *request);
     auto generation = Admitted(access_, *context, *call, [&](const Caller& caller) {
       return handlers_.Generate(*request, caller);
     });
@@ -236,10 +264,27 @@ class GenerationService : public v1::Generation::CallbackService {
   }
 
  private:
+  // From a state.
+  GenerateReactor* GoOn(grpc::CallbackServerContext& context, std::unique_ptr<CallRecord> call,
+                        const v1::GenerateRequest& request) {
+    const auto caller =
+        Admitted(access_, context, *call,
+                 [](const Caller& admitted) -> absl::StatusOr<Caller> { return admitted; });
+    if (!caller.ok()) {
+      return GenerateReactor::Start(context, std::move(call), caller.status(), executor_);
+    }
+    // gRPC's own ends with the call.
+    auto begin = [this, caller = *caller, copy = std::make_shared<v1::GenerateRequest>(request)] {
+      return handlers_.Generate(*copy, caller);
+    };
+    return GenerateReactor::Start(context, std::move(call), begin, executor_, state_executor_);
+  }
+
   Handlers& handlers_;
   Metrics& metrics_;
   const AccessControl& access_;
   SerialExecutor executor_;
+  SerialExecutor state_executor_;  // reads states, which takes a while
 };
 
 }  // namespace

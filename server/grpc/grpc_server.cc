@@ -14,6 +14,7 @@
 #include "hippodrome/v1/encoding.grpc.pb.h"
 #include "hippodrome/v1/generation.grpc.pb.h"
 #include "hippodrome/v1/models.grpc.pb.h"
+#include "hippodrome/v1/states.grpc.pb.h"
 #include "inference/open_inference.grpc.pb.h"
 #include "server/grpc/accept_loop.h"
 #include "server/grpc/grpc_services.h"
@@ -109,7 +110,8 @@ void Limit(const GrpcOptions& options, grpc::ServerBuilder& builder) {
 // Full names, as health and reflection say them.
 std::vector<std::string> OwnServices() {
   return {v1::Encoding::service_full_name(), v1::Generation::service_full_name(),
-          v1::Models::service_full_name(), inference::GRPCInferenceService::service_full_name()};
+          v1::Models::service_full_name(), v1::States::service_full_name(),
+          inference::GRPCInferenceService::service_full_name()};
 }
 
 std::vector<std::string> AllServices() {
@@ -133,6 +135,7 @@ class GrpcServer::Impl {
         generation_(NewGenerationService(handlers, metrics, access)),
         encoding_(NewEncodingService(handlers.encoding(), metrics, access)),
         kserve_(NewKServeService(handlers, metrics, access)),
+        states_(NewStatesService(handlers, metrics, access)),
         models_(handlers, metrics, access),
         unknown_(metrics, access),
         health_(OwnServices(), [&handlers] { return handlers.Ready().ok(); }),
@@ -150,6 +153,7 @@ class GrpcServer::Impl {
   std::unique_ptr<grpc::Service> generation_;
   std::unique_ptr<grpc::Service> encoding_;
   std::unique_ptr<grpc::Service> kserve_;
+  std::unique_ptr<grpc::Service> states_;
   ModelsService models_;
   UnknownMethod unknown_;
   HealthService health_;
@@ -172,8 +176,8 @@ absl::Status GrpcServer::Impl::Start(const GrpcOptions& options) {
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-           generation_.get(), encoding_.get(), kserve_.get(), &models_, &health_, &reflection_.v1(),
-           &reflection_.v1alpha()}) {
+           generation_.get(), encoding_.get(), kserve_.get(), states_.get(), &models_, &health_,
+           &reflection_.v1(), &reflection_.v1alpha()}) {
     builder.RegisterService(service);
   }
   builder.RegisterCallbackGenericService(&unknown_);

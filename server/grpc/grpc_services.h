@@ -27,13 +27,15 @@
 
 namespace hippodrome {
 
-// hippodrome.v1.Generation, hippodrome.v1.Encoding and inference.GRPCInferenceService. What they
-// are given must outlive them. Thread-safe.
+// hippodrome.v1.Generation, hippodrome.v1.Encoding, hippodrome.v1.States and
+// inference.GRPCInferenceService. What they are given must outlive them. Thread-safe.
 std::unique_ptr<grpc::Service> NewGenerationService(Handlers& handlers, Metrics& metrics,
                                                     const AccessControl& access);
 std::unique_ptr<grpc::Service> NewEncodingService(EncodingHandlers& handlers, Metrics& metrics,
                                                   const AccessControl& access);
 std::unique_ptr<grpc::Service> NewKServeService(Handlers& handlers, Metrics& metrics,
+                                                const AccessControl& access);
+std::unique_ptr<grpc::Service> NewStatesService(Handlers& handlers, Metrics& metrics,
                                                 const AccessControl& access);
 
 // How a call ends. Adds the trailing metadata `retry-after`, in seconds, where trying again helps.
@@ -59,8 +61,10 @@ inline Caller CallerOf(const grpc::CallbackServerContext& context,
   const auto left = context.deadline() - std::chrono::system_clock::now();
   const auto now = Caller::Clock::now();
   const bool endless = left >= Caller::Clock::time_point::max() - now;
-  return {Api::kGrpc, permit == nullptr ? ClientOf(host) : permit->key(),
-          endless ? Caller::Clock::time_point::max() : now + left, permit};
+  Caller caller(Api::kGrpc, permit == nullptr ? ClientOf(host) : permit->key(),
+                endless ? Caller::Clock::time_point::max() : now + left, permit);
+  if (permit != nullptr) caller.key = permit->key();
+  return caller;
 }
 
 // Tells a call that its client gave up from one whose deadline passed: gRPC cancels both.

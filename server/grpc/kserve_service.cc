@@ -6,11 +6,11 @@
 #include "engine/base/status.h"
 #include "inference/open_inference.grpc.pb.h"
 #include "server/grpc/grpc_services.h"
-#include "server/grpc/serial_executor.h"
 #include "server/grpc/unary_reactor.h"
 #include "server/guarded.h"
 #include "server/handlers/inference_handlers.h"
 #include "server/metrics/metrics.h"
+#include "server/serial_executor.h"
 
 namespace hippodrome {
 namespace {

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "server/grpc/grpc_services.h"
-#include "server/grpc/serial_executor.h"
 #include "server/guarded.h"
 #include "server/handlers/encoding_handlers.h"
+#include "server/serial_executor.h"
 
 namespace hippodrome {
 

@@ -32,6 +32,7 @@ absl::Status CheckStops(const v1::GenerateRequest& request, const RequestLimits&
 }
 
 absl::Status CheckPrompt(const v1::GenerateRequest& request) {
+  if (!request.state().empty()) return absl::OkStatus();  // CheckStart() knows what it needs
   switch (request.prompt_case()) {
     case v1::GenerateRequest::kText:
       if (request.text().empty()) return FieldError("prompt", "the text is empty");
@@ -58,7 +59,11 @@ absl::StatusOr<SamplingParameters> ReadSampling(const v1::GenerateRequest& reque
 absl::Status CheckScoring(const v1::GenerateRequest& request) {
   HIPPODROME_RETURN_IF_ERROR(
       CheckParameter(kLogProbabilitiesRange, int64_t{request.log_probabilities()}));
-  if (!request.score_prompt() || request.has_log_probabilities()) return absl::OkStatus();
+  if (!request.score_prompt()) return absl::OkStatus();
+  if (!request.state().empty()) {
+    return FieldError("score_prompt", "the state does not have what its tokens were scored by");
+  }
+  if (request.has_log_probabilities()) return absl::OkStatus();
   return FieldError("score_prompt", "it needs log_probabilities");
 }
 
@@ -74,6 +79,22 @@ absl::StatusOr<LogitChanges> ReadChanges(const v1::GenerateRequest& request,
   for (const auto& [token, bias] : request.logit_bias()) changes.bias.push_back({token, bias});
   HIPPODROME_RETURN_IF_ERROR(CheckLogitChanges(changes, vocab_size));
   return changes;
+}
+
+constexpr size_t kMaxSaltBytes = 256;
+
+absl::Status ReadCaching(const v1::GenerateRequest& request, GenerationCall& call) {
+  if (request.cache_salt().size() > kMaxSaltBytes) {
+    return FieldError("cache_salt", fmt::format("{} bytes, expected at most {}",
+                                                request.cache_salt().size(), kMaxSaltBytes));
+  }
+  GenerationRequest& wanted = call.request;
+  if (request.has_cache_prompt()) wanted.cache_prompt = request.cache_prompt();
+  // The key's length comes first, so that no key and salt read like another pair.
+  wanted.cache_salt =
+      fmt::format("{} {}{}", call.caller.key.size(), call.caller.key, request.cache_salt());
+  wanted.cache_marks.assign(request.cache_marks().begin(), request.cache_marks().end());
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -111,6 +132,7 @@ absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
     call.request.prompt.assign(ids.begin(), ids.end());
   }
   if (request.stop_size() > 0) HIPPODROME_RETURN_IF_ERROR(model.Tokenizer().status());
+  HIPPODROME_RETURN_IF_ERROR(ReadCaching(request, call));
   call.prompt_only = request.has_max_tokens() && request.max_tokens() == 0;
   call.request.max_tokens = request.has_max_tokens() ? request.max_tokens()
                                                      : static_cast<int64_t>(*kMaxTokensRange.usual);
@@ -123,6 +145,23 @@ absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
   call.request.score_prompt = request.score_prompt();
   call.stop.assign(request.stop().begin(), request.stop().end());
   return call;
+}
+
+absl::Status GoOnFrom(std::shared_ptr<const SavedState> state, const v1::GenerateRequest& request,
+                      GenerationCall& call) {
+  if (request.has_position() && request.position() != state->position) {
+    return FieldError("position", fmt::format("{}, but the state has {} tokens, and none before "
+                                              "them are kept to go back to",
+                                              request.position(), state->position));
+  }
+  if (call.request.prompt.empty() && !state->last_token) {
+    return FieldError("prompt",
+                      "the state has no token that is still to be taken in: expected a text or "
+                      "token ids");
+  }
+  if (!request.has_seed()) call.request.sampling.seed = state->seed;
+  call.request.start = std::move(state);
+  return absl::OkStatus();
 }
 
 int64_t Scores(const GenerationCall& call) {

@@ -3,9 +3,11 @@
 #define HIPPODROME_SERVER_HANDLERS_GENERATION_CALL_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/state/saved_state.h"
 #include "hippodrome/v1/generation.pb.h"
 #include "server/batching/running_sequence.h"
 #include "server/handlers/served_model.h"
@@ -24,6 +26,11 @@ uint64_t ChoiceSeed(uint64_t seed, int64_t choice);
 absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
                                       const ServedDecoder& model, const RequestLimits& limits,
                                       const Caller& caller);
+
+// Makes `call`, of `request`, go on from `state`. Errors: kInvalidArgument where they do not go
+// together.
+absl::Status GoOnFrom(std::shared_ptr<const SavedState> state, const v1::GenerateRequest& request,
+                      GenerationCall& call);
 
 // The log probabilities in the answer to `call`.
 int64_t Scores(const GenerationCall& call);

@@ -2,13 +2,18 @@
 
 #include <utility>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "server/handlers/generation_call.h"
 
 namespace hippodrome {
 
-Handlers::Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits)
-    : models_(std::move(models)), limits_(limits), encoding_(models_, limits_) {}
+Handlers::Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits,
+                   const StateOptions& states)
+    : states_(models_, states),
+      models_(std::move(models)),
+      limits_(limits),
+      encoding_(models_, limits_) {}
 
 absl::StatusOr<std::unique_ptr<Generation>> Handlers::Generate(const v1::GenerateRequest& request,
                                                                const Caller& caller) {
@@ -34,6 +39,7 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(const std::shared_ptr<ServedD
     HIPPODROME_ASSIGN_OR_RETURN(calls.emplace_back(), ToCall(request, *model, limits_, caller));
     scores += choices * Scores(calls.back());
   }
+  HIPPODROME_RETURN_IF_ERROR(AddStates(*model, requests, caller, calls));
   HIPPODROME_RETURN_IF_ERROR(CheckScores(scores, limits_));
   CompletionGroup made{.model = model};
   for (size_t p = 0; p < calls.size(); ++p) {
@@ -46,6 +52,23 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(const std::shared_ptr<ServedD
     made.prompts.push_back(std::move(calls[p].request.prompt));
   }
   return made;
+}
+
+absl::Status Handlers::AddStates(const ServedDecoder& model,
+                                 std::span<const v1::GenerateRequest> requests,
+                                 const Caller& caller, std::vector<GenerationCall>& calls) {
+  std::shared_ptr<const SavedState> start;
+  if (!requests.front().state().empty()) {
+    HIPPODROME_ASSIGN_OR_RETURN(start, states_.Load(requests.front().state(), model, caller));
+  } else if (requests.front().has_position()) {
+    return FieldError("position", "it needs a state");
+  }
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (start != nullptr) HIPPODROME_RETURN_IF_ERROR(GoOnFrom(start, requests[i], calls[i]));
+    HIPPODROME_ASSIGN_OR_RETURN(calls[i].keep_state,
+                                states_.Keeper(requests[i], model, start.get(), caller));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<PendingScore>> Handlers::Score(const v1::ScoreRequest& request,

@@ -18,6 +18,7 @@
 #include "server/handlers/model_list.h"
 #include "server/handlers/score_handler.h"
 #include "server/handlers/served_model.h"
+#include "server/handlers/state_handlers.h"
 #include "server/handlers/token_places.h"
 #include "server/options.h"
 
@@ -34,12 +35,14 @@ struct CompletionGroup {
 class Handlers {
  public:
   // REQUIRES: names differ.
-  Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits);
+  Handlers(std::vector<std::unique_ptr<ServedModel>> models, const RequestLimits& limits,
+           const StateOptions& states = {});
 
   absl::StatusOr<std::unique_ptr<Generation>> Generate(const v1::GenerateRequest& request,
                                                        const Caller& caller);
   // `choices` answers to each prompt, from its choice() on: all, or an error and none. REQUIRES:
-  // there are requests, all for one model.
+  // there are requests, all for one model and from one state. From a state it takes a while: see
+  // StateHandlers.
   absl::StatusOr<CompletionGroup> Complete(std::span<const v1::GenerateRequest> requests,
                                            int64_t choices, const Caller& caller);
   // The same by `model`, which FindDecoder() gave.
@@ -70,6 +73,7 @@ class Handlers {
     return models_.FindDecoder(name);
   }
 
+  StateHandlers& states() { return states_; }
   // Encoders' part.
   EncodingHandlers& encoding() { return encoding_; }
 
@@ -91,6 +95,11 @@ class Handlers {
   int64_t pending() const;
 
  private:
+  // What `requests` say of states, to the calls that were made of them.
+  absl::Status AddStates(const ServedDecoder& model, std::span<const v1::GenerateRequest> requests,
+                         const Caller& caller, std::vector<GenerationCall>& calls);
+
+  StateHandlers states_;  // outlives the models, whose loops hand over states
   ModelList models_;
   const RequestLimits limits_;
   EncodingHandlers encoding_;

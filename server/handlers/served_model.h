@@ -108,6 +108,9 @@ class ServedDecoder : public ServedModel {
   absl::StatusOr<const BpeTokenizer*> Tokenizer() const;
   // That a prompt was, for the metrics.
   void Tokenized(Api api, Clock::duration duration) const { metrics_.Tokenized(api, duration); }
+  // As of the engine.
+  const StateLayout& state_layout() const { return parts_.engine->state_layout(); }
+  std::string arithmetic() const { return parts_.engine->arithmetic(); }
   // As of the batcher. What is returned keeps this model, where that is shared.
   absl::StatusOr<std::unique_ptr<Generation>> Submit(GenerationCall call) {
     return batcher_.Submit(std::move(call), weak_from_this().lock());

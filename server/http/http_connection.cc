@@ -76,13 +76,16 @@ struct LargeJob {
 
   HttpRequest request;
   BodyReservation memory;
+  std::function<HttpReply()> later;  // null: the handler makes the reply
   HttpReply reply;
   std::exception_ptr error;
 };
 
 void RunHandler(const HttpHandler& handler, LargeJob& job) {
   try {
-    job.reply = handler(std::move(job.request));
+    // A reply that was put off, or one that is to be made of a large body.
+    job.reply = job.later ? job.later() : handler(std::move(job.request));
+    if (job.reply.later) job.reply = job.reply.later();
   } catch (...) {
     job.error = std::current_exception();
   }
@@ -218,12 +221,16 @@ net::awaitable<bool> HttpConnection::Serve(HttpIncoming& incoming) {
 }
 
 net::awaitable<std::optional<HttpReply>> HttpConnection::Handle(HttpIncoming& incoming) {
-  if (incoming.request.body.size() <= kLargeBody) {
-    co_return shared_.handler(std::move(incoming.request));
-  }
   const auto size = static_cast<int64_t>(incoming.request.body.size());
+  std::function<HttpReply()> later;
+  if (incoming.request.body.size() <= kLargeBody) {
+    HttpReply reply = shared_.handler(std::move(incoming.request));
+    if (!reply.later) co_return std::move(reply);
+    later = std::move(reply.later);
+  }
   const auto job =
       std::make_shared<LargeJob>(std::move(incoming.request), std::move(incoming.memory));
+  job->later = std::move(later);
   const auto notification = std::make_shared<Notification>(socket_->executor());
   const LargeBodyQueue::Ticket ticket =
       shared_.large.Submit(size, [&handler = shared_.handler, job, notification] {

@@ -60,7 +60,8 @@ net::awaitable<HttpReading> HttpRequestReader::Read(bool first) {
   auto incoming = std::make_unique<HttpIncoming>(std::move(request), BodyReservation(budget_));
   incoming->framing = {head.keep_alive && !unread, head.http11, head_only};
   incoming->unread = unread;
-  if (!unread) reading.refusal = co_await ReadBody(head, *incoming);
+  const int64_t limit = Limit(incoming->request);
+  if (!unread) reading.refusal = co_await ReadBody(head, limit, *incoming);
   reading.cut = gone_;
   if (!reading.refusal && !gone_) reading.incoming = std::move(incoming);
   co_return reading;
@@ -114,9 +115,10 @@ bool HttpRequestReader::LeavesBody(const RequestHead& head, const HttpRequest& r
 }
 
 net::awaitable<HttpRequestReader::Outcome> HttpRequestReader::ReadBody(const RequestHead& head,
+                                                                       int64_t limit,
                                                                        HttpIncoming& incoming) {
   if (!head.chunked && head.content_length == 0) co_return std::nullopt;
-  if (head.content_length > options_.max_body_bytes) co_return TooLarge();
+  if (head.content_length > limit) co_return TooLarge(limit);
   // Refused here, a client has not sent megabytes in vain.
   if (!budget_.HasRoom(head.content_length)) co_return Overloaded();
   socket_.ExpireAfter(options_.body_timeout);
@@ -124,7 +126,7 @@ net::awaitable<HttpRequestReader::Outcome> HttpRequestReader::ReadBody(const Req
     std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     co_await socket_.Send(std::move(go_on));
   }
-  if (head.chunked) co_return co_await ReadChunks(incoming);
+  if (head.chunked) co_return co_await ReadChunks(limit, incoming);
   co_return co_await ReadBytes(head.content_length, incoming);
 }
 
@@ -145,7 +147,8 @@ net::awaitable<HttpRequestReader::Outcome> HttpRequestReader::ReadBytes(int64_t 
   co_return std::nullopt;
 }
 
-net::awaitable<HttpRequestReader::Outcome> HttpRequestReader::ReadChunks(HttpIncoming& incoming) {
+net::awaitable<HttpRequestReader::Outcome> HttpRequestReader::ReadChunks(int64_t limit,
+                                                                         HttpIncoming& incoming) {
   ChunkedDecoder decoder;
   for (bool done = false; !done;) {
     ChunkedDecoder::Piece piece = decoder.Next(socket_.input());
@@ -155,7 +158,7 @@ net::awaitable<HttpRequestReader::Outcome> HttpRequestReader::ReadChunks(HttpInc
     if (piece.consumed == 0) {
       outcome = co_await ReadMore();
     } else if (!piece.data.empty()) {
-      outcome = Append(piece.data, options_.max_body_bytes, incoming);
+      outcome = Append(piece.data, limit, incoming);
     }
     if (outcome || gone_) co_return outcome;
     socket_.Consume(piece.consumed);
@@ -168,7 +171,7 @@ HttpRequestReader::Outcome HttpRequestReader::Append(std::string_view data, int6
                                                      HttpIncoming& incoming) {
   std::string& body = incoming.request.body;
   const auto size = static_cast<int64_t>(body.size() + data.size());
-  if (size > options_.max_body_bytes) return TooLarge();
+  if (size > most) return TooLarge(most);
   if (size > incoming.memory.bytes()) {
     const int64_t grown = std::max(2 * static_cast<int64_t>(body.size()), kSmallBodyBytes);
     const int64_t room = std::min(std::max(size, grown), most);
@@ -179,9 +182,13 @@ HttpRequestReader::Outcome HttpRequestReader::Append(std::string_view data, int6
   return std::nullopt;
 }
 
-HttpRefusal HttpRequestReader::TooLarge() const {
-  return {413, "body_too_large",
-          "the body is larger than " + std::to_string(options_.max_body_bytes) + " bytes"};
+int64_t HttpRequestReader::Limit(const HttpRequest& request) const {
+  const bool own = request.route != nullptr && request.route->max_body_bytes > 0;
+  return own ? request.route->max_body_bytes : options_.max_body_bytes;
+}
+
+HttpRefusal HttpRequestReader::TooLarge(int64_t limit) {
+  return {413, "body_too_large", "the body is larger than " + std::to_string(limit) + " bytes"};
 }
 
 }  // namespace hippodrome

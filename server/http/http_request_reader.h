@@ -71,14 +71,18 @@ class HttpRequestReader {
   boost::asio::awaitable<Outcome> ReadHead(RequestHead& head);
   // Whether nobody needs the body, and reading it only to find its end is not worth it.
   static bool LeavesBody(const RequestHead& head, const HttpRequest& request);
-  boost::asio::awaitable<Outcome> ReadBody(const RequestHead& head, HttpIncoming& incoming);
+  // A body of at most `limit` bytes.
+  boost::asio::awaitable<Outcome> ReadBody(const RequestHead& head, int64_t limit,
+                                           HttpIncoming& incoming);
   boost::asio::awaitable<Outcome> ReadBytes(int64_t length, HttpIncoming& incoming);
-  boost::asio::awaitable<Outcome> ReadChunks(HttpIncoming& incoming);
+  boost::asio::awaitable<Outcome> ReadChunks(int64_t limit, HttpIncoming& incoming);
   // Reads more into the socket's input. An outcome, or `gone_`, where there is no more.
   boost::asio::awaitable<Outcome> ReadMore();
   // Adds to a body of at most `most` bytes.
   Outcome Append(std::string_view data, int64_t most, HttpIncoming& incoming);
-  HttpRefusal TooLarge() const;
+  // Bytes that the body of a request may have.
+  int64_t Limit(const HttpRequest& request) const;
+  static HttpRefusal TooLarge(int64_t limit);
 
   const HttpOptions& options_;
   const HttpGate& gate_;

@@ -2,6 +2,7 @@
 #ifndef HIPPODROME_SERVER_HTTP_HTTP_TYPES_H_
 #define HIPPODROME_SERVER_HTTP_HTTP_TYPES_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,7 +47,9 @@ struct HttpRequest {
   // Who asks.
   Caller caller() const {
     const std::string& name = permit == nullptr ? client : permit->key();
-    return {Api::kHttp, name, Caller::Clock::time_point::max(), permit};
+    Caller caller(Api::kHttp, name, Caller::Clock::time_point::max(), permit);
+    if (permit != nullptr) caller.key = permit->key();
+    return caller;
   }
 };
 
@@ -77,6 +80,9 @@ struct HttpReply {
   std::string model, key;
   bool probe = false;
   std::shared_ptr<CallPermit> permit;  // given back when the work is done; null: none
+  // Makes the reply where it blocks nobody, for it may wait for a disk or for another server. The
+  // request lives until it has run; all else here is for that reply to say.
+  std::function<HttpReply()> later;
 };
 
 struct HttpRoute {
@@ -85,6 +91,7 @@ struct HttpRoute {
   std::function<HttpReply(const HttpRequest& request)> handle;
   ErrorShape errors = ErrorShape::kOpenAi;
   Access access = Access::kKey;
+  int64_t max_body_bytes = 0;  // 0: HttpOptions::max_body_bytes
 };
 
 // Routes a request, but for its body, which has not come yet: where its answer is known without,

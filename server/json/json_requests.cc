@@ -6,7 +6,9 @@
 
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
+#include "engine/generator.h"
 #include "server/handlers/generation_numbers.h"
+#include "server/json/state_json.h"
 
 namespace hippodrome {
 namespace {
@@ -37,7 +39,8 @@ constexpr ParameterRange kBestOfRange = {
     .whole = true};
 
 constexpr RequestField kCompletion[] = {
-    {"prompt", kTextsOrIdsSchema, "a text, token ids, or a list of either", true},
+    {"prompt", kTextsOrIdsSchema,
+     "a text, token ids, or a list of either; may be missing or empty with a state"},
     {"model", kTextSchema, "a decoder of /v1/models; the first one by default"},
     Ranged(kMaxTokensRange),
     Ranged(kTemperatureRange),
@@ -65,6 +68,21 @@ constexpr RequestField kCompletion[] = {
     {"echo", kFlagSchema, "the prompt stands before its answers"},
     {"suffix", R"({"type": "string", "maxLength": 0})", "not supported"},
     {"ignore_eos", kFlagSchema, "go on after the end-of-text token"},
+    {"state", kTextSchema,
+     "a state to go on from: a handle, or the file in base64; then the prompt is what is new, and "
+     "may be empty"},
+    {"position", kCountSchema, "tokens that must be in the state"},
+    {"return_state", R"({"type": "string", "enum": ["none", "handle", "inline"],
+        "default": "none"})",
+     "what becomes of the state behind the last token: of one answer to one prompt"},
+    {"state_ttl", kCountSchema,
+     "seconds that the handle lives; the server's limit by default, and at most"},
+    {"cache_prompt", kTrueSchema, "read and fill the prefix tree"},
+    {"cache_salt", R"({"type": "string", "maxLength": 256})",
+     "what is taken in is shared with requests of the same salt, and of the same API key, alone"},
+    {"cache_marks", R"({"type": "array", "maxItems": 64, "items": {"type": "integer",
+        "minimum": 1}})",
+     "tokens of the prompt behind which the prefix tree should hold a state"},
 };
 
 // vLLM's shape.
@@ -147,6 +165,44 @@ absl::Status ReadAnswer(const Json& json, CompletionCall& call, v1::GenerateRequ
   return absl::OkStatus();
 }
 
+// What it goes on from, and what becomes of its state in the end.
+absl::Status ReadState(const Json& json, v1::GenerateRequest& request) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto state, TextField(json, "state"));
+  if (state) {
+    HIPPODROME_ASSIGN_OR_RETURN(*request.mutable_state(), StateFromText(*state));
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const auto position, IntegerField(json, "position"));
+  if (position) request.set_position(*position);
+  HIPPODROME_ASSIGN_OR_RETURN(const auto wanted, TextField(json, "return_state"));
+  if (wanted == "handle") {
+    request.set_return_state(v1::RETURN_STATE_HANDLE);
+  } else if (wanted == "inline") {
+    request.set_return_state(v1::RETURN_STATE_INLINE);
+  } else if (wanted && wanted != "none") {
+    return FieldError("return_state", R"(expected "none", "handle" or "inline")");
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const auto ttl, IntegerField(json, "state_ttl"));
+  if (ttl) request.set_state_ttl(*ttl);
+  return absl::OkStatus();
+}
+
+// What the prompt shares with others.
+absl::Status ReadCaching(const Json& json, v1::GenerateRequest& request) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto cache, BoolField(json, "cache_prompt"));
+  if (cache) request.set_cache_prompt(*cache);
+  HIPPODROME_ASSIGN_OR_RETURN(const auto salt, TextField(json, "cache_salt"));
+  if (salt) request.set_cache_salt(*salt);
+  const Json* marks = Find(json, "cache_marks");
+  if (marks == nullptr) return absl::OkStatus();
+  if (!marks->is_array()) return WrongType("cache_marks", "an array of integers", *marks);
+  HIPPODROME_RETURN_IF_ERROR(CheckCount("cache_marks", *marks, kMaxCacheMarks));
+  for (const Json& mark : *marks) {
+    if (!mark.is_number_integer()) return WrongType("cache_marks", "integers", mark);
+    request.add_cache_marks(mark.get<int64_t>());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadPrompt(const Json& prompt, v1::GenerateRequest& request) {
   if (prompt.is_string()) {
     request.set_text(prompt.get<std::string>());
@@ -162,7 +218,11 @@ absl::Status ReadPrompts(const Json& json, const RequestLimits& limits,
                          const v1::GenerateRequest& common,
                          std::vector<v1::GenerateRequest>& requests) {
   const Json* prompt = Find(json, "prompt");
-  if (prompt == nullptr) return FieldError("prompt", "it is missing");
+  if (prompt == nullptr) {
+    if (common.state().empty()) return FieldError("prompt", "it is missing");
+    requests.push_back(common);
+    return absl::OkStatus();
+  }
   const bool several = prompt->is_array() && !prompt->empty() && !prompt->front().is_number();
   if (!several) {
     requests.push_back(common);
@@ -193,6 +253,11 @@ absl::Status ReadCounts(const Json& json, const RequestLimits& limits, Completio
   HIPPODROME_ASSIGN_OR_RETURN(call.candidates, CountField(json, "best_of", call.choices, most));
   if (call.stream && call.candidates > call.choices) {
     return FieldError("best_of", "the best is known at the end alone: not with \"stream\"");
+  }
+  const int64_t answers = call.candidates * static_cast<int64_t>(call.requests.size());
+  if (answers > 1 && call.requests.front().return_state() != v1::RETURN_STATE_NONE) {
+    return FieldError("return_state",
+                      "expected one answer to one prompt, not " + std::to_string(answers));
   }
   if (call.candidates == call.choices || call.scored) return absl::OkStatus();
   // The best ones are the likeliest.
@@ -254,6 +319,8 @@ absl::StatusOr<CompletionCall> ParseCompletion(const std::string& body,
   HIPPODROME_RETURN_IF_ERROR(ReadEcho(json, call, common));
   HIPPODROME_RETURN_IF_ERROR(ReadStops(json, limits, common));
   HIPPODROME_RETURN_IF_ERROR(ReadStreamOptions(json, call));
+  HIPPODROME_RETURN_IF_ERROR(ReadState(json, common));
+  HIPPODROME_RETURN_IF_ERROR(ReadCaching(json, common));
   HIPPODROME_RETURN_IF_ERROR(ReadPrompts(json, limits, common, call.requests));
   HIPPODROME_RETURN_IF_ERROR(ReadCounts(json, limits, call));
   return call;

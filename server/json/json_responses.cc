@@ -4,6 +4,7 @@
 
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
+#include "server/json/state_json.h"
 
 namespace hippodrome {
 namespace {
@@ -47,7 +48,9 @@ OrderedJson Choice(const CompletionChoice& choice) {
 OrderedJson UsageJson(const v1::Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens()},
           {"completion_tokens", usage.completion_tokens()},
-          {"total_tokens", usage.prompt_tokens() + usage.completion_tokens()}};
+          {"total_tokens", usage.prompt_tokens() + usage.completion_tokens()},
+          {"prompt_tokens_details",
+           {{"cached_tokens", usage.prompt_tokens_details().cached_tokens()}}}};
 }
 
 // Null where there is none.
@@ -81,18 +84,20 @@ std::string Error(const std::string& message, const char* type, const std::strin
 }  // namespace
 
 std::string CompletionBody(const CompletionHead& head, std::span<const CompletionChoice> choices,
-                           const v1::Usage& usage) {
+                           const v1::Usage& usage, const v1::State* state) {
   OrderedJson json = Completion(head);
   for (const CompletionChoice& choice : choices) json["choices"].push_back(Choice(choice));
   json["usage"] = UsageJson(usage);
+  if (state != nullptr) json["state"] = StateJson(*state);
   return DumpOrdered(json);
 }
 
 std::string CompletionEvent(const CompletionHead& head, const CompletionChoice& choice,
-                            bool null_usage) {
+                            bool null_usage, const v1::State* state) {
   OrderedJson json = Completion(head);
   json["choices"].push_back(Choice(choice));
   if (null_usage) json["usage"] = nullptr;
+  if (state != nullptr) json["state"] = StateJson(*state);
   return DumpOrdered(json);
 }
 

@@ -33,12 +33,12 @@ struct CompletionChoice {
   nlohmann::ordered_json log_probabilities;  // of LogProbabilitiesJson, or null
 };
 
-// The whole answer.
+// The whole answer. `state`: null where none is wanted.
 std::string CompletionBody(const CompletionHead& head, std::span<const CompletionChoice> choices,
-                           const v1::Usage& usage);
+                           const v1::Usage& usage, const v1::State* state = nullptr);
 // One streamed event. `null_usage`: one with the usage will follow, and this one has null for it.
 std::string CompletionEvent(const CompletionHead& head, const CompletionChoice& choice,
-                            bool null_usage);
+                            bool null_usage, const v1::State* state = nullptr);
 // The event that ends a stream with usage: no choices.
 std::string UsageEvent(const CompletionHead& head, const v1::Usage& usage);
 

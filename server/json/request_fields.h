@@ -28,6 +28,7 @@ constexpr RequestField Ranged(const ParameterRange& range) {
 // Schemas that several bodies have.
 inline constexpr char kFlagSchema[] = R"({"type": "boolean", "default": false})";
 inline constexpr char kTrueSchema[] = R"({"type": "boolean", "default": true})";
+inline constexpr char kCountSchema[] = R"({"type": "integer", "minimum": 1})";
 inline constexpr char kTextSchema[] = R"({"type": "string"})";
 inline constexpr char kTextOrTextsSchema[] =
     R"({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})";

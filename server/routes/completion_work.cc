@@ -75,6 +75,7 @@ class CompletionWork : public HttpWork {
   absl::StatusOr<bool> Progress(HttpResponse& response);
   // Adds the next update of a candidate to `response`; false when there is none.
   absl::StatusOr<bool> Collect(size_t i, HttpResponse& response);
+  void CountPrompt(size_t i, const StreamUpdate& update);
   void Add(size_t i, const StreamUpdate& update);
   void AddScores(size_t i, const StreamUpdate& update);
   std::vector<CompletionChoice> Choices();
@@ -88,6 +89,7 @@ class CompletionWork : public HttpWork {
   std::vector<std::string> echoes_;    // of each prompt, where they are wanted
   std::vector<Candidate> candidates_;  // prompt by prompt
   v1::Usage usage_;
+  std::shared_ptr<const v1::State> state_;  // of the one answer, where it is wanted
   size_t unfinished_;
 };
 
@@ -98,7 +100,6 @@ CompletionWork::CompletionWork(CompletionCall call, CompletionGroup made)
       head_(NewHead(model_->info().name())),
       unfinished_(made.generations.size()) {
   for (size_t p = 0; p < prompts_.size(); ++p) {
-    usage_.set_prompt_tokens(usage_.prompt_tokens() + static_cast<int64_t>(prompts_[p].size()));
     if (call_.echo) echoes_.push_back(EchoedText(call_.requests[p], prompts_[p], *model_));
   }
   const BpeTokenizer* tokenizer = model_->Tokenizer().value_or(nullptr);
@@ -137,22 +138,33 @@ absl::StatusOr<bool> CompletionWork::Collect(size_t i, HttpResponse& response) {
   std::optional<StreamUpdate> update = candidate.generation->Take();
   if (!update) return false;
   HIPPODROME_RETURN_IF_ERROR(update->status);
+  if (!candidate.begun) CountPrompt(i, *update);
   Add(i, *update);
-  response.tokens.prompt = usage_.prompt_tokens();
   response.tokens.generated += std::ssize(update->token_ids);
+  response.tokens.prompt = usage_.prompt_tokens();
   if (update->last()) {
     usage_.set_completion_tokens(usage_.completion_tokens() + update->completion_tokens);
     candidate.finished = true;
+    state_ = update->state;
     --unfinished_;
   }
   if (call_.stream) {
     if (call_.scored) candidate.choice.log_probabilities = candidate.log_probabilities.Take();
-    response.body += Event(CompletionEvent(head_, candidate.choice, call_.include_usage));
+    response.body +=
+        Event(CompletionEvent(head_, candidate.choice, call_.include_usage, update->state.get()));
     const int64_t index = candidate.choice.index;
     candidate.choice = CompletionChoice();
     candidate.choice.index = index;
   }
   return true;
+}
+
+// Once for all answers to it.
+void CompletionWork::CountPrompt(size_t i, const StreamUpdate& update) {
+  if (i % static_cast<size_t>(call_.candidates) != 0) return;
+  usage_.set_prompt_tokens(usage_.prompt_tokens() + update.prompt_tokens);
+  v1::Usage::PromptTokensDetails& details = *usage_.mutable_prompt_tokens_details();
+  details.set_cached_tokens(details.cached_tokens() + update.cached_tokens);
 }
 
 void CompletionWork::Add(size_t i, const StreamUpdate& update) {
@@ -221,7 +233,7 @@ void CompletionWork::Complete(HttpResponse& response) {
     if (call_.include_usage) response.body += Event(UsageEvent(head_, usage_));
     response.body += Event("[DONE]");
   } else {
-    response.body = CompletionBody(head_, Choices(), usage_);
+    response.body = CompletionBody(head_, Choices(), usage_, state_.get());
   }
 }
 

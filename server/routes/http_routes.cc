@@ -40,6 +40,7 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const AccessControl
       tgi_(handlers),
       tei_(handlers),
       kserve_(handlers),
+      states_(handlers.states()),
       router_({
           {kCompletionsPath, "POST", Bind(this, &HttpRoutes::Completions)},
           {"/v1/chat/completions", "POST", Bind(this, &HttpRoutes::NoChats)},
@@ -88,6 +89,12 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const AccessControl
            Bind(&kserve_, &KServeRoutes::Generate), ErrorShape::kKServe},
           {"/v2/models/{model}/versions/{version}/generate_stream", "POST",
            Bind(&kserve_, &KServeRoutes::GenerateStream), ErrorShape::kKServe},
+          {"/v1/states", "GET", Bind(&states_, &StateRoutes::List)},
+          {"/v1/states/{handle}", "GET", Bind(&states_, &StateRoutes::Get)},
+          {"/v1/states/{handle}", "PUT", Bind(&states_, &StateRoutes::Put), ErrorShape::kOpenAi,
+           Access::kKey, handlers.states().options().max_state_bytes},
+          {"/v1/states/{handle}", "DELETE", Bind(&states_, &StateRoutes::Delete)},
+          {"/v1/states/{handle}/fork", "POST", Bind(&states_, &StateRoutes::Fork)},
           {"/openapi.json", "GET", Bind(this, &HttpRoutes::DescribeRoutes)},
           {"/health", "GET", Bind(this, &HttpRoutes::Health), ErrorShape::kOpenAi, Access::kOpen},
           {"/ready", "GET", Bind(this, &HttpRoutes::Ready), ErrorShape::kOpenAi, Access::kOpen},
@@ -111,38 +118,56 @@ HttpReply HttpRoutes::PassOn(HttpRequest request) {
   return HandleRouted(std::move(request));
 }
 
-HttpReply HttpRoutes::HandleRouted(HttpRequest request) {
+HttpReply HttpRoutes::HandleRouted(HttpRequest routed) {
+  const auto request = std::make_shared<HttpRequest>(std::move(routed));
   HttpReply reply;
-  if (request.answer) {
-    reply.response = *std::move(request.answer);
+  if (request->answer) {
+    reply.response = *std::move(request->answer);
   } else {
-    reply = Answer(request);
+    reply = Answer(*request, [&] { return request->route->handle(*request); });
   }
-  HandOver(request, reply);
-  return cors_.Allow(request, std::move(reply));
+  if (!reply.later) return Complete(*request, std::move(reply));
+  reply.later = [this, request, make = std::move(reply.later)] {
+    return Complete(*request, Answer(*request, make));
+  };
+  return reply;
 }
 
-HttpReply HttpRoutes::Answer(const HttpRequest& request) {
-  absl::StatusOr<HttpReply> reply =
-      Guarded([&]() -> absl::StatusOr<HttpReply> { return request.route->handle(request); });
+HttpReply HttpRoutes::Answer(const HttpRequest& request, const std::function<HttpReply()>& make) {
+  absl::StatusOr<HttpReply> reply = Guarded([&]() -> absl::StatusOr<HttpReply> { return make(); });
   return reply.ok() ? *std::move(reply) : Failed(reply.status(), request.route->errors);
+}
+
+HttpReply HttpRoutes::Complete(HttpRequest& request, HttpReply reply) const {
+  HandOver(request, reply);
+  return cors_.Allow(request, std::move(reply));
 }
 
 HttpReply HttpRoutes::Completions(const HttpRequest& request) {
   absl::StatusOr<CompletionCall> call = ParseCompletion(request.body, handlers_.limits());
   if (!call.ok()) return Failed(call.status());
-  absl::StatusOr<CompletionGroup> made =
-      handlers_.Complete(call->requests, call->candidates, request.caller());
+  if (call->requests.front().state().empty()) {
+    return Complete(*std::move(call), request.caller());
+  }
+  HttpReply reply;  // to read the state takes a while
+  reply.later = [this, call = *std::move(call), &request] {
+    return Complete(call, request.caller());
+  };
+  return reply;
+}
+
+HttpReply HttpRoutes::Complete(CompletionCall call, const Caller& caller) {
+  absl::StatusOr<CompletionGroup> made = handlers_.Complete(call.requests, call.candidates, caller);
   if (!made.ok()) return Failed(made.status());
   HttpReply reply;
-  reply.streamed = call->stream;
-  if (call->stream) {
+  reply.streamed = call.stream;
+  if (call.stream) {
     reply.response.content_type = "text/event-stream";
     reply.response.headers.emplace_back("Cache-Control", "no-cache");
     reply.filler = ": waiting\n\n";
   }
   reply.model = made->model->info().name();
-  reply.work = NewCompletionWork(*std::move(call), *std::move(made));
+  reply.work = NewCompletionWork(std::move(call), *std::move(made));
   return reply;
 }
 

@@ -2,6 +2,7 @@
 #ifndef HIPPODROME_SERVER_HTTP_HTTP_ROUTES_H_
 #define HIPPODROME_SERVER_HTTP_HTTP_ROUTES_H_
 
+#include <functional>
 #include <vector>
 
 #include "server/access/access_control.h"
@@ -9,10 +10,12 @@
 #include "server/http/cors.h"
 #include "server/http/http_router.h"
 #include "server/http/http_types.h"
+#include "server/json/json_requests.h"
 #include "server/metrics/metrics.h"
 #include "server/options.h"
 #include "server/page/page.h"
 #include "server/routes/kserve_routes.h"
+#include "server/routes/state_routes.h"
 #include "server/routes/tei_routes.h"
 #include "server/routes/tgi_routes.h"
 
@@ -44,9 +47,10 @@ class EncodingRoutes {
 };
 
 // Routes: GET / is the page; POST /v1/completions /tokenize /detokenize; GET /tokenizer_info
-// /v1/models /v1/models/{id} /health /ready /metrics /version; and those of EncodingRoutes. Errors
-// are JSON, {"error": {"message", "type", "code", "param"}}. All of them need an API key where
-// there are any, but those whose HttpRoute says otherwise, and preflights of CORS. Thread-safe.
+// /v1/models /v1/models/{id} /v1/states and below it /health /ready /metrics /version; and those of
+// EncodingRoutes. Errors are JSON, {"error": {"message", "type", "code", "param"}}. All of them
+// need an API key where there are any, but those whose HttpRoute says otherwise, and preflights of
+// CORS. Thread-safe.
 class HttpRoutes {
  public:
   // What it is given must outlive the routes and all work that they return; but `options`, those of
@@ -66,9 +70,13 @@ class HttpRoutes {
 
  private:
   HttpReply HandleRouted(HttpRequest request);
-  HttpReply Answer(const HttpRequest& request);
+  // What make() returns, or the error that it ends with.
+  static HttpReply Answer(const HttpRequest& request, const std::function<HttpReply()>& make);
+  // With what all replies have.
+  HttpReply Complete(HttpRequest& request, HttpReply reply) const;
 
   HttpReply Completions(const HttpRequest& request);
+  HttpReply Complete(CompletionCall call, const Caller& caller);
   HttpReply NoChats(const HttpRequest& request);
   HttpReply Tokenize(const HttpRequest& request);
   HttpReply Detokenize(const HttpRequest& request);
@@ -89,6 +97,7 @@ class HttpRoutes {
   TgiRoutes tgi_;
   TeiRoutes tei_;
   KServeRoutes kserve_;
+  StateRoutes states_;
   const Page page_;
   const HttpRouter router_;
   const Cors cors_;

@@ -10,6 +10,7 @@
 #include "server/json/json_requests.h"
 #include "server/json/kserve_json.h"
 #include "server/json/repository_json.h"
+#include "server/json/state_json.h"
 #include "server/json/tei_json.h"
 #include "server/json/tgi_json.h"
 #include "server/version.h"
@@ -93,10 +94,23 @@ ApiJson PathParameters(std::string_view pattern) {
   return parameters;
 }
 
+ApiJson FileContent() {
+  return {{"application/octet-stream", {{"schema", {{"type", "string"}, {"format", "binary"}}}}}};
+}
+
 ApiJson Operation(const HttpRoute& route) {
   ApiJson operation = ApiJson::object();
   ApiJson parameters = PathParameters(route.pattern);
   if (!parameters.empty()) operation["parameters"] = std::move(parameters);
+  if (route.method == std::string_view("PUT")) {
+    operation["parameters"].push_back({{"name", "state_ttl"},
+                                       {"in", "query"},
+                                       {"description",
+                                        "seconds that the handle lives; the server's limit by "
+                                        "default, and at most"},
+                                       {"schema", {{"type", "integer"}, {"minimum", 1}}}});
+    operation["requestBody"] = {{"required", true}, {"content", FileContent()}};
+  }
   if (route.method == std::string_view("POST")) {
     operation["requestBody"] = {
         {"required", true},
@@ -109,6 +123,10 @@ ApiJson Operation(const HttpRoute& route) {
   if (route.pattern == std::string_view("/") && route.method == std::string_view("GET")) {
     answer = {{"description", "a page where people try the models"},
               {"content", {{"text/html", {{"schema", {{"type", "string"}}}}}}}};
+  }
+  if (route.pattern == std::string_view("/v1/states/{handle}") &&
+      route.method == std::string_view("GET")) {
+    answer = {{"description", "a file of safetensors"}, {"content", FileContent()}};
   }
   operation["responses"] = {{"200", std::move(answer)}, {"4XX", error}, {"5XX", error}};
   if (route.access == Access::kOpen) {
@@ -149,6 +167,7 @@ std::optional<RequestFields> BodyFields(const std::string& pattern) {
   if (pattern == "/similarity") return kSimilarityFields;
   if (pattern == "/decode") return kTeiDecodeFields;
   if (pattern == "/detokenize") return kDetokenizeFields;
+  if (pattern == "/v1/states/{handle}/fork") return kForkFields;
   if (pattern == "/" || pattern == "/generate" || pattern == "/generate_stream") return kTgiFields;
   if (pattern == "/v2/repository/index") return kRepositoryIndexFields;
   if (pattern.ends_with("/load")) return kModelLoadFields;

@@ -22,11 +22,6 @@ absl::StatusOr<std::string> NewStateHandle() {
   return absl::BytesToHexString(bytes);
 }
 
-bool IsStateHandle(std::string_view text) {
-  return text.size() == kStateHandleDigits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 int64_t UnixSeconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();

@@ -31,7 +31,10 @@ inline constexpr size_t kStateHandleDigits = 32;
 // 128 random bits in hexadecimal. Errors: kInternal without randomness.
 absl::StatusOr<std::string> NewStateHandle();
 // Whether `text` can be a handle: 32 digits, in lower case.
-bool IsStateHandle(std::string_view text);
+inline bool IsStateHandle(std::string_view text) {
+  return text.size() == kStateHandleDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 // States by owner and handle: what one owner stored does not exist for others, who may have a state
 // of their own under the same handle. A store may forget a state at any time, the least recently

@@ -55,6 +55,7 @@ BODIES = {
     "/question_answering": {"inputs": {"question": "a", "context": "b"}},
     "/tokenize": {"prompt": "It was"},
     "/detokenize": {"tokens": [1, 2]},
+    "/v1/states/{handle}/fork": {"n": 2},
     "/v2/models/m/infer": {"inputs": [{"name": "text_input", "datatype": "BYTES", "shape": [1],
                                        "data": ["It was"]}], "parameters": {"max_tokens": 2}},
     "/v2/models/m/generate": {"text_input": "It was", "max_tokens": 2},

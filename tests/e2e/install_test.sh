@@ -35,6 +35,7 @@ share/hippodrome/models/bigs-demo/model.safetensors
 share/hippodrome/proto/hippodrome/v1/generation.proto
 share/hippodrome/proto/hippodrome/v1/encoding.proto
 share/hippodrome/proto/hippodrome/v1/models.proto
+share/hippodrome/proto/hippodrome/v1/states.proto
 share/man/man1/hippodrome.1'
 for file in $files; do [ -s "$prefix/$file" ] || fail "$file is not installed"; done
 strange=$(cd "$prefix" && find . -type f | grep -vE \

@@ -40,14 +40,14 @@ grpc_texts() {
   while [ "$offset" -lt "$size" ]; do
     length=$(od -An -tu4 --endian=big -j $((offset + 1)) -N 4 "$file")
     tail -c +$((offset + 6)) "$file" | head -c "$((length))" |
-      protoc --decode=hippodrome.v1.GenerateResponse "$proto" |
+      protoc -Iproto --decode=hippodrome.v1.GenerateResponse "$proto" |
       sed -n "s/^text: \"\(.*\)\"$/\1/; T; s/\\\\\([\"']\)/\\1/g; p"
     offset=$((offset + 5 + length))
   done
 }
 grpc_generate() {
   printf 'text: "%s" max_tokens: 16 temperature: 0' "$1" |
-    protoc --encode=hippodrome.v1.GenerateRequest "$proto" >"$work/message"
+    protoc -Iproto --encode=hippodrome.v1.GenerateRequest "$proto" >"$work/message"
   # The header: not compressed, then the length, big-endian; messages here are under 256 bytes.
   { printf '\0\0\0\0%b' "\\x$(printf %02x "$(stat -c %s "$work/message")")"; cat "$work/message"; } \
     >"$work/frame"

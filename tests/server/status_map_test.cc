@@ -49,5 +49,13 @@ TEST(StatusMapTest, AFieldErrorNamesItsField) {
   EXPECT_EQ(Field(NotFound("x")), "");
 }
 
+TEST(StatusMapTest, AStatusMayHaveItsOwnHttpStatus) {
+  const absl::Status status = WithHttpStatus(absl::FailedPreconditionError("m"), 409);
+  EXPECT_EQ(HttpStatus(status), 409);
+  EXPECT_EQ(GrpcCode(status), 9);
+  EXPECT_EQ(status.message(), "m");
+  EXPECT_EQ(RetryAfterSeconds(status), 0);
+}
+
 }  // namespace
 }  // namespace hippodrome::status_map_test

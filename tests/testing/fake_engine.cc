@@ -60,8 +60,12 @@ Footprint FakeEngine::capacity() const {
 
 absl::Status FakeEngine::Validate(const GenerationRequest& request) const {
   ThrowIf(FakeFault::kValidate);
-  HIPPODROME_RETURN_IF_ERROR(CheckTokenIds("prompt", request.prompt, options_.vocab_size));
-  const Footprint cost = Cost(static_cast<int64_t>(request.prompt.size()), request.max_tokens);
+  const bool nothing_new = request.start != nullptr && request.prompt.empty();
+  if (!nothing_new) {
+    HIPPODROME_RETURN_IF_ERROR(CheckTokenIds("prompt", request.prompt, options_.vocab_size));
+  }
+  const int64_t held = request.start == nullptr ? 0 : request.start->position;
+  const Footprint cost = Cost(held + std::ssize(request.prompt), request.max_tokens);
   if (cost.pages <= options_.pages) return absl::OkStatus();
   return absl::OutOfRangeError("the request needs " + std::to_string(cost.pages) +
                                " pages, but the server has " + std::to_string(options_.pages));
@@ -89,6 +93,15 @@ int64_t FakeEngine::decoding() const {
 absl::StatusOr<SequenceId> FakeEngine::Admit(GenerationRequest request) {
   CheckThread();
   ThrowIf(FakeFault::kAdmit);
+  int64_t prefilled = 0;
+  if (const auto start = std::move(request.start)) {
+    // What a state is made of, so that its tokens go on as they would have.
+    std::vector<int32_t> prompt = start->tokens;
+    if (start->last_token) prompt.push_back(*start->last_token);
+    prompt.insert(prompt.end(), request.prompt.begin(), request.prompt.end());
+    request.prompt = std::move(prompt);
+    prefilled = start->position;
+  }
   const Footprint cost = Cost(static_cast<int64_t>(request.prompt.size()), request.max_tokens);
   Require(used_slots < options_.slots && used_pages + cost.pages <= options_.pages,
           "Admit() without room");
@@ -96,7 +109,7 @@ absl::StatusOr<SequenceId> FakeEngine::Admit(GenerationRequest request) {
   used_pages += cost.pages;
   const SequenceId id = next_id_++;
   admitted_ += static_cast<char>(request.prompt.front());
-  sequences_[id] = {.request = std::move(request), .cost = cost};
+  sequences_[id] = {.request = std::move(request), .cost = cost, .prefilled = prefilled};
   return id;
 }
 
@@ -166,6 +179,23 @@ void FakeEngine::Release(SequenceId id) {
   used_slots -= 1;
   used_pages -= it->second.cost.pages;
   sequences_.erase(it);
+}
+
+// With all tokens but the last in it, as the engine has it.
+absl::StatusOr<SavedState> FakeEngine::Save(SequenceId sequence) const {
+  CheckThread();
+  const Sequence& s = sequences_.at(sequence);
+  const std::vector<int32_t>& prompt = s.request.prompt;
+  SavedState state{.model = "fake",
+                   .arithmetic = arithmetic(),
+                   .tokens = prompt,
+                   .seed = s.request.sampling.seed};
+  const auto size = static_cast<int64_t>(prompt.size());
+  for (int64_t i = 0; i + 1 < s.generated; ++i) state.tokens.push_back(prompt[i % size]);
+  state.position = static_cast<int64_t>(state.tokens.size());
+  state.last_token = prompt[(s.generated - 1) % size];
+  state.layers.push_back({.arrays = {{1, 2}}});
+  return state;
 }
 
 }  // namespace hippodrome

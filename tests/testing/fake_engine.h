@@ -54,6 +54,8 @@ class FakeEngine : public SequenceEngine {
   Footprint Cost(int64_t prompt_tokens, int64_t max_tokens) const override;
   Footprint capacity() const override;
   absl::Status Validate(const GenerationRequest& request) const override;
+  std::string arithmetic() const override { return "fake"; }
+  const StateLayout& state_layout() const override { return layout_; }
   Footprint used() const override;
   bool prefilling() const override;
   int64_t decoding() const override;
@@ -62,6 +64,8 @@ class FakeEngine : public SequenceEngine {
   void Prefill(Clock::time_point until, std::vector<TokenEvent>& events) override;
   void Step(std::vector<TokenEvent>& events) override;
   void Release(SequenceId sequence) override;
+  absl::StatusOr<SavedState> Save(SequenceId sequence) const override;
+  int64_t Cached(SequenceId) const override { return 0; }
 
  private:
   struct Sequence {
@@ -79,6 +83,9 @@ class FakeEngine : public SequenceEngine {
   TokenEvent Next(SequenceId id, Sequence& sequence);
 
   const FakeEngineOptions options_;
+  // One array of two numbers.
+  const StateLayout layout_{
+      .model = "fake", .vocab_size = options_.vocab_size, .layers = {{.arrays = {{"sums", {2}}}}}};
   std::map<SequenceId, Sequence> sequences_;
   SequenceId next_id_ = 1;
   std::string admitted_;

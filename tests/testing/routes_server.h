@@ -11,7 +11,9 @@
 #include "server/handlers/handlers.h"
 #include "server/http/http_server.h"
 #include "server/metrics/metrics.h"
+#include "server/metrics/state_store_metrics.h"
 #include "server/routes/http_routes.h"
+#include "server/states/memory_store.h"
 
 namespace hippodrome {
 
@@ -23,7 +25,9 @@ class RoutesServer {
       : access_(api_keys, metrics),
         handlers_(std::move(models), RequestLimits()),
         options_({.address = "127.0.0.1:0"}),
+        store_metrics_(metrics.registry()),
         routes_(handlers_, metrics, access_, options_) {
+    handlers_.states().SetStore(MakeMemoryStore(int64_t{1} << 30, store_metrics_));
     access_.Reload().IgnoreError();
     server_ =
         HttpServer::Start(
@@ -41,6 +45,7 @@ class RoutesServer {
   AccessControl access_;
   Handlers handlers_;
   const HttpOptions options_;
+  StateStoreMetrics store_metrics_;
   HttpRoutes routes_;
   std::unique_ptr<HttpServer> server_;  // stops first
 };

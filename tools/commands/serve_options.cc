@@ -86,6 +86,20 @@ const CommandSpec kServeSpec = {
          std::to_string(GeneratorOptions().max_sequences)},
         {"kv-bytes", "N", "bytes for the keys and values of attention layers, per model",
          std::to_string(GeneratorOptions().key_value_bytes)},
+        {"state-store", "memory|DIR|redis://HOST:PORT/DATABASE",
+         "where states are kept that clients go on from by handle", StateOptions().store},
+        {"state-store-bytes", "N",
+         "bytes that memory or a directory holds of them; what was used longest ago goes first",
+         std::to_string(StateOptions().store_bytes)},
+        {"max-state-bytes", "N", "bytes of one state",
+         std::to_string(StateOptions().max_state_bytes)},
+        {"state-import", "on|off", "whether states are taken that clients send", "on"},
+        {"prefix-slots", "N",
+         "states of prompts that are kept for prompts that begin alike, per model, beside those of "
+         "--max-sequences; 0: none",
+         std::to_string(GeneratorOptions().prefix_slots)},
+        {"prefix-interval", "N", "tokens of a prompt between two of these",
+         std::to_string(GeneratorOptions().prefix_interval)},
         {"max-queue", "N",
          "requests that wait, or inputs of an encoder, per model (default: " +
              std::to_string(BatcherOptions().max_queue) + ", or " +
@@ -226,6 +240,9 @@ absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(generator.max_sequences, line.Integer("max-sequences", 1, 1 << 16));
   HIPPODROME_ASSIGN_OR_RETURN(generator.key_value_bytes,
                               line.Integer("kv-bytes", 0, int64_t{1} << 50));
+  HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_slots, line.Integer("prefix-slots", 0, 1 << 16));
+  HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_interval,
+                              line.Integer("prefix-interval", 1, int64_t{1} << 30));
   HIPPODROME_RETURN_IF_ERROR(ReadEncoderOptions(line, load));
   return load;
 }
@@ -257,6 +274,19 @@ absl::Status ReadHttpOptions(const CommandLine& line, HttpOptions& http) {
       http.max_body_bytes_total,
       line.Integer("max-body-bytes-total", http.max_body_bytes, int64_t{1} << 40));
   return absl::OkStatus();
+}
+
+absl::StatusOr<StateOptions> ReadStateOptions(const CommandLine& line) {
+  constexpr int64_t kMost = int64_t{1} << 50;
+  StateOptions states;
+  states.store = line.Text("state-store");
+  if (states.store.empty()) return Usage(line.Called("state-store") + " is ''");
+  HIPPODROME_ASSIGN_OR_RETURN(states.store_bytes, line.Integer("state-store-bytes", 0, kMost));
+  HIPPODROME_ASSIGN_OR_RETURN(states.max_state_bytes,
+                              line.Integer("max-state-bytes", 1, int64_t{1} << 40));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string import, line.Choice("state-import"));
+  states.import = import == "on";
+  return states;
 }
 
 absl::StatusOr<TlsOptions> ReadTlsOptions(const CommandLine& line) {
@@ -318,6 +348,7 @@ absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
   }
   HIPPODROME_RETURN_IF_ERROR(ReadHttpOptions(line, server.http));
   HIPPODROME_RETURN_IF_ERROR(ReadGrpcOptions(line, server.grpc));
+  HIPPODROME_ASSIGN_OR_RETURN(server.states, ReadStateOptions(line));
   HIPPODROME_ASSIGN_OR_RETURN(server.http.cors_origins, ReadOrigins(line));
   if (line.Has("admin")) {
     HIPPODROME_ASSIGN_OR_RETURN(server.admin_address, ReadAddress(line, "admin"));

@@ -2,13 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
+#include "hippodrome/v1/states.pb.h"
 #include "tests/testing/byte_tokenizer.h"
 #include "tests/testing/fake_engine.h"
 #include "tests/testing/wait_until.h"
@@ -572,6 +575,96 @@ TEST_F(GenerationBatcherTest, WithoutTokenizerThereAreTokensAlone) {
   const StreamUpdate all = Collect(*generation);
   EXPECT_EQ(all.text, "");
   EXPECT_EQ(all.token_ids, (std::vector<int32_t>{'a', 'b', 'a'}));
+}
+
+// Keeps states as a slow store does.
+struct SlowStore {
+  std::atomic<bool> asked = false;
+  SavedState state;
+  StateKept kept;
+
+  void Attach(GenerationCall& call) {
+    call.keep_state = [this](SavedState handed, StateKept done) {
+      state = std::move(handed);
+      kept = std::move(done);
+      asked = true;
+    };
+  }
+};
+
+TEST_F(GenerationBatcherTest, TheLastTokenComesWithTheState) {
+  Start();
+  SlowStore store;
+  GenerationCall call = Call("abc", 4);
+  store.Attach(call);
+  const auto generation = Submit(std::move(call));
+  ASSERT_TRUE(WaitUntil([&] { return store.asked.load(); }));
+  EXPECT_EQ(store.state.position, 6);
+  EXPECT_EQ(store.state.last_token, 'a');
+  // What it held is free, but its client is still waiting.
+  EXPECT_TRUE(WaitUntil([&] { return engine_->used_slots == 0; }));
+  EXPECT_EQ(batcher_->pending(), 1);
+  int64_t tokens = 0;
+  while (const auto update = generation->Take()) {
+    EXPECT_FALSE(update->last());
+    tokens += std::ssize(update->token_ids);
+  }
+  EXPECT_EQ(tokens, 3);
+  auto state = std::make_shared<v1::State>();
+  state->set_handle("h");
+  std::exchange(store.kept, nullptr)(state);
+  const StreamUpdate last = Collect(*generation);
+  EXPECT_EQ(last.text, "a");
+  EXPECT_EQ(last.finish, StreamFinish::kLength);
+  EXPECT_EQ(last.completion_tokens, 4);
+  EXPECT_TRUE(AllFree());
+}
+
+TEST_F(GenerationBatcherTest, AStateHasAllTokensThatWereGivenOut) {
+  Start();
+  SlowStore store;
+  GenerationCall call = Call("abcdef", 20, {"bcd"});
+  store.Attach(call);
+  const auto generation = Submit(std::move(call));
+  ASSERT_TRUE(WaitUntil([&] { return store.asked.load(); }));
+  std::exchange(store.kept, nullptr)(nullptr);
+  const StreamUpdate all = Collect(*generation);
+  EXPECT_EQ(all.text, "a");
+  EXPECT_EQ(all.finish, StreamFinish::kStopString);
+  EXPECT_EQ(store.state.position + 1, 6 + std::ssize(all.token_ids));
+}
+
+TEST_F(GenerationBatcherTest, WhatGoesOnCountsWhatItTakesIn) {
+  Start();
+  SlowStore store;
+  GenerationCall first = Call("abc", 4);
+  store.Attach(first);
+  const auto generation = Submit(std::move(first));
+  ASSERT_TRUE(WaitUntil([&] { return store.asked.load(); }));
+  std::exchange(store.kept, nullptr)(nullptr);
+  EXPECT_TRUE(MetricsSay("hippodrome_prompt_tokens_total{model=\"m\"} 3"));
+  GenerationCall second = Call("xy", 2);
+  second.request.start = std::make_shared<const SavedState>(store.state);
+  const StreamUpdate all = Collect(*Submit(std::move(second)));
+  EXPECT_EQ(all.token_ids.size(), 2);
+  EXPECT_EQ(all.prompt_tokens, 9);
+  // The token that was not in the state, and two new ones.
+  EXPECT_TRUE(MetricsSay("hippodrome_prompt_tokens_total{model=\"m\"} 6"));
+  EXPECT_TRUE(AllFree());
+}
+
+TEST_F(GenerationBatcherTest, AnAbandonedStateIsKeptForNobody) {
+  Start();
+  SlowStore store;
+  GenerationCall call = Call("abc", 2);
+  store.Attach(call);
+  {
+    const auto generation = Submit(std::move(call));
+    ASSERT_TRUE(WaitUntil([&] { return store.asked.load(); }));
+  }
+  EXPECT_EQ(batcher_->pending(), 1);
+  std::exchange(store.kept, nullptr)(nullptr);
+  EXPECT_TRUE(AllFree());
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST(JsonResponsesTest, Completion) {
       R"({"index":0,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":"stop"},)"
       R"({"index":1,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":"length"},)"
       R"({"index":2,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":"stop"})"
-      R"(],"usage":{"prompt_tokens":6,"completion_tokens":4,"total_tokens":10}})");
+      R"(],"usage":{"prompt_tokens":6,"completion_tokens":4,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":0}}})");
 }
 
 TEST(JsonResponsesTest, Events) {
@@ -43,9 +43,10 @@ TEST(JsonResponsesTest, Events) {
   EXPECT_EQ(CompletionEvent(kHead, Choice(1, StreamFinish::kNone), false), event + "}");
   EXPECT_EQ(CompletionEvent(kHead, Choice(1, StreamFinish::kNone), true),
             event + R"(,"usage":null})");
-  EXPECT_EQ(UsageEvent(kHead, Usage()),
-            R"({"id":"cmpl-1","object":"text_completion","created":5,"model":"m","choices":[],)"
-            R"("usage":{"prompt_tokens":6,"completion_tokens":4,"total_tokens":10}})");
+  EXPECT_EQ(
+      UsageEvent(kHead, Usage()),
+      R"({"id":"cmpl-1","object":"text_completion","created":5,"model":"m","choices":[],)"
+      R"("usage":{"prompt_tokens":6,"completion_tokens":4,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":0}}})");
 }
 
 TEST(JsonResponsesTest, Errors) {

@@ -70,8 +70,10 @@ TEST_F(HttpRoutesTest, ACompletion) {
   EXPECT_EQ(body["id"].get<std::string>().rfind("cmpl-", 0), 0u);
   EXPECT_EQ(body["choices"][0]["text"], "abcab");
   EXPECT_EQ(body["choices"][0]["finish_reason"], "length");
-  EXPECT_EQ(body["usage"],
-            json({{"prompt_tokens", 3}, {"completion_tokens", 5}, {"total_tokens", 8}}));
+  EXPECT_EQ(body["usage"], json({{"prompt_tokens", 3},
+                                 {"completion_tokens", 5},
+                                 {"total_tokens", 8},
+                                 {"prompt_tokens_details", {{"cached_tokens", 0}}}}));
 }
 
 TEST_F(HttpRoutesTest, AStreamGivesTheSameTextInEventsThatEndInDone) {
@@ -165,8 +167,10 @@ TEST_F(HttpRoutesTest, SeveralChoicesForEachPrompt) {
     EXPECT_EQ(body["choices"][i]["text"], texts[i]);
     EXPECT_EQ(body["choices"][i]["index"], i);
   }
-  EXPECT_EQ(body["usage"],
-            json({{"prompt_tokens", 5}, {"completion_tokens", 16}, {"total_tokens", 21}}));
+  EXPECT_EQ(body["usage"], json({{"prompt_tokens", 5},
+                                 {"completion_tokens", 16},
+                                 {"total_tokens", 21},
+                                 {"prompt_tokens_details", {{"cached_tokens", 0}}}}));
 }
 
 TEST_F(HttpRoutesTest, AnEchoComesFirst) {
@@ -192,8 +196,10 @@ TEST_F(HttpRoutesTest, APromptMayBeEchoedAlone) {
   EXPECT_EQ(body["choices"][0]["text"], "abc");
   EXPECT_EQ(body["choices"][0]["token_ids"], json::array());
   EXPECT_EQ(body["choices"][0]["finish_reason"], "length");
-  EXPECT_EQ(body["usage"],
-            json({{"prompt_tokens", 3}, {"completion_tokens", 0}, {"total_tokens", 3}}));
+  EXPECT_EQ(body["usage"], json({{"prompt_tokens", 3},
+                                 {"completion_tokens", 0},
+                                 {"total_tokens", 3},
+                                 {"prompt_tokens_details", {{"cached_tokens", 0}}}}));
 }
 
 TEST_F(HttpRoutesTest, UsageIsNullUntilItIsKnown) {

@@ -1,4 +1,4 @@
-#include "server/grpc/serial_executor.h"
+#include "server/serial_executor.h"
 
 #include <utility>
 

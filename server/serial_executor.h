@@ -1,6 +1,6 @@
 // A thread that runs small jobs in order, for those who must not run them themselves.
-#ifndef HIPPODROME_SERVER_GRPC_SERIAL_EXECUTOR_H_
-#define HIPPODROME_SERVER_GRPC_SERIAL_EXECUTOR_H_
+#ifndef HIPPODROME_SERVER_SERIAL_EXECUTOR_H_
+#define HIPPODROME_SERVER_SERIAL_EXECUTOR_H_
 
 #include <condition_variable>
 #include <functional>
@@ -31,4 +31,4 @@ class SerialExecutor {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_SERVER_GRPC_SERIAL_EXECUTOR_H_
+#endif  // HIPPODROME_SERVER_SERIAL_EXECUTOR_H_

@@ -1,0 +1,98 @@
+// Saved states: under handles, and on their way into and out of requests.
+#ifndef HIPPODROME_SERVER_HANDLERS_STATE_HANDLERS_H_
+#define HIPPODROME_SERVER_HANDLERS_STATE_HANDLERS_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/state/saved_state.h"
+#include "hippodrome/v1/generation.pb.h"
+#include "hippodrome/v1/states.pb.h"
+#include "server/batching/caller.h"
+#include "server/batching/running_sequence.h"
+#include "server/handlers/model_list.h"
+#include "server/handlers/served_model.h"
+#include "server/options.h"
+#include "server/serial_executor.h"
+#include "server/states/state_store.h"
+
+namespace hippodrome {
+
+// What all but CheckImport() and CheckBytes() do may take a while: a store may be a disk, or
+// another server. Handles belong to the caller's key: others do not find them. Errors are those of
+// states.proto; where HTTP says more, with WithHttpStatus(). Thread-safe.
+class StateHandlers {
+ public:
+  using File = StateBytes;
+
+  // `models` must outlive it. Without a store no state is kept.
+  StateHandlers(const ModelList& models, const StateOptions& options)
+      : models_(models), options_(options) {}
+
+  // Before the first call.
+  void SetStore(std::unique_ptr<StateStore> store) { store_ = std::move(store); }
+
+  const StateOptions& options() const { return options_; }
+
+  absl::StatusOr<v1::ListStatesResponse> List(const Caller& caller);
+  absl::StatusOr<File> Get(const std::string& handle, const Caller& caller);
+  // Checks `file` against the model that it is of, and keeps it for `ttl` seconds; an empty handle
+  // asks for a new one.
+  absl::StatusOr<v1::State> Put(const std::string& handle, const std::string& file,
+                                std::optional<int64_t> ttl, const Caller& caller);
+  absl::Status Delete(const std::string& handle, const Caller& caller);
+  absl::StatusOr<v1::ForkStateResponse> Fork(const v1::ForkStateRequest& request,
+                                             const Caller& caller);
+
+  // kPermissionDenied where files of clients are not taken.
+  absl::Status CheckImport() const;
+  // Whether a file may have so many bytes.
+  absl::Status CheckBytes(int64_t bytes) const;
+
+  // The state that GenerateRequest::state is, for `model`.
+  absl::StatusOr<std::shared_ptr<const SavedState>> Load(const std::string& state,
+                                                         const ServedDecoder& model,
+                                                         const Caller& caller);
+  // GenerationCall::keep_state of a request that was made of `start`, or of nothing (null); null
+  // where it wants no state.
+  absl::StatusOr<std::function<void(SavedState state, StateKept kept)>> Keeper(
+      const v1::GenerateRequest& request, const ServedDecoder& model, const SavedState* start,
+      const Caller& caller);
+
+ private:
+  struct Wanted {
+    std::string key;
+    v1::ReturnState form = v1::RETURN_STATE_NONE;
+    std::chrono::seconds ttl{};
+    StateLayout layout;  // of the model, which may be gone by then
+    bool exact = true;
+  };
+  // Of a state on its way, until the last copy is destroyed; null where there is none left.
+  std::shared_ptr<const void> TakeRoom(int64_t bytes);
+  absl::StatusOr<StateStore*> Store() const;
+  absl::StatusOr<std::chrono::seconds> Ttl(std::optional<int64_t> ttl) const;
+  absl::StatusOr<SavedState> Read(const std::string& file, const Caller& caller,
+                                  std::string& arithmetic) const;
+  // Without what keeping it gives.
+  static v1::State Describe(const SavedState& state, const Wanted& wanted);
+  v1::State Keep(const SavedState& state, const Wanted& wanted);
+
+  const ModelList& models_;
+  std::unique_ptr<StateStore> store_;  // null: none
+  const StateOptions options_;
+  const std::shared_ptr<std::atomic<int64_t>> in_transit_ =
+      std::make_shared<std::atomic<int64_t>>(0);
+  SerialExecutor keeper_;  // goes first: what was posted uses the others
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_SERVER_HANDLERS_STATE_HANDLERS_H_
