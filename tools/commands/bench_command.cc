@@ -103,7 +103,7 @@ const CommandSpec kKernelsBenchSpec = {.name = "bench kernels",
 
 const CommandSpec kStateBenchSpec = {
     .name = "bench state",
-    .summary = "Measures what is done with the state of a sequence of a model with random weights.",
+    .summary = "Measures forks, exports, imports and prefix hits of a state.",
     .usage = {"(--preset NAME | --config FILE) [OPTION]..."},
     .description =
         "The limit of fork, export, import, write and read is the time of a copy of the bytes, "
