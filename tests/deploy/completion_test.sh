@@ -29,7 +29,7 @@ expect 'generate' bench g
 expect '' nothing s
 # Options: of the command and of no other.
 expect '--help --version' --
-expect '--max-sequences --max-queue --max-wait --max-client-share --max-body-bytes-total --max-stall-ms --max-batch-tokens --max-batch-delay' serve --max
+expect '--max-sequences --max-state-bytes --max-queue --max-wait --max-client-share --max-body-bytes-total --max-stall-ms --max-batch-tokens --max-batch-delay' serve --max
 expect '--temperature --top-k --top-p --typical-p --threads' generate --t
 expect '--limit-ttft --limit-itl --limit-e2e' bench serve --l
 expect 'generate predict' bench serve --task ''

@@ -1,6 +1,6 @@
 """A stream that goes on and on, of a model without attention: memory stays what it is.
 
-  endless_test.py HIPPODROME MODELS_DIR [--long] [--json FILE]
+  endless_test.py HIPPODROME MODELS_DIR [--sanitized] [--long] [--json FILE]
 
 --long streams a million tokens, and its report has how fast the first and the last ones came.
 """
@@ -56,7 +56,7 @@ def describe(marks, tokens):
 
 
 def main():
-    given = arguments()
+    given = arguments("--sanitized")
     tokens = LONG if given.long else SHORT
     with tempfile.TemporaryDirectory(prefix="hippodrome-") as folder:
         model = decoder_models.without_attention(given.hippodrome, given.models, os.path.join(folder, "made"))
@@ -70,7 +70,7 @@ def main():
     write_report(given.json, report)
     assert report["tokens"] == tokens, report
     resident = report["resident_mib"]
-    assert resident["most"] - 1 <= resident["median"] <= resident["least"] + 1, resident
+    assert given.sanitized or resident["most"] - 1 <= resident["median"] <= resident["least"] + 1, resident
 
 
 if __name__ == "__main__":

@@ -255,8 +255,8 @@ TEST_F(CheckingBackendTest, StatesAndRowsAreCompared) {
   const auto reference = MakeReferenceBackend();
   CheckingBackend backend(*reference, *inner_);
   const auto model = MakeTestModel(backend, TinyConfig());
-  const auto state = model->NewState(backend, 2, 4, 16);
-  const SequenceState from = *state->Reserve(2), to = *state->Reserve(2);
+  const auto state = model->NewState(backend, 2, 6, 16);
+  const SequenceState from = *state->Reserve(3), to = *state->Reserve(3);
   const auto ids = RandomIds(20, 40, 2);
   PrefillChunk chunk(backend, *model);
   const PrefillPart part = {.tokens = ids, .sequence = &from};
