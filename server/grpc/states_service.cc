@@ -213,11 +213,12 @@ class PutReactor : public grpc::ServerReadReactor<v1::PutStateRequest>,
           Guarded([&] { return reactor->keep_(std::move(reactor->whole_)); });
       std::lock_guard lock(reactor->mutex_);
       if (reactor->outcome_) return;
-      if (kept.ok()) {
+      const absl::Status status = kept.status();
+      if (status.ok()) {
         *reactor->response_ = *std::move(kept);
         reactor->call_->Sent(static_cast<int64_t>(reactor->response_->ByteSizeLong()));
       }
-      reactor->End(kept.status());
+      reactor->End(status);
     });
   }
 

@@ -68,7 +68,7 @@ absl::StatusOr<StateHandlers::File> StateHandlers::Get(const std::string& handle
   return store->Get(caller.key, handle);
 }
 
-absl::StatusOr<v1::State> StateHandlers::Put(const std::string& handle, const std::string& file,
+absl::StatusOr<v1::State> StateHandlers::Put(const std::string& handle, std::string file,
                                              std::optional<int64_t> ttl, const Caller& caller) {
   HIPPODROME_RETURN_IF_ERROR(CheckImport());
   if (!handle.empty()) HIPPODROME_RETURN_IF_ERROR(CheckHandle(handle));
@@ -87,7 +87,8 @@ absl::StatusOr<v1::State> StateHandlers::Put(const std::string& handle, const st
   HIPPODROME_ASSIGN_OR_RETURN(StateStore * store, Store());
   HIPPODROME_ASSIGN_OR_RETURN(
       const StoredState stored,
-      store->Put(caller.key, kept.handle(), std::make_shared<const std::string>(file), lives));
+      store->Put(caller.key, kept.handle(), std::make_shared<const std::string>(std::move(file)),
+                 lives));
   kept.set_expires_at(stored.expires_at);
   return kept;
 }

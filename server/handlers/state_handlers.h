@@ -46,7 +46,7 @@ class StateHandlers {
   absl::StatusOr<File> Get(const std::string& handle, const Caller& caller);
   // Checks `file` against the model that it is of, and keeps it for `ttl` seconds; an empty handle
   // asks for a new one.
-  absl::StatusOr<v1::State> Put(const std::string& handle, const std::string& file,
+  absl::StatusOr<v1::State> Put(const std::string& handle, std::string file,
                                 std::optional<int64_t> ttl, const Caller& caller);
   absl::Status Delete(const std::string& handle, const Caller& caller);
   absl::StatusOr<v1::ForkStateResponse> Fork(const v1::ForkStateRequest& request,

@@ -184,9 +184,8 @@ std::vector<QueryBlock> Blocks(const std::vector<Sequence>& sequences) {
       blocks.push_back({&s, first, std::min(kQueryBlock, s.qkv.rows - first)});
     }
   }
-  std::stable_sort(blocks.begin(), blocks.end(), [](const QueryBlock& a, const QueryBlock& b) {
-    return a.visible() > b.visible();
-  });
+  std::sort(blocks.begin(), blocks.end(),
+            [](const QueryBlock& a, const QueryBlock& b) { return a.visible() > b.visible(); });
   return blocks;
 }
 
