@@ -105,9 +105,11 @@ class H3FftRows {
   using Block = H3FftBlock<kPoints>;
 
   __device__ H3FftRows(const H3FftArguments<T>& arguments, float* rows, float* taps)
-      : arguments_(arguments), part_(arguments.parts[blockIdx.y]), rows_(rows), taps_(taps) {}
+      : arguments_(arguments), rows_(rows), taps_(taps) {}
 
-  __device__ int Tokens() const { return part_.tokens; }
+  // Read where they are needed: registers are short.
+  __device__ const SequencePart& Part() const { return arguments_.parts[blockIdx.y]; }
+  __device__ int Tokens() const { return Part().tokens; }
   __device__ int Channel(int row) const { return blockIdx.x * Block::kChannels + row; }
   __device__ bool Exists(int row) const { return Channel(row) < arguments_.layer.d_model; }
   __device__ float* Row(int row) const { return rows_ + row * Block::kRow; }
@@ -136,17 +138,19 @@ class H3FftRows {
   // o = q y
   __device__ void StoreGated() const {
     const Place place;
-    const int64_t token = int64_t{part_.first_row} + place.t;
+    const int64_t token = int64_t{Part().first_row} + place.t;
     T* o = arguments_.o + token * arguments_.o_stride + Channel(place.row);
+    const int tokens = Tokens();
     ForEachToken(0, [&](int i, float& y, float q) {
-      if (Inside(place, i)) o[i * Block::kGroup * arguments_.o_stride] = FromFloat<T>(y * q);
+      if (Inside(place, i, tokens))
+        o[i * Block::kGroup * arguments_.o_stride] = FromFloat<T>(y * q);
     });
   }
 
   // The last k, the one of position p in column p mod N; zeros for columns without one.
   __device__ void StoreRing(int64_t slot) const {
     const H3View& layer = arguments_.layer;
-    const int last = part_.tokens - 1;
+    const int last = Tokens() - 1;
     for (int i = threadIdx.x; i < Block::kChannels * layer.taps; i += Block::kThreads) {
       const int row = i / layer.taps;
       const int column = i % layer.taps;
@@ -196,8 +200,8 @@ class H3FftRows {
     int row;
     int t;
   };
-  __device__ bool Inside(const Place& place, int i) const {
-    return Exists(place.row) && place.t + i * Block::kGroup < part_.tokens;
+  __device__ bool Inside(const Place& place, int i, int tokens) const {
+    return Exists(place.row) && place.t + i * Block::kGroup < tokens;
   }
 
   // body(i, x, column of the token) for the thread's i-th time, with 0 where there is no token.
@@ -205,19 +209,20 @@ class H3FftRows {
   template <typename Body>
   __device__ void ForEachToken(int part, const Body& body) const {
     const Place place;
-    const int64_t token = int64_t{part_.first_row} + place.t;
+    const int64_t token = int64_t{Part().first_row} + place.t;
     const T* columns = arguments_.qkv + token * arguments_.qkv_stride +
                        int64_t{part} * arguments_.layer.d_model + Channel(place.row);
     float* first = Row(place.row) + Block::Address(place.t);
+    const int tokens = Tokens();
     Unroll<kFftValues>([&](auto i) {
       float value = 0;
-      if (Inside(place, i)) value = Widen(columns[i * Block::kGroup * arguments_.qkv_stride]);
+      if (Inside(place, i, tokens))
+        value = Widen(columns[i * Block::kGroup * arguments_.qkv_stride]);
       body(i, first[Block::Distance(i)], value);
     });
   }
 
   const H3FftArguments<T>& arguments_;
-  const SequencePart part_;
   float* rows_;
   float* taps_;
 };

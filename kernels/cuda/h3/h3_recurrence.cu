@@ -22,12 +22,16 @@ constexpr int kRecurrenceWarps = kRecurrenceThreads / kWarp;
 template <typename T>
 struct RecurrenceArguments {
   H3Operands<T> x;
-  const SequencePart* parts;  // null: one token of each row, as x says
+  const SequencePart* parts;  // unread in a step: one token of each row, as x says
   int32_t columns;            // channels of a block, a multiple of head_dim
 
+  template <int kSteps>
   __device__ SequencePart Part(int32_t i) const {
-    if (parts != nullptr) return parts[i];
-    return {.slot = x.slots[i], .first_row = i, .tokens = 1, .start = x.positions[i]};
+    if constexpr (kSteps > 1) {
+      return parts[i];
+    } else {
+      return {.slot = x.slots[i], .first_row = i, .tokens = 1, .start = x.positions[i]};
+    }
   }
 };
 
@@ -54,8 +58,8 @@ class RecurrenceBlock {
   }
 
   __device__ void Run() {
-    for (int64_t t = 0; t < tokens_; t += kSteps) {
-      const int steps = static_cast<int>(min(static_cast<int64_t>(kSteps), tokens_ - t));
+    for (int32_t t = 0; t < tokens_; t += kSteps) {
+      const int steps = min(kSteps, tokens_ - t);
       Load(t, steps);
       __syncthreads();
       const int warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -66,29 +70,30 @@ class RecurrenceBlock {
   }
 
   __device__ void Clear() {
-    const int64_t values = tokens_ * columns_;
-    for (int64_t i = threadIdx.x; i < values; i += kRecurrenceThreads) {
-      *Output(i / columns_, static_cast<int32_t>(i % columns_)) = FromFloat<T>(0.0f);
+    for (int32_t t = 0; t < tokens_; ++t) {
+      for (auto c = static_cast<int32_t>(threadIdx.x); c < columns_; c += kRecurrenceThreads) {
+        *Output(t, c) = FromFloat<T>(0.0f);
+      }
     }
   }
 
  private:
   // q, k or v (which = 0, 1, 2) of a token.
-  __device__ const T& Input(int which, int64_t t, int32_t column) const {
-    return x_.qkv[(first_row_ + t) * x_.qkv_stride + which * h3_.d_model + first_ + column];
+  __device__ const T& Input(int which, int32_t t, int32_t column) const {
+    return x_.qkv[int64_t{first_row_ + t} * x_.qkv_stride + which * h3_.d_model + first_ + column];
   }
-  __device__ T* Output(int64_t t, int32_t column) const {
-    return x_.o + (first_row_ + t) * x_.o_stride + OutputChannel(h3_, first_ + column);
+  __device__ T* Output(int32_t t, int32_t column) const {
+    return x_.o + int64_t{first_row_ + t} * x_.o_stride + OutputChannel(h3_, first_ + column);
   }
   __device__ T* Ring(int32_t column) const {
     const int64_t channel = static_cast<int64_t>(slot_) * h3_.d_model + first_ + column;
     return x_.state.rings + channel * h3_.taps;
   }
 
-  __device__ float ShiftSsm(int64_t t, int32_t column) const {
+  __device__ float ShiftSsm(int32_t t, int32_t column) const {
     const float* taps = h3_.fir + static_cast<int64_t>(first_ + column) * h3_.taps;
     const T* ring = Ring(column);
-    auto at = static_cast<int32_t>((start_ + t) % h3_.taps);
+    int32_t at = (start_ + t) % h3_.taps;
     float sum = 0;
     for (int32_t j = 0; j < h3_.taps && j <= start_ + t; ++j) {
       const float k = Widen(j <= t ? Input(1, t - j, column) : ring[at]);
@@ -98,9 +103,9 @@ class RecurrenceBlock {
     return sum;
   }
 
-  __device__ void Load(int64_t t, int steps) {
+  __device__ void Load(int32_t t, int steps) {
     for (int i = static_cast<int>(threadIdx.x); i < steps * columns_; i += kRecurrenceThreads) {
-      const int64_t token = t + i / columns_;
+      const int32_t token = t + i / columns_;
       const int32_t column = i % columns_;
       ks_[i] = ShiftSsm(token, column);
       v_[i] = Widen(Input(2, token, column));
@@ -109,7 +114,7 @@ class RecurrenceBlock {
   }
 
   // One output channel for `steps` tokens from t on; all lanes of a warp.
-  __device__ void Column(int32_t column, int64_t t, int steps) {
+  __device__ void Column(int32_t column, int32_t t, int steps) {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
     const int32_t head_dim = h3_.head_dim;
     const int32_t first_key = column / head_dim * head_dim;
@@ -151,10 +156,10 @@ class RecurrenceBlock {
   }
 
   __device__ void StoreRings() {
-    const int64_t kept = min(tokens_, static_cast<int64_t>(h3_.taps));
-    for (int64_t i = threadIdx.x; i < kept * columns_; i += kRecurrenceThreads) {
-      const int64_t t = tokens_ - 1 - i / columns_;
-      const auto column = static_cast<int32_t>(i % columns_);
+    const int32_t kept = min(tokens_, h3_.taps);
+    for (auto i = static_cast<int32_t>(threadIdx.x); i < kept * columns_; i += kRecurrenceThreads) {
+      const int32_t t = tokens_ - 1 - i / columns_;
+      const int32_t column = i % columns_;
       Ring(column)[(start_ + t) % h3_.taps] = Input(1, t, column);
     }
   }
@@ -162,9 +167,10 @@ class RecurrenceBlock {
   const H3Operands<T>& x_;
   const H3View& h3_;
   const int32_t slot_;
-  const int64_t first_row_;
-  const int64_t tokens_;
-  const int64_t start_;
+  // Of 32 bits: a remainder of 64 is a call, around which registers are spilled.
+  const int32_t first_row_;
+  const int32_t tokens_;
+  const int32_t start_;
   const int32_t first_;    // channel
   const int32_t columns_;  // channels
   float* ks_;              // [kSteps, columns]
@@ -176,7 +182,7 @@ class RecurrenceBlock {
 template <typename T, int kSteps>
 __global__ void __launch_bounds__(kRecurrenceThreads)
     RecurrenceKernel(const RecurrenceArguments<T> arguments) {
-  const SequencePart part = arguments.Part(static_cast<int32_t>(blockIdx.y));
+  const SequencePart part = arguments.template Part<kSteps>(static_cast<int32_t>(blockIdx.y));
   RecurrenceBlock<T, kSteps> block(arguments, part);
   if (part.slot < 0) {
     block.Clear();
