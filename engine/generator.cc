@@ -11,12 +11,11 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "engine/base/check_range.h"
-#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "engine/models/h3/hybrid_h3.h"
 #include "engine/passes/decode_step.h"
 #include "engine/passes/prefill_chunk.h"
+#include "engine/request_limits.h"
 #include "engine/sequence.h"
 #include "engine/state/decode_state.h"
 
@@ -33,46 +32,15 @@ struct ChunkPart {
   std::vector<SequenceState> captured = {};  // by capture
 };
 
-std::string NeverFits(const Footprint& cost, const Footprint& capacity) {
-  return "the request needs " + std::to_string(cost.bytes) + " bytes of state (" +
-         std::to_string(cost.pages) + " key/value pages of " + std::to_string(kPageTokens) +
-         " tokens), but the server has " + std::to_string(capacity.bytes) + " bytes (" +
-         std::to_string(capacity.pages) + " pages) in all";
-}
-
-StateLayout LayoutOf(const HybridH3& model, const LayerStates& layers) {
-  const H3Config& config = model.config();
-  StateLayout layout{.model = model.fingerprint(),
-                     .vocab_size = config.vocab_size,
-                     .longest = config.max_position_embeddings};
-  for (const auto& recurrent : layers.h3) {
-    LayerLayout& layer = layout.layers.emplace_back();
-    if (recurrent != nullptr) {
-      layer.arrays = recurrent->arrays();
-    } else {
-      layer.row_width = config.d_model;
-    }
-  }
-  return layout;
-}
-
 }  // namespace
-
-int64_t TokensBefore(const GenerationRequest& request) {
-  const int64_t prompt = std::ssize(request.prompt);
-  if (!request.start) return prompt;
-  const int64_t limit = std::numeric_limits<int64_t>::max() - prompt - 1;
-  const int64_t in_state = std::clamp<int64_t>(request.start->position, 0, limit);
-  return in_state + (request.start->last_token ? 1 : 0) + prompt;
-}
 
 struct Generator::Impl {
   Impl(Backend& backend, const HybridH3& model, const GeneratorOptions& options,
        std::unique_ptr<DecodeState> state)
       : b(backend),
         model(model),
-        layout(LayoutOf(model, state->layers())),
         max_sequences(options.max_sequences),
+        limits(model, *state, max_sequences),
         state(std::move(state)),
         cache(*this->state, options.prefix_slots, options.prefix_interval),
         prefill(backend, model),
@@ -80,13 +48,6 @@ struct Generator::Impl {
         prompt_logits(backend.NewTensor(max_sequences, model.config().padded_vocab_size)),
         next_tokens(backend.NewIndices(1, max_sequences)),
         scorer(backend, model.config().vocab_size, max_sequences) {}
-
-  bool has_attention() const { return !model.config().attention_layers.empty(); }
-  Footprint Bytes(int64_t slots, int64_t pages) const;
-  Footprint Cost(int64_t tokens_before, int64_t max_tokens) const;
-  absl::Status Validate(const GenerationRequest& request) const;
-  absl::Status ValidateStart(const GenerationRequest& request) const;
-  absl::Status ValidateMarks(const GenerationRequest& request) const;
 
   void Start(Sequence& s);
   void BeginChunk();
@@ -107,8 +68,8 @@ struct Generator::Impl {
 
   Backend& b;
   const HybridH3& model;
-  StateLayout layout;
   int64_t max_sequences;
+  RequestLimits limits;
   std::unique_ptr<DecodeState> state;
   PrefixCache cache;
   std::map<SequenceId, Sequence> sequences;
@@ -126,78 +87,6 @@ struct Generator::Impl {
   OwnedTensor next_tokens;    // kI32 [1, max_sequences], of rows that are scored
   TokenScorer scorer;
 };
-
-Footprint Generator::Impl::Bytes(int64_t slots, int64_t pages) const {
-  const int64_t page_bytes = state->bytes_per_page();
-  const int64_t limit = std::numeric_limits<int64_t>::max();
-  const int64_t slot_bytes = slots * state->bytes_per_slot();
-  const bool saturates = page_bytes > 0 && pages > (limit - slot_bytes) / page_bytes;
-  return {slots, pages, saturates ? limit : slot_bytes + pages * page_bytes};
-}
-
-Footprint Generator::Impl::Cost(int64_t tokens_before, int64_t max_tokens) const {
-  if (!has_attention()) return Bytes(1, 0);
-  // The last new token is never fed back, so it needs no row.
-  const int64_t limit = std::numeric_limits<int64_t>::max() - kPageTokens;
-  const int64_t rows = max_tokens > limit - tokens_before ? limit : tokens_before + max_tokens - 1;
-  return Bytes(1, PagesFor(rows));
-}
-
-absl::Status Generator::Impl::ValidateStart(const GenerationRequest& request) const {
-  if (!request.start) {
-    return request.prompt.empty() ? InvalidArgument("the prompt has no tokens") : absl::OkStatus();
-  }
-  HIPPODROME_RETURN_IF_ERROR(CheckState(*request.start, layout));
-  if (request.prompt.empty() && !request.start->last_token) {
-    return InvalidArgument(
-        "the prompt has no tokens, and the state has no last token to go on from");
-  }
-  if (request.changes.penalises() && request.start->tokens.empty()) {
-    return InvalidArgument("penalties count tokens, and the state was saved without its tokens");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Generator::Impl::ValidateMarks(const GenerationRequest& request) const {
-  if (std::ssize(request.cache_marks) > kMaxCacheMarks) {
-    return FieldError("cache_marks", std::to_string(request.cache_marks.size()) +
-                                         " marks, expected at most " +
-                                         std::to_string(kMaxCacheMarks));
-  }
-  for (const int64_t mark : request.cache_marks) {
-    if (mark >= 1 && mark <= std::ssize(request.prompt)) continue;
-    return FieldError("cache_marks", std::to_string(mark) + " is not in [1, " +
-                                         std::to_string(request.prompt.size()) +
-                                         "], the tokens of the prompt");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Generator::Impl::Validate(const GenerationRequest& request) const {
-  const H3Config& config = model.config();
-  if (request.max_tokens < 1) return InvalidArgument("max_tokens must be at least 1");
-  HIPPODROME_RETURN_IF_ERROR(ValidateStart(request));
-  HIPPODROME_RETURN_IF_ERROR(ValidateMarks(request));
-  HIPPODROME_RETURN_IF_ERROR(CheckTokenIds("prompt", request.prompt, config.vocab_size));
-  HIPPODROME_RETURN_IF_ERROR(CheckLogitChanges(request.changes, config.vocab_size));
-  if (const int32_t k = request.likeliest.value_or(0); k < 0 || k > kMaxLikeliest) {
-    return FieldError("logprobs",
-                      std::to_string(k) + " is not in [0, " + std::to_string(kMaxLikeliest) + "]");
-  }
-  const int64_t before = TokensBefore(request);
-  if (config.max_position_embeddings > 0 &&
-      request.max_tokens - 1 > config.max_position_embeddings - before) {
-    return absl::OutOfRangeError(
-        (request.start ? "a state and a prompt of " : "a prompt of ") + std::to_string(before) +
-        " tokens and " + std::to_string(request.max_tokens) + " new ones exceed the model's " +
-        std::to_string(config.max_position_embeddings) + " positions");
-  }
-  const Footprint cost = Cost(before, request.max_tokens);
-  if (cost.pages > state->pages()) {
-    return absl::OutOfRangeError(NeverFits(cost, Bytes(max_sequences, state->pages())));
-  }
-  return absl::OkStatus();
-}
 
 // Gives a sequence its state when its turn comes, not before: the tree may know more by then.
 void Generator::Impl::Start(Sequence& s) {
@@ -476,29 +365,28 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(Backend& backend,
 }
 
 Footprint Generator::Cost(int64_t tokens_before, int64_t max_tokens) const {
-  return impl_->Cost(tokens_before, max_tokens);
+  return impl_->limits.Cost(tokens_before, max_tokens);
 }
 
-Footprint Generator::capacity() const {
-  return impl_->Bytes(impl_->max_sequences, impl_->state->pages());
-}
+Footprint Generator::capacity() const { return impl_->limits.capacity(); }
 
 Footprint Generator::used() const {
-  return impl_->Bytes(std::ssize(impl_->sequences), impl_->reserved_pages);
+  return impl_->limits.Bytes(std::ssize(impl_->sequences), impl_->reserved_pages);
 }
 
 Footprint Generator::held() const {
   const DecodeState& state = *impl_->state;
-  return impl_->Bytes(state.slots() - state.free_slots(), state.pages() - state.free_pages());
+  return impl_->limits.Bytes(state.slots() - state.free_slots(),
+                             state.pages() - state.free_pages());
 }
 
 absl::Status Generator::Validate(const GenerationRequest& request) const {
-  return impl_->Validate(request);
+  return impl_->limits.Validate(request);
 }
 
 absl::StatusOr<SequenceId> Generator::Admit(GenerationRequest request) {
-  assert(impl_->Validate(request).ok());
-  const Footprint cost = impl_->Cost(TokensBefore(request), request.max_tokens);
+  assert(impl_->limits.Validate(request).ok());
+  const Footprint cost = impl_->limits.Cost(TokensBefore(request), request.max_tokens);
   const int64_t free_slots = impl_->max_sequences - std::ssize(impl_->sequences);
   const int64_t free_pages = impl_->state->pages() - impl_->reserved_pages;
   if (free_slots < 1 || free_pages < cost.pages) {
@@ -591,7 +479,7 @@ absl::StatusOr<SavedState> Generator::Save(SequenceId sequence) const {
     return FailedPrecondition(s.generated > 0 ? "the sequence has failed: there is nothing to save"
                                               : "the sequence has no token yet");
   }
-  SavedState saved{.model = impl_->layout.model,
+  SavedState saved{.model = impl_->limits.layout().model,
                    .arithmetic = Arithmetic(impl_->b, impl_->model.linear_dtype()),
                    .position = s.position,
                    .prompt_tokens = s.prompt_tokens,
@@ -601,11 +489,11 @@ absl::StatusOr<SavedState> Generator::Save(SequenceId sequence) const {
   saved.created = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
-  saved.layers = impl_->state->Export(s.state, s.position, impl_->layout);
+  saved.layers = impl_->state->Export(s.state, s.position, impl_->limits.layout());
   return saved;
 }
 
-const StateLayout& Generator::state_layout() const { return impl_->layout; }
+const StateLayout& Generator::state_layout() const { return impl_->limits.layout(); }
 
 int64_t Generator::Cached(SequenceId sequence) const {
   return impl_->sequences.at(sequence).cached;
