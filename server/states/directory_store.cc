@@ -110,10 +110,7 @@ class DirectoryStore final : public StateStore {
   absl::StatusOr<StoredState> DoPut(const std::string& owner, const std::string& handle,
                                     const StateBytes& file, std::chrono::seconds lives) override {
     const int64_t bytes = std::ssize(*file);
-    if (bytes > most_bytes_) {
-      return ResourceExhausted(
-          fmt::format("state: {} bytes, but the store holds {} in all", bytes, most_bytes_));
-    }
+    HIPPODROME_RETURN_IF_ERROR(CheckFits(bytes, most_bytes_));
     const std::lock_guard lock(mutex_);
     const int64_t expires_at = clock_() + lives.count();
     const fs::path folder = FolderOf(owner);

@@ -1,7 +1,5 @@
 #include "server/states/memory_store.h"
 
-#include <fmt/format.h>
-
 #include <list>
 #include <map>
 #include <mutex>
@@ -29,10 +27,7 @@ class MemoryStore final : public StateStore {
   absl::StatusOr<StoredState> DoPut(const std::string& owner, const std::string& handle,
                                     const StateBytes& file, std::chrono::seconds lives) override {
     const int64_t bytes = std::ssize(*file);
-    if (bytes > most_bytes_) {
-      return ResourceExhausted(
-          fmt::format("state: {} bytes, but the store holds {} in all", bytes, most_bytes_));
-    }
+    HIPPODROME_RETURN_IF_ERROR(CheckFits(bytes, most_bytes_));
     const std::lock_guard lock(mutex_);
     const int64_t now = clock_();
     Key key{owner, handle};

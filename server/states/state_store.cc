@@ -1,5 +1,6 @@
 #include "server/states/state_store.h"
 
+#include <fmt/format.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
@@ -28,6 +29,12 @@ int64_t UnixSeconds() {
 }
 
 absl::Status NoSuchState() { return NotFound("state: there is no such handle"); }
+
+absl::Status CheckFits(int64_t bytes, int64_t most_bytes) {
+  if (bytes <= most_bytes) return absl::OkStatus();
+  return ResourceExhausted(
+      fmt::format("state: {} bytes, but the store holds {} in all", bytes, most_bytes));
+}
 
 absl::StatusOr<StoredState> StateStore::Put(const std::string& owner, const std::string& handle,
                                             const StateBytes& file, std::chrono::seconds lives) {

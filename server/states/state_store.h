@@ -81,6 +81,8 @@ int64_t UnixSeconds();
 
 // The one error for what is not there.
 absl::Status NoSuchState();
+// kResourceExhausted, with both numbers, for a file larger than all that a store may hold.
+absl::Status CheckFits(int64_t bytes, int64_t most_bytes);
 
 }  // namespace hippodrome
 
