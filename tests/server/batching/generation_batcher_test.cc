@@ -2,87 +2,22 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <chrono>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
-#include "hippodrome/v1/states.pb.h"
-#include "tests/testing/byte_tokenizer.h"
-#include "tests/testing/fake_engine.h"
-#include "tests/testing/wait_until.h"
+#include "tests/testing/batcher_fixture.h"
 
 namespace hippodrome::generation_batcher_test {
 namespace {
 
-GenerationCall Call(const std::string& prompt, int64_t max_tokens,
-                    std::vector<std::string> stop = {}) {
-  GenerationCall call;
-  for (const char c : prompt) call.request.prompt.push_back(static_cast<unsigned char>(c));
-  call.request.max_tokens = max_tokens;
-  call.stop = std::move(stop);
-  return call;
-}
-
-// What the fake engine says to `prompt`.
-std::string Repeat(const std::string& prompt, size_t tokens) {
-  std::string text;
-  while (text.size() < tokens) text += prompt[text.size() % prompt.size()];
-  return text;
-}
+using GenerationBatcherTest = BatcherFixture;
 
 const std::string kDecoding = "hippodrome_requests_running{model=\"m\",phase=\"decode\"}";
-
-class GenerationBatcherTest : public testing::Test {
- protected:
-  void Start(const FakeEngineOptions& engine = {}, const BatcherOptions& options = {}) {
-    engine_ = std::make_unique<FakeEngine>(engine);
-    batcher_ = std::make_unique<GenerationBatcher>(*engine_, tokenizer_.get(), options, model_);
-  }
-
-  std::unique_ptr<Generation> Submit(GenerationCall call) {
-    auto generation = batcher_->Submit(std::move(call));
-    EXPECT_TRUE(generation.ok()) << generation.status();
-    return *std::move(generation);
-  }
-
-  // Everything up to the end.
-  static StreamUpdate Collect(Generation& generation) {
-    StreamUpdate all;
-    WaitUntil([&] {
-      const auto update = generation.Take();
-      if (!update) return false;
-      all.text += update->text;
-      all.token_ids.insert(all.token_ids.end(), update->token_ids.begin(), update->token_ids.end());
-      all.finish = update->finish;
-      all.status = update->status;
-      all.prompt_tokens = update->prompt_tokens;
-      all.completion_tokens = update->completion_tokens;
-      return update->last();
-    });
-    return all;
-  }
-
-  bool AllFree() {
-    return WaitUntil([&] {
-      return batcher_->pending() == 0 && engine_->used_slots == 0 && engine_->used_pages == 0;
-    });
-  }
-
-  bool MetricsSay(const std::string& line) {
-    return metrics_.Text().find(line + "\n") != std::string::npos;
-  }
-
-  std::unique_ptr<BpeTokenizer> tokenizer_ = NewByteTokenizer();
-  Metrics metrics_;
-  ModelMetrics model_{metrics_.registry(), "m"};
-  std::unique_ptr<FakeEngine> engine_;
-  std::unique_ptr<GenerationBatcher> batcher_;
-};
 
 TEST_F(GenerationBatcherTest, OneRequest) {
   Start();
@@ -300,136 +235,6 @@ TEST_F(GenerationBatcherTest, ALongPromptDoesNotStopRunningStreams) {
   EXPECT_EQ(Collect(*waiting).text, "lo");
 }
 
-TEST_F(GenerationBatcherTest, WhatNeverFitsIsRefusedAtOnceWithTheNumbers) {
-  Start({.slots = 4, .pages = 4});
-  const auto generation = batcher_->Submit(Call("abc", 1000));
-  EXPECT_EQ(generation.status().code(), absl::StatusCode::kOutOfRange);
-  EXPECT_NE(Message(generation.status()).find("needs 63 pages"), std::string::npos);
-  EXPECT_TRUE(
-      MetricsSay("hippodrome_admission_rejected_total{model=\"m\",reason=\"never_fits\"} 1"));
-  EXPECT_EQ(batcher_->pending(), 0);
-}
-
-TEST_F(GenerationBatcherTest, AFullQueueRefusesUntilThereIsRoom) {
-  BatcherOptions options;
-  options.max_queue = 2;
-  options.max_client_share = 1;
-  Start({.slots = 1}, options);
-  engine_->hold_prefill = true;
-  const auto running = Submit(Call("a", 2));
-  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
-  const auto second = Submit(Call("b", 2));
-  const auto third = Submit(Call("c", 2));
-  const auto refused = batcher_->Submit(Call("d", 2));
-  EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
-  engine_->hold_prefill = false;
-  EXPECT_EQ(Collect(*running).text, "aa");
-  EXPECT_EQ(Collect(*third).text, "cc");
-  EXPECT_EQ(Collect(*Submit(Call("e", 2))).text, "ee");
-}
-
-TEST_F(GenerationBatcherTest, WaitingPromptsAreBoundedInTokens) {
-  BatcherOptions options;
-  options.max_queued_tokens = 10;
-  options.max_client_share = 1;
-  Start({.slots = 1}, options);
-  engine_->hold_prefill = true;
-  const auto running = Submit(Call("a", 2));
-  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
-  const auto waiting = Submit(Call("0123456", 2));
-  EXPECT_TRUE(absl::IsResourceExhausted(batcher_->Submit(Call("0123", 2)).status()));
-  EXPECT_TRUE(batcher_->Submit(Call("012", 2)).ok());
-}
-
-TEST_F(GenerationBatcherTest, AClientThatFillsTheQueueLeavesRoomForOthers) {
-  BatcherOptions options;
-  options.max_queue = 8;
-  Start({.slots = 1}, options);
-  engine_->hold_prefill = true;
-  const auto from = [](const std::string& client) {
-    GenerationCall call = Call("a", 2);
-    call.caller.client = client;
-    return call;
-  };
-  const auto running = Submit(from("greedy"));
-  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
-  std::vector<std::unique_ptr<Generation>> waiting;
-  for (int i = 0; i < 6; ++i) waiting.push_back(Submit(from("greedy")));
-  const auto refused = batcher_->Submit(from("greedy"));
-  EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
-  EXPECT_NE(Message(refused.status()).find("client's share"), std::string::npos);
-  EXPECT_TRUE(
-      MetricsSay("hippodrome_admission_rejected_total{model=\"m\",reason=\"client_share\"} 1"));
-  const auto polite = Submit(from("polite"));
-  waiting.pop_back();
-  waiting.pop_back();
-  ASSERT_TRUE(WaitUntil([&] { return batcher_->pending() == 6; }));
-  waiting.push_back(Submit(from("greedy")));
-  engine_->hold_prefill = false;
-  EXPECT_EQ(Collect(*polite).text, "aa");
-  EXPECT_EQ(Collect(*waiting.back()).text, "aa");
-}
-
-TEST_F(GenerationBatcherTest, CancellingInTheQueueFreesThePlace) {
-  BatcherOptions options;
-  options.max_queue = 1;
-  Start({.slots = 1}, options);
-  engine_->hold_decode = true;
-  const auto running = Submit(Call("a", 2));
-  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
-  auto waiting = Submit(Call("b", 2));
-  waiting.reset();
-  EXPECT_TRUE(WaitUntil([&] { return batcher_->pending() == 1; }));
-  EXPECT_TRUE(MetricsSay("hippodrome_cancelled_total{model=\"m\",where=\"queue\"} 1"));
-  EXPECT_TRUE(batcher_->Submit(Call("c", 2)).ok());
-  engine_->hold_decode = false;
-  EXPECT_EQ(Collect(*running).text, "aa");
-}
-
-TEST_F(GenerationBatcherTest, CancellingInPrefillFreesEverything) {
-  Start();
-  engine_->hold_prefill = true;
-  auto generation = Submit(Call("abc", 5));
-  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
-  generation.reset();
-  EXPECT_TRUE(AllFree());
-  EXPECT_TRUE(MetricsSay("hippodrome_cancelled_total{model=\"m\",where=\"prefill\"} 1"));
-}
-
-TEST_F(GenerationBatcherTest, CancellingInDecodeFreesEverythingAndHurtsNobody) {
-  Start();
-  engine_->hold_decode = true;
-  const auto other = Submit(Call("xyz", 10));
-  auto generation = Submit(Call("abc", 5));
-  ASSERT_TRUE(WaitUntil([&] { return generation->Take().has_value(); }));
-  generation.reset();
-  EXPECT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
-  EXPECT_TRUE(MetricsSay("hippodrome_cancelled_total{model=\"m\",where=\"decode\"} 1"));
-  engine_->hold_decode = false;
-  EXPECT_EQ(Collect(*other).text, "xyzxyzxyzx");
-  EXPECT_TRUE(AllFree());
-  EXPECT_TRUE(WaitUntil([&] {
-    return MetricsSay("hippodrome_state_bytes{model=\"m\",kind=\"recurrent\"} 0") ||
-           MetricsSay("hippodrome_state_bytes{kind=\"recurrent\",model=\"m\"} 0");
-  }));
-}
-
-TEST_F(GenerationBatcherTest, RandomCancellationsLeaveNothingBehind) {
-  Start({.slots = 3, .pages = 16});
-  std::mt19937 random(3);
-  std::vector<std::unique_ptr<Generation>> all;
-  for (int i = 0; i < 2000; ++i) {
-    auto generation = batcher_->Submit(Call("abcdefg", 1 + static_cast<int64_t>(random() % 50)));
-    if (generation.ok()) all.push_back(*std::move(generation));
-    if (!all.empty() && random() % 2 == 0) {
-      std::swap(all[random() % all.size()], all.back());
-      all.pop_back();
-    }
-  }
-  all.clear();
-  EXPECT_TRUE(AllFree());
-}
-
 TEST_F(GenerationBatcherTest, AReaderThatIsTooSlowIsCutAndStallsNobody) {
   BatcherOptions options;
   options.max_unread_tokens = 10;
@@ -467,101 +272,6 @@ TEST_F(GenerationBatcherTest, AbortEndsWhatWaitsAndWhatRuns) {
 }
 
 // Two that need more than half of the pages each, for long; a free slot and free pages are left.
-TEST_F(GenerationBatcherTest, WhoWaitsForPagesDoesNotBlockThoseThatFit) {
-  Start({.slots = 4, .pages = 64});
-  engine_->hold_decode = true;
-  const auto large = Submit(Call("a", 600));
-  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
-  const auto second = Submit(Call("b", 600));
-  const auto small = Submit(Call("xy", 50));
-  EXPECT_TRUE(WaitUntil([&] { return engine_->used_slots == 2; }));
-  EXPECT_EQ(engine_->used_pages, 38 + 4);
-  engine_->hold_decode = false;
-  EXPECT_EQ(Collect(*small).text, Repeat("xy", 50));
-  EXPECT_EQ(Collect(*second).text, Repeat("b", 600));
-  EXPECT_EQ(Collect(*large).text, Repeat("a", 600));
-  EXPECT_TRUE(AllFree());
-}
-
-TEST_F(GenerationBatcherTest, ClientsTakeTurnsAndCallsOfManyPromptsCountAsOne) {
-  Start({.slots = 1});
-  engine_->hold_decode = true;
-  const auto running = Submit(Call("r", 2));
-  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
-  std::vector<std::unique_ptr<Generation>> all;
-  const auto submit = [&](const std::string& prompt, const Caller& caller) {
-    GenerationCall call = Call(prompt, 2);
-    call.caller = caller;
-    all.push_back(Submit(std::move(call)));
-  };
-  const Caller batch(Api::kHttp, "a");
-  for (const char* prompt : {"1", "2", "3"}) submit(prompt, batch);
-  submit("4", Caller(Api::kHttp, "a"));
-  submit("5", Caller(Api::kHttp, "b"));
-  engine_->hold_decode = false;
-  for (const auto& generation : all) Collect(*generation);
-  EXPECT_EQ(engine_->admitted(), "r15423");
-}
-
-TEST_F(GenerationBatcherTest, WhoHasWaitedForTooLongIsTold) {
-  BatcherOptions options;
-  options.max_wait = std::chrono::milliseconds(1);
-  Start({.slots = 1}, options);
-  engine_->hold_decode = true;
-  const auto running = Submit(Call("ab", 3));
-  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
-  const auto waiting = Submit(Call("cd", 3));
-  const absl::Status status = Collect(*waiting).status;
-  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-  EXPECT_NE(Message(status).find("too busy"), std::string::npos);
-  EXPECT_TRUE(MetricsSay("hippodrome_admission_rejected_total{model=\"m\",reason=\"max_wait\"} 1"));
-  EXPECT_EQ(batcher_->pending(), 1);
-  engine_->hold_decode = false;
-  EXPECT_EQ(Collect(*running).text, "aba");
-}
-
-TEST_F(GenerationBatcherTest, AfterItsDeadlineNothingStarts) {
-  Start();
-  GenerationCall call = Call("cd", 3);
-  call.caller.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
-  const auto generation = Submit(std::move(call));
-  EXPECT_EQ(Collect(*generation).status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_TRUE(AllFree());
-  EXPECT_EQ(engine_->admitted(), "");
-}
-
-TEST_F(GenerationBatcherTest, AClientsDeadlineEndsItsRequestWhereverItIs) {
-  Start({.slots = 1});
-  engine_->hold_decode = true;
-  for (const bool runs : {false, true}) {
-    const auto first = runs ? nullptr : Submit(Call("ab", 3));
-    ASSERT_TRUE(runs || WaitUntil([&] { return engine_->used_slots == 1; }));
-    GenerationCall call = Call("cd", 3);
-    call.caller.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
-    const auto generation = Submit(std::move(call));
-    const StreamUpdate end = Collect(*generation);
-    EXPECT_EQ(end.status.code(), absl::StatusCode::kDeadlineExceeded) << end.status;
-  }
-  EXPECT_TRUE(AllFree());
-}
-
-TEST_F(GenerationBatcherTest, AfterADeadlineOneStepIsMadeAtMost) {
-  Start({.pages = 1 << 20});
-  engine_->slow = true;
-  for (int i = 0; i < 20; ++i) {
-    GenerationCall call = Call("ab", 1 << 20);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(1 + i);
-    call.caller.deadline = deadline;
-    const auto generation = Submit(std::move(call));
-    std::this_thread::sleep_until(deadline);
-    // The one that was under way ends, or has ended.
-    const int64_t steps = engine_->steps;
-    ASSERT_TRUE(AllFree());
-    EXPECT_LE(engine_->steps - steps, 1);
-    EXPECT_EQ(Collect(*generation).status.code(), absl::StatusCode::kDeadlineExceeded);
-  }
-}
-
 TEST_F(GenerationBatcherTest, TheHeartbeatGoesOnWithoutWork) {
   Start();
   const auto before = batcher_->heartbeat();
@@ -575,96 +285,6 @@ TEST_F(GenerationBatcherTest, WithoutTokenizerThereAreTokensAlone) {
   const StreamUpdate all = Collect(*generation);
   EXPECT_EQ(all.text, "");
   EXPECT_EQ(all.token_ids, (std::vector<int32_t>{'a', 'b', 'a'}));
-}
-
-// Keeps states as a slow store does.
-struct SlowStore {
-  std::atomic<bool> asked = false;
-  SavedState state;
-  StateKept kept;
-
-  void Attach(GenerationCall& call) {
-    call.keep_state = [this](SavedState handed, StateKept done) {
-      state = std::move(handed);
-      kept = std::move(done);
-      asked = true;
-    };
-  }
-};
-
-TEST_F(GenerationBatcherTest, TheLastTokenComesWithTheState) {
-  Start();
-  SlowStore store;
-  GenerationCall call = Call("abc", 4);
-  store.Attach(call);
-  const auto generation = Submit(std::move(call));
-  ASSERT_TRUE(WaitUntil([&] { return store.asked.load(); }));
-  EXPECT_EQ(store.state.position, 6);
-  EXPECT_EQ(store.state.last_token, 'a');
-  // What it held is free, but its client is still waiting.
-  EXPECT_TRUE(WaitUntil([&] { return engine_->used_slots == 0; }));
-  EXPECT_EQ(batcher_->pending(), 1);
-  int64_t tokens = 0;
-  while (const auto update = generation->Take()) {
-    EXPECT_FALSE(update->last());
-    tokens += std::ssize(update->token_ids);
-  }
-  EXPECT_EQ(tokens, 3);
-  auto state = std::make_shared<v1::State>();
-  state->set_handle("h");
-  std::exchange(store.kept, nullptr)(state);
-  const StreamUpdate last = Collect(*generation);
-  EXPECT_EQ(last.text, "a");
-  EXPECT_EQ(last.finish, StreamFinish::kLength);
-  EXPECT_EQ(last.completion_tokens, 4);
-  EXPECT_TRUE(AllFree());
-}
-
-TEST_F(GenerationBatcherTest, AStateHasAllTokensThatWereGivenOut) {
-  Start();
-  SlowStore store;
-  GenerationCall call = Call("abcdef", 20, {"bcd"});
-  store.Attach(call);
-  const auto generation = Submit(std::move(call));
-  ASSERT_TRUE(WaitUntil([&] { return store.asked.load(); }));
-  std::exchange(store.kept, nullptr)(nullptr);
-  const StreamUpdate all = Collect(*generation);
-  EXPECT_EQ(all.text, "a");
-  EXPECT_EQ(all.finish, StreamFinish::kStopString);
-  EXPECT_EQ(store.state.position + 1, 6 + std::ssize(all.token_ids));
-}
-
-TEST_F(GenerationBatcherTest, WhatGoesOnCountsWhatItTakesIn) {
-  Start();
-  SlowStore store;
-  GenerationCall first = Call("abc", 4);
-  store.Attach(first);
-  const auto generation = Submit(std::move(first));
-  ASSERT_TRUE(WaitUntil([&] { return store.asked.load(); }));
-  std::exchange(store.kept, nullptr)(nullptr);
-  EXPECT_TRUE(MetricsSay("hippodrome_prompt_tokens_total{model=\"m\"} 3"));
-  GenerationCall second = Call("xy", 2);
-  second.request.start = std::make_shared<const SavedState>(store.state);
-  const StreamUpdate all = Collect(*Submit(std::move(second)));
-  EXPECT_EQ(all.token_ids.size(), 2);
-  EXPECT_EQ(all.prompt_tokens, 9);
-  // The token that was not in the state, and two new ones.
-  EXPECT_TRUE(MetricsSay("hippodrome_prompt_tokens_total{model=\"m\"} 6"));
-  EXPECT_TRUE(AllFree());
-}
-
-TEST_F(GenerationBatcherTest, AnAbandonedStateIsKeptForNobody) {
-  Start();
-  SlowStore store;
-  GenerationCall call = Call("abc", 2);
-  store.Attach(call);
-  {
-    const auto generation = Submit(std::move(call));
-    ASSERT_TRUE(WaitUntil([&] { return store.asked.load(); }));
-  }
-  EXPECT_EQ(batcher_->pending(), 1);
-  std::exchange(store.kept, nullptr)(nullptr);
-  EXPECT_TRUE(AllFree());
 }
 
 }  // namespace
