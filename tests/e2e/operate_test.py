@@ -60,7 +60,7 @@ def run_all(run, report):
     outputs = output.split(END + "\n")
     said = {}
     for (title, block), output in zip(steps, outputs):
-        report.append("\n".join("# " + line for line in block.splitlines()) + "\n" + output)
+        report.append("\n".join("# " + line for line in block.splitlines()) + "\n" + output.replace("/root/", "~/"))
         said[title] = said.get(title, "") + output
     if status != 0 or len(outputs) != len(steps) + 1:
         raise AssertionError(f"status {status} in\n{report[-1]}")
