@@ -235,9 +235,9 @@ class RecurrentState {
   virtual int64_t slots() const = 0;
   virtual int64_t bytes_per_slot() const = 0;
   // What Backend::ExportSlot() gives and ImportSlot() takes, in this order. An H3 layer's:
-  //   shift_inputs [d, N]          raw k of the last N tokens, oldest first, 0 before the first
-  //   token modes [h_1, h_2, H, M, 2]    x_T / dB of the diagonal SSM (re, im), h_1 = h_2 =
-  //   head_dim
+  //   shift_inputs [d, N]       raw k of the last N tokens, oldest first; 0 before the first token
+  //   modes [h_1, h_2, H, M, 2] x_T / dB of the diagonal SSM (re, im)
+  // with h_1 = h_2 = head_dim.
   virtual std::vector<StateArray> arrays() const = 0;
 };
 
@@ -444,15 +444,15 @@ class SequenceBackend {
   // with the state of the part's slot before the first token as x_{-1} and as the k of earlier
   // tokens; the state after the last token replaces it. The convolution is computed by FFT, by a
   // blocked scan or by the recurrence: all lead to the same state within rounding. What a part
-  // gives does not depend on the parts beside it, nor on captures. On processors a part from
-  // position 0 of kTransformTokens tokens and more transforms exactly the first kTransformTokens;
-  // everything else is scanned in blocks of kCaptureTokens from absolute multiples of it. So there
-  // the bits do not depend on how a sequence is cut, if it is cut at such multiples, and not before
-  // kTransformTokens unless it has fewer.
-  // qkv: [rows, 3 d], columns q | k | v; o: [rows, d]. REQUIRES: FitsCapture() for all captures; no
-  // captures and parts of equal length from position 0, unless this is a Backend.
-  // Error <= c u log2(T) |K|_2 |kv|_2 |q| with a small constant c: global, as an FFT's is; for bf16
-  // activations c may also cover the rounding of operands to 11 bits (u = 2^-11).
+  // gives does not depend on the parts beside it, nor on captures; on devices, where a capture cuts
+  // the part, within the error bound. On processors a part from position 0 of kTransformTokens
+  // tokens and more transforms exactly the first of them; all else is scanned in blocks of
+  // kCaptureTokens from absolute multiples of it. So there the bits do not depend on how a sequence
+  // is cut at such multiples, but not before kTransformTokens unless it has fewer. qkv: [rows, 3
+  // d], columns q | k | v; o: [rows, d]. REQUIRES: FitsCapture() for all captures; no captures and
+  // parts of equal length from position 0, unless this is a Backend. Error <= c u log2(T) |K|_2
+  // |kv|_2 |q| with a small constant c: global, as an FFT's is; for bf16 activations c may also
+  // cover the rounding of operands to 11 bits (u = 2^-11).
   virtual void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
                           const SequenceParts& parts, Tensor o) = 0;
 

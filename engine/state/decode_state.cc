@@ -7,7 +7,7 @@ namespace hippodrome {
 
 DecodeState::DecodeState(Backend& backend, LayerStates layers, int64_t slots, int64_t pages)
     : backend_(backend), layers_(std::move(layers)), slots_(slots), references_(pages) {
-  for (const auto& state : layers_.h3) {
+  for (const auto& state : layers_.recurrent) {
     if (state != nullptr) bytes_per_slot_ += state->bytes_per_slot();
   }
   for (const auto& rows : layers_.attention) {
@@ -33,7 +33,7 @@ std::optional<SequenceState> DecodeState::Reserve(int64_t pages) {
   if (free_slots_.empty() || free_pages() < pages) return std::nullopt;
   SequenceState state{.slot = free_slots_.back()};
   state.pages.reserve(pages);
-  for (const auto& layer : layers_.h3) {
+  for (const auto& layer : layers_.recurrent) {
     if (layer != nullptr) backend_.ResetSlot(*layer, state.slot);
   }
   free_slots_.pop_back();
@@ -53,7 +53,7 @@ std::optional<SequenceState> DecodeState::Fork(const SequenceState& from, int64_
   state.pages.assign(from.pages.begin(), from.pages.begin() + full);
   for (const int32_t page : state.pages) ++references_[page];
   TakePages(pages - full, state.pages);
-  for (const auto& layer : layers_.h3) {
+  for (const auto& layer : layers_.recurrent) {
     if (layer != nullptr) backend_.CopySlot(*layer, from.slot, state.slot);
   }
   if (!paged || position % page_tokens_ == 0) return state;
@@ -109,7 +109,7 @@ std::vector<SavedLayer> DecodeState::Export(const SequenceState& state, int64_t 
                                             const StateLayout& layout) const {
   std::vector<SavedLayer> saved(layout.layers.size());
   for (size_t i = 0; i < saved.size(); ++i) {
-    if (const auto& recurrent = layers_.h3[i]; recurrent != nullptr) {
+    if (const auto& recurrent = layers_.recurrent[i]; recurrent != nullptr) {
       for (const auto& array : layout.layers[i].arrays) {
         saved[i].arrays.emplace_back(Elements(array.shape));
       }
@@ -129,7 +129,7 @@ std::vector<SavedLayer> DecodeState::Export(const SequenceState& state, int64_t 
 void DecodeState::Import(const std::vector<SavedLayer>& layers, int64_t position,
                          const SequenceState& state) {
   for (size_t i = 0; i < layers.size(); ++i) {
-    if (const auto& recurrent = layers_.h3[i]; recurrent != nullptr) {
+    if (const auto& recurrent = layers_.recurrent[i]; recurrent != nullptr) {
       const std::vector<std::span<const float>> arrays(layers[i].arrays.begin(),
                                                        layers[i].arrays.end());
       backend_.ImportSlot(*recurrent, state.slot, position, arrays);

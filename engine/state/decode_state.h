@@ -27,8 +27,8 @@ struct SequenceState {
 
 // What a model's layers keep of their sequences, one entry per layer.
 struct LayerStates {
-  std::vector<std::unique_ptr<RecurrentState>> h3;  // of H3 and its kin; null for attention layers
-  std::vector<std::unique_ptr<KeyValuePages>> attention;  // null but for attention layers
+  std::vector<std::unique_ptr<RecurrentState>> recurrent;  // null for attention layers
+  std::vector<std::unique_ptr<KeyValuePages>> attention;   // null but for attention layers
 };
 
 // Two pools of fixed size: slots, each of one state, and pages, which states may share: a page is

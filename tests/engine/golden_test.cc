@@ -163,7 +163,7 @@ TEST_F(GoldenTest, StatesAreThePublishedOnes) {
       ASSERT_TRUE(ssm.ok()) << ssm.status();
       const PublishedState exported =
           Published(ssm->View(model.config()),
-                    Exported(*backend, *state->layers().h3[layer], sequence.slot, 7));
+                    Exported(*backend, *state->layers().recurrent[layer], sequence.slot, 7));
       const std::string name = "state_after_L7.layer" + std::to_string(layer);
       // Values of up to 4 after a layer of f32 products.
       EXPECT_LE(StateError(exported.shift, Floats(name + ".shift"), row), 2e-5);

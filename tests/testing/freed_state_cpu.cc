@@ -16,7 +16,7 @@ void FillWithNan(float* values, int64_t bytes) {
 }  // namespace
 
 void FillFreed(Backend&, const LayerStates& layers, const SequenceState& freed) {
-  for (const auto& layer : layers.h3) {
+  for (const auto& layer : layers.recurrent) {
     if (layer == nullptr || freed.slot < 0) continue;
     const auto& slots = static_cast<const cpu::RecurrentSlots&>(*layer);
     FillWithNan(slots.Slot(freed.slot), slots.bytes_per_slot());

@@ -17,7 +17,7 @@ void FillWithNan(void* memory, int64_t bytes) {
 
 void FillFreed(Backend& backend, const LayerStates& layers, const SequenceState& freed) {
   backend.Wait();  // for what still reads it
-  for (const auto& layer : layers.h3) {
+  for (const auto& layer : layers.recurrent) {
     if (layer == nullptr || freed.slot < 0) continue;
     if (const auto* ssm = dynamic_cast<const cuda::SsmSlots*>(layer.get())) {
       FillWithNan(reinterpret_cast<char*>(ssm->modes()) + freed.slot * ssm->bytes_per_slot(),

@@ -45,7 +45,7 @@ const CommandSpec kGenerateSpec = {
         {"repetition-penalty", "X", "divides the logits of tokens that were there before", "1"},
         {"presence-penalty", "X", "taken from the logits of tokens that were made before", "0"},
         {"frequency-penalty", "X", "the same for each time that they were made", "0"},
-        {"seed", "N", "seed of the random numbers; by default that of --state", "0"},
+        {"seed", "N", "seed of the random numbers (default: 0, or that of --state)"},
         {"state", "FILE", "go on from a saved state; the prompt, if any, is what is new"},
         {"save-state", "FILE", "save the state after the last token"},
         {"ignore-eos", "", "go on where the model ends its text"},
@@ -69,7 +69,7 @@ absl::StatusOr<SamplingParameters> ReadSampling(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const double top_p, line.Number("top-p"));
   HIPPODROME_ASSIGN_OR_RETURN(const double min_p, line.Number("min-p"));
   HIPPODROME_ASSIGN_OR_RETURN(const double typical_p, line.Number("typical-p"));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t seed, line.Integer("seed", 0, INT64_MAX));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t seed, line.Integer("seed", 0, 0, INT64_MAX));
   const auto sampling = ToSamplingParameters({.temperature = static_cast<float>(temperature),
                                               .top_k = top_k,
                                               .top_p = static_cast<float>(top_p),

@@ -75,12 +75,12 @@ LayerStates HybridH3::NewLayerStates(SequenceBackend& b, int64_t slots, int64_t 
     const auto* attention = std::get_if<AttentionMixer>(&block.mixer);
     states.attention.push_back(attention ? attention->NewPages(b, pages, page_tokens) : nullptr);
     if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
-      states.h3.push_back(h3->NewState(b, slots));
+      states.recurrent.push_back(h3->NewState(b, slots));
     } else if (const auto* sequence = std::get_if<SequenceMixer>(&block.mixer)) {
-      states.h3.push_back(
+      states.recurrent.push_back(
           std::visit([&](const auto& mixer) { return mixer.NewState(b, slots); }, *sequence));
     } else {
-      states.h3.push_back(nullptr);
+      states.recurrent.push_back(nullptr);
     }
   }
   return states;
@@ -103,13 +103,14 @@ void HybridH3::PrefillLayer(SequenceBackend& b, int64_t layer, const ActivationR
   const Block& block = blocks_[layer];
   Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
   if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
-    h3->Prefill(b, a, *states.h3[layer], rows.parts);  // r = r + H3(u)
+    h3->Prefill(b, a, *states.recurrent[layer], rows.parts);  // r = r + H3(u)
   } else if (const auto* attention = std::get_if<AttentionMixer>(&block.mixer)) {
     attention->Prefill(b, a, *states.attention[layer], rows.page_tables,
                        rows.parts);  // r = r + MHA(u)
   } else {
-    std::visit([&](const auto& mixer) { mixer.Prefill(b, a, *states.h3[layer], rows.parts); },
-               std::get<SequenceMixer>(block.mixer));  // r = r + mixer(u)
+    std::visit(
+        [&](const auto& mixer) { mixer.Prefill(b, a, *states.recurrent[layer], rows.parts); },
+        std::get<SequenceMixer>(block.mixer));  // r = r + mixer(u)
   }
   Mlp(b, block, a);
 }
@@ -119,12 +120,12 @@ void HybridH3::StepLayer(Backend& b, int64_t layer, const ActivationRows& a, con
   const Block& block = blocks_[layer];
   Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
   if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
-    h3->Step(b, a, *states.h3[layer], rows.slots, rows.positions);  // r = r + H3(u)
+    h3->Step(b, a, *states.recurrent[layer], rows.slots, rows.positions);  // r = r + H3(u)
   } else if (const auto* attention = std::get_if<AttentionMixer>(&block.mixer)) {
     attention->Step(b, a, *states.attention[layer], rows.page_tables,
                     rows.positions);  // r = r + MHA(u)
   } else {
-    std::visit([&](const auto& mixer) { mixer.Step(b, a, *states.h3[layer], rows.slots); },
+    std::visit([&](const auto& mixer) { mixer.Step(b, a, *states.recurrent[layer], rows.slots); },
                std::get<SequenceMixer>(block.mixer));  // r = r + mixer(u)
   }
   Mlp(b, block, a);

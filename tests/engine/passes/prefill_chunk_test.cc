@@ -185,7 +185,7 @@ TEST_F(PrefillChunkTest, WhatADroppedPartWasCopiedToIsNotTouched) {
   chunk.Begin(parts);
   chunk.Drop(0);
   while (!chunk.done()) chunk.RunLayer(*state);
-  for (const auto& layer : state->layers().h3) {
+  for (const auto& layer : state->layers().recurrent) {
     if (layer == nullptr) continue;
     const StateValues values = Exported(*backend_, *layer, copy.slot, 64);
     EXPECT_EQ(values, StateValues(*layer));  // as it was reserved: zero

@@ -262,7 +262,7 @@ TEST_F(CheckingBackendTest, StatesAndRowsAreCompared) {
   const PrefillPart part = {.tokens = ids, .sequence = &from};
   chunk.Begin({&part, 1});
   while (!chunk.done()) chunk.RunLayer(*state);
-  for (const auto& layer : state->layers().h3) {
+  for (const auto& layer : state->layers().recurrent) {
     if (layer == nullptr) continue;
     const StateValues values = Exported(backend, *layer, from.slot, 20);
     backend.ImportSlot(*layer, to.slot, 20, values.Spans());
