@@ -46,6 +46,7 @@ class OwningGenerator : public SequenceEngine {
   Footprint used() const override { return generator_->used(); }
   bool prefilling() const override { return generator_->prefilling(); }
   int64_t decoding() const override { return generator_->decoding(); }
+  PrefixCounts prefixes() const override { return generator_->prefixes(); }
   absl::StatusOr<SequenceId> Admit(GenerationRequest request) override {
     return generator_->Admit(std::move(request));
   }

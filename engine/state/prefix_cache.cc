@@ -17,9 +17,18 @@ int64_t LeastPrefix(int64_t prompt_tokens) {
 bool PrefixCache::Evict() {
   std::optional<SequenceState> oldest = tree_.TakeOldest();
   if (!oldest) return false;
+  CountPages(*oldest, -1);
   state_.Release(*oldest);
   ++counts_.evictions;
   return true;
+}
+
+void PrefixCache::CountPages(const SequenceState& node, int32_t more) {
+  for (const int32_t page : node.pages) {
+    const bool had = page_nodes_[page] > 0;
+    page_nodes_[page] += more;
+    pages_ += static_cast<int64_t>(page_nodes_[page] > 0) - static_cast<int64_t>(had);
+  }
 }
 
 SequenceState PrefixCache::Reserve(int64_t pages) {
@@ -96,6 +105,7 @@ void PrefixCache::Keep(const std::string& salt, std::span<const int32_t> prefix,
                        SequenceState captured) {
   if (tree_.Touch(salt, prefix)) return Drop(std::move(captured));  // another prompt's was first
   --captures_;
+  CountPages(captured, 1);
   tree_.Put(salt, prefix, std::move(captured));
 }
 
@@ -105,12 +115,16 @@ void PrefixCache::Drop(SequenceState captured) {
 }
 
 void PrefixCache::Clear() {
-  while (std::optional<SequenceState> oldest = tree_.TakeOldest()) state_.Release(*oldest);
+  while (std::optional<SequenceState> oldest = tree_.TakeOldest()) {
+    CountPages(*oldest, -1);
+    state_.Release(*oldest);
+  }
 }
 
 PrefixCounts PrefixCache::counts() const {
   PrefixCounts counts = counts_;
   counts.nodes = tree_.size();
+  counts.bytes = counts.nodes * state_.bytes_per_slot() + pages_ * state_.bytes_per_page();
   return counts;
 }
 

@@ -19,6 +19,7 @@ struct PrefixCounts {
   int64_t misses = 0;      // prompts that looked for one and found none
   int64_t hit_tokens = 0;  // that were not processed again
   int64_t evictions = 0;   // states dropped for want of a slot or of pages
+  int64_t bytes = 0;       // of the states held now, pages that several have once
 };
 
 // Hands out a DecodeState's room: to sequences first, whatever it takes from the tree; and `nodes`
@@ -33,7 +34,10 @@ class PrefixCache {
  public:
   // A node at least every `interval` tokens of a prompt. `nodes` 0: there is no tree.
   PrefixCache(DecodeState& state, int64_t nodes, int64_t interval)
-      : state_(state), most_nodes_(nodes), interval_(interval) {}
+      : state_(state),
+        most_nodes_(nodes),
+        interval_(interval),
+        page_nodes_(nodes == 0 ? 0 : state.pages()) {}
 
   // ---- Sequences. REQUIRES: there is room, but for the tree. --------------------------------
 
@@ -69,6 +73,7 @@ class PrefixCache {
 
  private:
   bool Evict();
+  void CountPages(const SequenceState& node, int32_t more);
 
   DecodeState& state_;
   int64_t most_nodes_;
@@ -76,6 +81,8 @@ class PrefixCache {
   int64_t captures_ = 0;  // not yet ended
   PrefixTree tree_;
   PrefixCounts counts_;
+  std::vector<int32_t> page_nodes_;  // nodes that have the page
+  int64_t pages_ = 0;                // that nodes have
 };
 
 }  // namespace hippodrome

@@ -538,6 +538,7 @@ void GenerationBatcher::Publish() {
   const int64_t decoding = engine_.decoding();
   metrics_.SetLoad(queued, running - decoding, decoding);
   metrics_.SetState(engine_.used(), engine_.capacity(), slot_bytes_);
+  metrics_.SetPrefixes(engine_.prefixes());
 }
 
 // ---- Generation ---------------------------------------------------------------------------------

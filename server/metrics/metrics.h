@@ -67,6 +67,8 @@ class ModelMetrics {
   void SetLoad(int64_t queued, int64_t prefilling, int64_t decoding);
   // `slot_bytes` of each used slot are recurrent state; the other bytes are key/value pages.
   void SetState(const Footprint& used, const Footprint& capacity, int64_t slot_bytes);
+  // What the tree of prefixes holds, and did since the model was loaded. Of one thread.
+  void SetPrefixes(const PrefixCounts& counts);
   // Reserved for log probabilities.
   void SetScoreBytes(int64_t bytes);
 

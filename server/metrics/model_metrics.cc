@@ -1,4 +1,5 @@
 #include <array>
+#include <utility>
 
 #include "server/metrics/metric_series.h"
 #include "server/metrics/metrics.h"
@@ -69,6 +70,22 @@ struct ModelMetrics::Series {
         page_bytes(bytes.Add({{"model", m}, {"kind", "attention_kv"}})),
         budget(Gauge(r, "hippodrome_state_budget_bytes", "State that there is room for")
                    .Add({{"model", m}})),
+        prefix_hits(Counter(r, "hippodrome_prefix_hits_total",
+                            "Prompts that began with a state of the tree of prefixes")
+                        .Add({{"model", m}})),
+        prefix_misses(Counter(r, "hippodrome_prefix_misses_total",
+                              "Prompts that looked for a state in the tree and found none")
+                          .Add({{"model", m}})),
+        prefix_hit_tokens(Counter(r, "hippodrome_prefix_hit_tokens_total",
+                                  "Tokens of prompts that the tree had taken in already")
+                              .Add({{"model", m}})),
+        prefix_evictions(Counter(r, "hippodrome_prefix_evictions_total",
+                                 "States that left the tree because there was no room")
+                             .Add({{"model", m}})),
+        prefix_states(
+            Gauge(r, "hippodrome_prefix_states", "States in the tree").Add({{"model", m}})),
+        prefix_bytes(Gauge(r, "hippodrome_prefix_bytes", "Bytes of the states in the tree")
+                         .Add({{"model", m}})),
         score_bytes(Gauge(r, "hippodrome_log_probability_bytes",
                           "Memory kept for log probabilities until clients have them")
                         .Add({{"model", m}})) {}
@@ -90,7 +107,10 @@ struct ModelMetrics::Series {
   Gauges& slots;
   GaugePart active_slots, free_slots;
   Gauges& bytes;
-  GaugePart recurrent_bytes, page_bytes, budget, score_bytes;
+  GaugePart recurrent_bytes, page_bytes, budget;
+  prometheus::Counter &prefix_hits, &prefix_misses, &prefix_hit_tokens, &prefix_evictions;
+  GaugePart prefix_states, prefix_bytes, score_bytes;
+  PrefixCounts published;  // by the model's one batcher
 };
 
 ModelMetrics::ModelMetrics(MetricRegistry& registry, const std::string& model)
@@ -174,6 +194,19 @@ void ModelMetrics::SetState(const Footprint& used, const Footprint& capacity, in
   series_->recurrent_bytes.Set(static_cast<double>(recurrent));
   series_->page_bytes.Set(static_cast<double>(used.bytes - recurrent));
   series_->budget.Set(static_cast<double>(capacity.bytes));
+}
+
+void ModelMetrics::SetPrefixes(const PrefixCounts& counts) {
+  const auto add = [](prometheus::Counter& counter, int64_t now, int64_t before) {
+    counter.Increment(static_cast<double>(now - before));
+  };
+  const PrefixCounts before = std::exchange(series_->published, counts);
+  add(series_->prefix_hits, counts.hits, before.hits);
+  add(series_->prefix_misses, counts.misses, before.misses);
+  add(series_->prefix_hit_tokens, counts.hit_tokens, before.hit_tokens);
+  add(series_->prefix_evictions, counts.evictions, before.evictions);
+  series_->prefix_states.Set(static_cast<double>(counts.nodes));
+  series_->prefix_bytes.Set(static_cast<double>(counts.bytes));
 }
 
 void ModelMetrics::SetScoreBytes(int64_t bytes) {

@@ -243,6 +243,7 @@ TEST_P(GeneratorSharingTest, SequencesComeBeforeTheTree) {
   EXPECT_EQ(generator->prefixes().nodes, 2);  // 512, 592
   EXPECT_EQ(generator->used().bytes, 0);      // free for sequences
   EXPECT_EQ(generator->held().pages, 10);
+  EXPECT_EQ(generator->prefixes().bytes, generator->held().bytes);  // shared pages once
   GenerationRequest all = Request(RandomIds(20, 40, 9), pages * 64 - 19, 1);
   all.cache_prompt = false;
   const SequenceId id = generator->Admit(all).value();
@@ -250,6 +251,7 @@ TEST_P(GeneratorSharingTest, SequencesComeBeforeTheTree) {
   generator->Prefill(kForever, events);
   EXPECT_EQ(generator->prefixes().nodes, 0);
   EXPECT_EQ(generator->prefixes().evictions, 2);
+  EXPECT_EQ(generator->prefixes().bytes, 0);
   generator->Release(id);
   // What fills all of the room can begin with nothing that the tree holds.
   Run(*generator, first);

@@ -59,6 +59,7 @@ class FakeEngine : public SequenceEngine {
   Footprint used() const override;
   bool prefilling() const override;
   int64_t decoding() const override;
+  PrefixCounts prefixes() const override { return {}; }
   absl::StatusOr<SequenceId> Admit(GenerationRequest request) override;
   int64_t Remaining(SequenceId sequence) const override;
   void Prefill(Clock::time_point until, std::vector<TokenEvent>& events) override;

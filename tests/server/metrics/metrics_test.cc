@@ -55,6 +55,24 @@ TEST(MetricsTest, StateIsSplitByKind) {
   EXPECT_THAT(text, HasSubstr("model=\"m\",state=\"free\"} 2"));
 }
 
+TEST(MetricsTest, CountsOfTheTreeGoOnWithTheNextModel) {
+  Metrics metrics;
+  {
+    ModelMetrics model(metrics.registry(), "m");
+    model.SetPrefixes({.nodes = 2, .hits = 3, .misses = 4, .hit_tokens = 50, .bytes = 600});
+    model.SetPrefixes({.nodes = 1, .hits = 5, .misses = 4, .hit_tokens = 70, .evictions = 1});
+  }
+  ModelMetrics next(metrics.registry(), "m");
+  next.SetPrefixes({.nodes = 1, .hits = 1, .misses = 2, .hit_tokens = 8, .bytes = 300});
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("hippodrome_prefix_hits_total{model=\"m\"} 6\n"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_prefix_misses_total{model=\"m\"} 6\n"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_prefix_hit_tokens_total{model=\"m\"} 78\n"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_prefix_evictions_total{model=\"m\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_prefix_states{model=\"m\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_prefix_bytes{model=\"m\"} 300\n"));
+}
+
 TEST(MetricsTest, EncodersCountPaddingApart) {
   Metrics metrics;
   EncoderMetrics encoder(metrics.registry(), "e");
