@@ -1,6 +1,6 @@
 # Tests of tools.
 hippodrome_test_files(tools_tests
-  LIBRARIES hippodrome_tools hippodrome_testing
+  LIBRARIES hippodrome_tools hippodrome_server_testing hippodrome_testing
   SOURCES
     tools/bench/bench_encode_test.cc
     tools/bench/bench_state_test.cc
@@ -12,6 +12,7 @@ hippodrome_test_files(tools_tests
     tools/command_line/token_ids_test.cc
     tools/commands/forward_command_test.cc
     tools/commands/generate_command_test.cc
+    tools/commands/interactive_session_test.cc
     tools/commands/key_command_test.cc
     tools/commands/serve_options_test.cc
     tools/commands/tokenizer_command_test.cc

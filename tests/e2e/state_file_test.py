@@ -1,10 +1,12 @@
-"""A text that is broken off, saved and gone on from is the text that was not broken off; and what inspect says of
-the state, and what is refused.
+"""A text that is broken off, saved and gone on from is the text that was not broken off, by single calls and in a
+session on the terminal; and what inspect says of the state, and what is refused.
 
   state_file_test.py HIPPODROME MODEL_DIR OTHER_MODEL_DIR
 """
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,6 +46,66 @@ def check_new_text(folder):
     assert again != generate(5, "--state", one), "the new text makes no difference"
 
 
+def talk(lines, *arguments, code=0):
+    """What a session says to these lines, and its notes."""
+    done = subprocess.run([HIPPODROME, "generate", "--model", MODEL, "--interactive", "--ignore-eos", "--max-tokens",
+                           "20", *arguments], input=lines, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done
+    return done.stdout, done.stderr
+
+
+def one_turn(*arguments):
+    done = run("generate", "--model", MODEL, "--ignore-eos", "--max-tokens", "20", *arguments)
+    assert done.returncode == 0 and done.stderr == "", done
+    return done.stdout
+
+
+def check_session(folder, options):
+    """The same as single calls, whose states go from one to the next."""
+    turns = (PROMPT, " she said", " and then")
+    single, start = "", ()
+    for i, turn in enumerate(turns):
+        single += one_turn(*start, *options, "--prompt", turn, "--save-state", f"{folder}/turn{i}")
+        start = ("--state", f"{folder}/turn{i}")
+    lines = "".join(turn + "\n" for turn in turns)
+    last = folder + "/session"
+    assert talk(lines, *options, "--save-state", last) == (single, ""), options
+    assert generate(9, "--state", last) == generate(9, *start)
+    # And from a state.
+    begin = len(one_turn(*options, "--prompt", turns[0]))
+    rest = talk("".join(turn + "\n" for turn in turns[1:]), *options, "--state", folder + "/turn0")
+    assert rest == (single[begin:], ""), rest
+    # What is taken back was not there.
+    undone = talk(f"{turns[0]}\n/save {folder}/now\n other\n more\n/undo\n/undo\n{turns[1]}\n", *options)[0]
+    two = talk(f"{turns[0]}\n{turns[1]}\n", *options)[0]
+    assert undone.startswith(two[:begin]) and undone.endswith(two[begin:]), (undone, two)
+    back = talk(f"Once\n/load {folder}/now\n{turns[1]}\n", *options)[0]
+    assert back.endswith(two[begin:]), (back, two)
+
+
+def check_interrupt(folder):
+    """Ctrl-C ends an answer, not the session."""
+    kept = folder + "/stopped"
+    with subprocess.Popen([HIPPODROME, "generate", "--model", MODEL, "--interactive", "--ignore-eos", "--max-tokens",
+                           "100000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as session:
+        session.stdin.write(PROMPT.encode() + b"\n")
+        session.stdin.flush()
+        os.read(session.stdout.fileno(), 1)  # it has begun
+        session.send_signal(signal.SIGINT)
+        session.stdin.write(f"/save {kept}\n/quit\n".encode())
+        session.stdin.close()
+        session.stdout.read()
+        assert session.wait() == 0
+    assert len(generate(3, "--state", kept)) == 3
+
+
+def check_session_refusals(folder):
+    for more in (("--prompt", "a"), ("--prompt-ids", "1"), ("--json",)):
+        assert "leave " + more[0] in talk("", *more, code=2)[1], more
+    assert "nothing was said yet" in talk("", "--save-state", folder + "/empty", code=1)[1]
+    assert "no such command" in talk("/nonsense\n")[1]
+
+
 def check_inspect(folder):
     state = folder + "/inspected"
     generate(5, "--prompt-ids", "1,2,3", "--seed", "11", "--save-state", state)
@@ -79,6 +141,10 @@ def main():
         check_parts(folder, (), ())
         check_parts(folder, SAMPLED, ("--seed", "7"))
         check_new_text(folder)
+        check_session(folder, ())
+        check_session(folder, (*SAMPLED, "--seed", "7"))
+        check_interrupt(folder)
+        check_session_refusals(folder)
         check_inspect(folder)
         check_refusals(folder, sys.argv[3])
     print("passed")

@@ -1,14 +1,17 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/base/durable_files.h"
 #include "engine/base/field_error.h"
-#include "engine/base/one_line.h"
 #include "engine/base/read_file.h"
 #include "engine/base/status.h"
 #include "engine/generator.h"
@@ -16,11 +19,12 @@
 #include "engine/open_backend.h"
 #include "engine/sampling.h"
 #include "engine/state/state_file.h"
-#include "engine/tokenizer/utf8_stream.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/text_file.h"
 #include "tools/command_line/token_ids.h"
 #include "tools/commands/commands.h"
+#include "tools/commands/interactive_session.h"
+#include "tools/commands/lone_sequence.h"
 
 namespace hippodrome {
 namespace {
@@ -30,12 +34,16 @@ const CommandSpec kGenerateSpec = {
     .summary = "Continues a prompt on the terminal.",
     .usage = {"--model DIR --prompt TEXT [OPTION]...",
               "--model DIR --prompt-ids LIST|@FILE [OPTION]...",
-              "--model DIR --state FILE [OPTION]..."},
-    .description = "Text is printed as it comes; of a model without tokenizer files, the JSON.",
+              "--model DIR --state FILE [OPTION]...", "--model DIR --interactive [OPTION]..."},
+    .description =
+        "Text is printed as it comes; of a model without tokenizer files, the JSON.\n"
+        "With --interactive each line of standard input is a turn of a conversation, of which "
+        "nothing is taken in twice; /help tells the commands, Ctrl-C stops an answer.",
     .options = {
         ModelOption(),
         {"prompt", "TEXT", "the text to continue"},
         {"prompt-ids", "LIST|@FILE", "its token ids, as 1,2,3, or a file that has them"},
+        {"interactive", "", "answer each line of standard input, going on from the one before"},
         {"max-tokens", "N", "tokens to make, unless the text ends earlier", "128"},
         {"temperature", "X", "divides the logits; 0: the likeliest token is taken", "0"},
         {"top-k", "N", "only the N likeliest tokens; 0: all", "0"},
@@ -111,20 +119,6 @@ absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
   return loaded.tokenizer->Encode(line.Text("prompt"));
 }
 
-struct Output {
-  std::vector<int32_t> token_ids;
-  std::string text;
-  FinishReason finish = FinishReason::kNone;
-};
-
-// One sequence needs one slot and the pages of `tokens`, no more.
-absl::StatusOr<std::unique_ptr<Generator>> MakeGenerator(Backend& backend, const HybridH3& model,
-                                                         int64_t tokens) {
-  GeneratorOptions options{.max_sequences = 1};
-  options.key_value_bytes = (tokens + 64) * model.config().n_layer * 8 * model.config().d_model;
-  return Generator::Create(backend, model, options);
-}
-
 // Where a state comes from and goes to; empty: nowhere.
 struct StateFiles {
   std::string from, to;
@@ -141,11 +135,8 @@ absl::Status StartFrom(const std::string& bytes, const std::string& arithmetic,
                        const Generator& generator, bool keep_seed, GenerationRequest& request) {
   if (bytes.empty()) return absl::OkStatus();
   HIPPODROME_ASSIGN_OR_RETURN(SavedState state, ReadStateFile(bytes, generator.state_layout()));
-  if (state.lossy || state.arithmetic != arithmetic) {
-    std::fprintf(stderr, "hippodrome: the state is %s\"%s\", this is \"%s\": it is not exact\n",
-                 state.lossy ? "lossy, of " : "of ", OneLine(state.arithmetic).c_str(),
-                 arithmetic.c_str());
-  }
+  const std::string inexact = WhyInexact(state, arithmetic);
+  if (!inexact.empty()) std::fprintf(stderr, "hippodrome: %s\n", inexact.c_str());
   if (!keep_seed) request.sampling.seed = state.seed;
   request.start = std::make_shared<const SavedState>(std::move(state));
   return absl::OkStatus();
@@ -154,46 +145,15 @@ absl::Status StartFrom(const std::string& bytes, const std::string& arithmetic,
 absl::Status SaveTo(const std::string& path, const Generator& generator, SequenceId sequence) {
   if (path.empty()) return absl::OkStatus();
   HIPPODROME_ASSIGN_OR_RETURN(const SavedState state, generator.Save(sequence));
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string bytes,
-                              WriteStateFile(state, generator.state_layout()));
-  return WriteFileDurably(path, bytes);
+  return SaveStateTo(path, state, generator.state_layout());
 }
 
-// Runs a sequence that is alone to its end; `stream` prints text as it comes.
-absl::StatusOr<Output> Run(Generator& generator, const LoadedDecoder& loaded, bool stream) {
-  Output output;
-  Utf8Stream characters;
-  const auto emit = [&](const std::string& text) {
-    output.text += text;
-    if (stream) {
-      std::fputs(text.c_str(), stdout);
-      std::fflush(stdout);
-    }
-  };
-  std::vector<TokenEvent> events;
-  while (output.finish == FinishReason::kNone) {
-    events.clear();
-    if (generator.prefilling()) {
-      generator.Prefill(Generator::Clock::time_point::max(), events);
-    } else {
-      generator.Step(events);
-    }
-    for (const TokenEvent& event : events) {
-      if (event.finish == FinishReason::kFailed) {
-        return Internal("the model computed a value that is not a number");
-      }
-      output.token_ids.push_back(event.token);
-      output.finish = event.finish;
-      if (loaded.tokenizer != nullptr && event.finish != FinishReason::kEndOfText) {
-        emit(characters.Append(loaded.tokenizer->Bytes(event.token)));
-      }
-    }
-  }
-  emit(characters.Finish());
-  return output;
+void Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
 }
 
-void PrintJson(const Output& output) {
+void PrintJson(const LoneOutput& output) {
   const nlohmann::json json = {
       {"token_ids", output.token_ids},
       {"text", output.text},
@@ -201,40 +161,93 @@ void PrintJson(const Output& output) {
   std::printf("%s\n", json.dump().c_str());
 }
 
-absl::Status Generate(const CommandLine& line) {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+// All that a request has but for what it begins with.
+absl::StatusOr<GenerationRequest> ReadRequest(const CommandLine& line) {
   GenerationRequest request;
   HIPPODROME_ASSIGN_OR_RETURN(request.max_tokens, line.Integer("max-tokens", 1, int64_t{1} << 40));
   HIPPODROME_ASSIGN_OR_RETURN(request.sampling, ReadSampling(line));
   HIPPODROME_ASSIGN_OR_RETURN(request.changes, ReadPenalties(line));
   request.ignore_eos = line.Has("ignore-eos");
-  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, {.threads = threads}));
-  HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
-                              LoadDecoderDirectory(*backend, directory, weights));
+  return request;
+}
+
+// ---- A conversation ----------------------------------------------------------------------------
+
+volatile std::sig_atomic_t interrupted = 0;
+
+void NoteInterrupt(int) { interrupted = 1; }
+
+// Reading a line goes on.
+void CatchInterrupts() {
+  struct sigaction action = {};
+  action.sa_handler = NoteInterrupt;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+absl::Status Talk(const CommandLine& line, GenerationRequest turn, Backend& backend,
+                  const LoadedDecoder& loaded, const StateFiles& files) {
+  if (loaded.tokenizer == nullptr) {
+    return FailedPrecondition("the model has no tokenizer files: there is no text to read");
+  }
+  InteractiveOptions options{
+      .turn = std::move(turn), .keep_seed = line.Has("seed"), .sign = isatty(STDIN_FILENO) == 1};
+  options.take_stop = [] { return std::exchange(interrupted, 0) != 0; };
+  HIPPODROME_ASSIGN_OR_RETURN(
+      const auto session,
+      InteractiveSession::Open(backend, loaded, std::move(options), std::cout, std::cerr));
+  if (!files.from.empty()) HIPPODROME_RETURN_IF_ERROR(session->Load(files.from));
+  CatchInterrupts();
+  session->Run(std::cin);
+  return files.to.empty() ? absl::OkStatus() : session->Save(files.to);
+}
+
+// ---- One answer --------------------------------------------------------------------------------
+
+absl::Status OneAnswer(const CommandLine& line, GenerationRequest request, Backend& backend,
+                       const LoadedDecoder& loaded, const StateFiles& files) {
   HIPPODROME_ASSIGN_OR_RETURN(request.prompt, ReadPrompt(line, loaded));
-  const bool json = line.Has("json");
-  const bool ids_only = loaded.tokenizer == nullptr;
-  const StateFiles files{line.Text("state"), line.Text("save-state")};
+  const bool json = line.Has("json") || loaded.tokenizer == nullptr;
   HIPPODROME_ASSIGN_OR_RETURN(const std::string state, ReadState(files));
   // What is before: no more tokens than the file has bytes.
   const int64_t before = std::ssize(request.prompt) + std::ssize(state);
-  HIPPODROME_ASSIGN_OR_RETURN(auto generator,
-                              MakeGenerator(*backend, *loaded.model, before + request.max_tokens));
-  HIPPODROME_RETURN_IF_ERROR(StartFrom(state, Arithmetic(*backend, loaded.weights), *generator,
-                                       line.Has("seed"), request));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      auto generator, MakeLoneGenerator(backend, *loaded.model, before + request.max_tokens));
+  HIPPODROME_RETURN_IF_ERROR(
+      StartFrom(state, Arithmetic(backend, loaded.weights), *generator, line.Has("seed"), request));
   HIPPODROME_RETURN_IF_ERROR(generator->Validate(request));
   HIPPODROME_ASSIGN_OR_RETURN(const SequenceId sequence, generator->Admit(std::move(request)));
-  HIPPODROME_ASSIGN_OR_RETURN(const Output output, Run(*generator, loaded, !json && !ids_only));
+  LoneRun run{.tokenizer = loaded.tokenizer.get()};
+  if (!json) run.print = Print;
+  HIPPODROME_ASSIGN_OR_RETURN(const LoneOutput output, RunLoneSequence(*generator, run));
   HIPPODROME_RETURN_IF_ERROR(SaveTo(files.to, *generator, sequence));
-  if (json || ids_only) {
+  if (json) {
     PrintJson(output);
   } else {
     std::printf("\n");
   }
   return absl::OkStatus();
+}
+
+absl::Status Generate(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  const bool interactive = line.Has("interactive");
+  for (const char* other : {"prompt", "prompt-ids", "json"}) {
+    if (interactive && line.Has(other)) {
+      return Usage(std::string("--interactive reads lines and prints text: leave --") + other +
+                   " out");
+    }
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(GenerationRequest request, ReadRequest(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, {.threads = threads}));
+  HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
+                              LoadDecoderDirectory(*backend, directory, weights));
+  const StateFiles files{line.Text("state"), line.Text("save-state")};
+  return (interactive ? Talk : OneAnswer)(line, std::move(request), *backend, loaded, files);
 }
 
 }  // namespace

@@ -1,0 +1,69 @@
+#include "tools/commands/lone_sequence.h"
+
+#include <chrono>
+
+#include "engine/base/durable_files.h"
+#include "engine/base/one_line.h"
+#include "engine/base/status.h"
+#include "engine/state/state_file.h"
+#include "engine/tokenizer/utf8_stream.h"
+
+namespace hippodrome {
+namespace {
+
+// Of a prompt, between two looks at whether to stop.
+constexpr std::chrono::milliseconds kPiece(50);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Generator>> MakeLoneGenerator(Backend& backend,
+                                                             const HybridH3& model,
+                                                             int64_t tokens) {
+  GeneratorOptions options{.max_sequences = 1};
+  options.key_value_bytes = (tokens + 64) * model.config().n_layer * 8 * model.config().d_model;
+  return Generator::Create(backend, model, options);
+}
+
+absl::StatusOr<LoneOutput> RunLoneSequence(Generator& generator, const LoneRun& run) {
+  LoneOutput output;
+  Utf8Stream characters;
+  const auto emit = [&](const std::string& text) {
+    output.text += text;
+    run.print(text);
+  };
+  std::vector<TokenEvent> events;
+  while (output.finish == FinishReason::kNone && !run.stopped()) {
+    events.clear();
+    if (generator.prefilling()) {
+      generator.Prefill(Generator::Clock::now() + kPiece, events);
+    } else {
+      generator.Step(events);
+    }
+    for (const TokenEvent& event : events) {
+      if (event.finish == FinishReason::kFailed) {
+        return Internal("the model computed a value that is not a number");
+      }
+      output.token_ids.push_back(event.token);
+      output.finish = event.finish;
+      if (run.tokenizer != nullptr && event.finish != FinishReason::kEndOfText) {
+        emit(characters.Append(run.tokenizer->Bytes(event.token)));
+      }
+    }
+  }
+  emit(characters.Finish());
+  return output;
+}
+
+std::string WhyInexact(const SavedState& state, const std::string& arithmetic) {
+  if (!state.lossy && state.arithmetic == arithmetic) return "";
+  return std::string("the state is ") + (state.lossy ? "lossy, of \"" : "of \"") +
+         OneLine(state.arithmetic) + "\", this is \"" + arithmetic + "\": it is not exact";
+}
+
+absl::Status SaveStateTo(const std::string& path, const SavedState& state,
+                         const StateLayout& layout) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string bytes, WriteStateFile(state, layout));
+  return WriteFileDurably(path, bytes);
+}
+
+}  // namespace hippodrome

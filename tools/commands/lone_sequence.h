@@ -1,0 +1,53 @@
+// A sequence that has a generator for itself: what `generate` and its interactive form share.
+#ifndef HIPPODROME_TOOLS_COMMANDS_LONE_SEQUENCE_H_
+#define HIPPODROME_TOOLS_COMMANDS_LONE_SEQUENCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/generator.h"
+#include "engine/models/h3/hybrid_h3.h"
+#include "engine/state/saved_state.h"
+#include "engine/tokenizer/bpe.h"
+#include "kernels/backend.h"
+
+namespace hippodrome {
+
+// With one slot and the pages of `tokens`, no more. Errors: those of Generator::Create().
+absl::StatusOr<std::unique_ptr<Generator>> MakeLoneGenerator(Backend& backend,
+                                                             const HybridH3& model, int64_t tokens);
+
+// What a sequence said.
+struct LoneOutput {
+  std::vector<int32_t> token_ids;
+  std::string text;                           // empty without a tokenizer
+  FinishReason finish = FinishReason::kNone;  // kNone: it was stopped
+};
+
+struct LoneRun {
+  const BpeTokenizer* tokenizer = nullptr;  // null: there is no text
+  // Gets the text as it comes.
+  std::function<void(const std::string&)> print = [](const std::string&) {};
+  // Asked before each token, and often while the prompt is taken in.
+  std::function<bool()> stopped = [] { return false; };
+};
+
+// Runs the only sequence of `generator` to its end, or until it is stopped. Errors: kInternal where
+// the model computes what is not a number.
+absl::StatusOr<LoneOutput> RunLoneSequence(Generator& generator, const LoneRun& run);
+
+// Why later bits may differ from those of one piece, for people to read; empty where they do not.
+std::string WhyInexact(const SavedState& state, const std::string& arithmetic);
+
+// Writes the state to a file that is there as a whole or not at all.
+absl::Status SaveStateTo(const std::string& path, const SavedState& state,
+                         const StateLayout& layout);
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_COMMANDS_LONE_SEQUENCE_H_
