@@ -69,11 +69,17 @@ hippodrome_test_files(backend_tests
   LIBRARIES hippodrome_training_problems hippodrome_test_backend_cpu
   SOURCES ${HIPPODROME_BACKEND_TESTS})
 
-# tests/benchmarks/README.md says what it showed.
+# tests/benchmarks/README.md says what they showed. The tests of the last two are short forms.
 if(NOT HIPPODROME_SANITIZE)
   find_package(fmt CONFIG REQUIRED)
-  add_executable(isolation ${CMAKE_CURRENT_LIST_DIR}/benchmarks/isolation.cc)
-  target_link_libraries(isolation PRIVATE hippodrome_test_backend_cpu fmt::fmt)
+  foreach(program isolation same_bits damaged_states)
+    add_executable(${program} ${CMAKE_CURRENT_LIST_DIR}/benchmarks/${program}.cc)
+    target_link_libraries(${program} PRIVATE hippodrome_test_backend_cpu fmt::fmt)
+  endforeach()
+  add_test(NAME benchmarks_same_bits COMMAND same_bits 3 8 deploy/models/h3-demo
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME benchmarks_damaged_states COMMAND damaged_states 200 deploy/models/h3-demo
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
 hippodrome_test_files(isolation_tests
   LIBRARIES hippodrome_test_backend_cpu
