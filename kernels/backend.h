@@ -140,11 +140,23 @@ struct StateArray {
   }
 };
 
+// A window of attention begins at a multiple of so many tokens.
+inline constexpr int64_t kWindowBlock = 64;
+
 // Geometry of an attention layer.
 struct AttentionShape {
   int64_t heads = 1;
   int64_t head_dim = 0;    // heads * head_dim = d
   int64_t rotary_dim = 0;  // rotated dimensions of each head (GPT-NeoX halves), 0 for none
+  // Keys that a query sees at least, where there are as many, its own among them; 0: all. Of
+  // AttentionSequence() and AttentionStep().
+  int64_t window = 0;
+
+  // The first key that the query at `position` sees: that of its window, rounded down to a block.
+  constexpr int64_t FirstSeen(int64_t position) const {
+    if (window == 0 || position < window) return 0;
+    return (position + 1 - window) / kWindowBlock * kWindowBlock;
+  }
 };
 
 // How the next token of a sequence is chosen; see Backend::Sample.
@@ -473,12 +485,14 @@ class SequenceBackend {
   // Causal multi-head attention of consecutive tokens of some sequences over the cached rows of
   // earlier positions and over themselves:
   //   q, k rotated at their positions if rotary_dim > 0; the rows k | v are stored in the pages;
-  //   o_t = sum_{s <= t} softmax_s(q_t . k_s / sqrt(head_dim)) v_s      per head.
+  //   o_t = sum_{f <= s <= t} softmax_s(q_t . k_s / sqrt(head_dim)) v_s   per head,
+  //   f = shape.FirstSeen(t).
   // On processors the bits do not depend on how a sequence is cut. qkv: [rows, 3 d]; page_tables:
-  // kI32 [parts, P], row i of part i, page of positions [i * page_tokens, (i+1) * page_tokens);
+  // kI32 [parts, P], row i of part i, whose column j is the page of positions [b + j * page_tokens,
+  // b + (j+1) * page_tokens), b = shape.FirstSeen(start): pages before the window are in no table;
   // inv_freq: [1, rotary_dim / 2], empty without rotary; o: [rows, d]. Captures are not read.
-  // REQUIRES: start + tokens <= P * page_tokens; parts of equal length from position 0, unless this
-  // is a Backend.
+  // REQUIRES: start + tokens - b <= P * page_tokens; page_tokens is kWindowBlock where there is a
+  // window; parts of equal length from position 0, unless this is a Backend.
   virtual void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                                  KeyValuePages& pages, Tensor page_tables,
                                  const SequenceParts& parts, Tensor o) = 0;
@@ -569,7 +583,8 @@ class Backend : public SequenceBackend {
                        Tensor y) = 0;
 
   // AttentionSequence() of one token of each of B sequences. positions: kI32 [1, B], -1 marks an
-  // inert row, whose output is zero; page_tables: kI32 [B, P], row i of sequence i.
+  // inert row, whose output is zero; page_tables: kI32 [B, P], row i of sequence i, from the page
+  // of shape.FirstSeen(positions_i) on.
   virtual void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                              KeyValuePages& pages, Tensor page_tables, Tensor positions,
                              Tensor o) = 0;

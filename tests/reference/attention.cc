@@ -26,10 +26,11 @@ void Softmax(std::vector<double>& score) {
 }
 
 void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, AttentionPages& pages,
-               Tensor page_table, int64_t position, Tensor o) {
+               Tensor page_table, int64_t table_start, int64_t position, Tensor o) {
+  const int64_t first = shape.FirstSeen(position);
   const auto row = [&](int64_t s) {
-    const int64_t page = IndexAt(page_table, 0, s / pages.tokens_per_page);
-    return (page * pages.tokens_per_page + s % pages.tokens_per_page) * pages.d;
+    const int64_t page = IndexAt(page_table, 0, (s - table_start) / pages.tokens_per_page);
+    return (page * pages.tokens_per_page + (s - table_start) % pages.tokens_per_page) * pages.d;
   };
   for (int64_t h = 0; h < shape.heads; ++h) {
     const int64_t at = h * shape.head_dim;
@@ -43,15 +44,18 @@ void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, Attenti
     Rotate(shape, inv_freq, position, q.data());
     Rotate(shape, inv_freq, position, k_new);
 
-    std::vector<double> score(position + 1);
-    for (int64_t s = 0; s <= position; ++s) {
-      for (int64_t e = 0; e < shape.head_dim; ++e) score[s] += q[e] * pages.k[row(s) + at + e];
-      score[s] /= std::sqrt(static_cast<double>(shape.head_dim));
+    std::vector<double> score(position + 1 - first);
+    for (int64_t s = first; s <= position; ++s) {
+      double& sum = score[s - first];
+      for (int64_t e = 0; e < shape.head_dim; ++e) sum += q[e] * pages.k[row(s) + at + e];
+      sum /= std::sqrt(static_cast<double>(shape.head_dim));
     }
     Softmax(score);
     for (int64_t e = 0; e < shape.head_dim; ++e) {
       double mean = 0;
-      for (int64_t s = 0; s <= position; ++s) mean += score[s] * pages.v[row(s) + at + e];
+      for (int64_t s = first; s <= position; ++s) {
+        mean += score[s - first] * pages.v[row(s) + at + e];
+      }
       At(o, 0, at + e) = mean;
     }
   }

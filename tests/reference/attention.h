@@ -36,10 +36,11 @@ class AttentionPages final : public KeyValuePages {
   std::vector<double> v;
 };
 
-// Stores the rotated key and the value of `position` and attends to positions 0..position.
-// qkv: [1, 3 d]; o: [1, d].
+// Stores the rotated key and the value of `position` and attends to positions
+// shape.FirstSeen(position)..position. page_table: from the page of table_start on; qkv: [1, 3 d];
+// o: [1, d].
 void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, AttentionPages& pages,
-               Tensor page_table, int64_t position, Tensor o);
+               Tensor page_table, int64_t table_start, int64_t position, Tensor o);
 
 // Rotates the first rotary_dim dimensions of one head, GPT-NeoX halves:
 // o1 = x1 cos - x2 sin, o2 = x1 sin + x2 cos at angle position * inv_freq. Position -p undoes p.

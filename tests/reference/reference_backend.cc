@@ -224,8 +224,8 @@ class ReferenceBackend final : public reference::TrainingReference {
       for (int64_t t = 0; t < part.tokens; ++t) {
         const int64_t row = part.first_row + t;
         reference::AttendOne(shape, qkv.Rows(row, 1), inv_freq, rows,
-                             page_tables.Rows(static_cast<int64_t>(i), 1), part.start + t,
-                             o.Rows(row, 1));
+                             page_tables.Rows(static_cast<int64_t>(i), 1),
+                             shape.FirstSeen(part.start), part.start + t, o.Rows(row, 1));
       }
     }
   }
@@ -239,7 +239,7 @@ class ReferenceBackend final : public reference::TrainingReference {
       } else {
         reference::AttendOne(shape, qkv.Rows(i, 1), inv_freq,
                              static_cast<reference::AttentionPages&>(pages), page_tables.Rows(i, 1),
-                             position, o.Rows(i, 1));
+                             shape.FirstSeen(position), position, o.Rows(i, 1));
       }
     }
   }

@@ -18,6 +18,8 @@ namespace {
 constexpr int64_t kQueryTile = kSmallGemmRows;
 constexpr int64_t kQueryBlock = 42 * kQueryTile;
 
+static_assert(kWindowBlock % kKeyBlock == 0);
+
 struct Sequence {
   const AttentionShape& shape;
   Tensor qkv;
@@ -26,6 +28,9 @@ struct Sequence {
   const int32_t* page_table;
   int64_t start;
   Tensor o;
+
+  // Of the first page of the table.
+  int64_t table_start() const { return shape.FirstSeen(start); }
 };
 
 // The working memory of one block of queries of one head.
@@ -56,7 +61,7 @@ void StoreKeysAndValues(const Sequence& s, int64_t row) {
   const int64_t d = shape.heads * shape.head_dim;
   const float* k = F32Row(s.qkv, row) + d;
   for (int64_t head = 0; head < shape.heads; ++head, k += shape.head_dim) {
-    float* key = s.pages.Key(s.page_table, s.start + row, head);
+    float* key = s.pages.Key(s.page_table, s.start + row - s.table_start(), head);
     Rotate(k, s.turns + row * shape.rotary_dim, shape.rotary_dim / 2, shape.head_dim, key);
     std::copy_n(k + d, shape.head_dim, key + s.pages.value_offset());
   }
@@ -75,7 +80,7 @@ void LoadQueries(const Sequence& s, int64_t head, int64_t first, int64_t count, 
 void LoadKeys(const Sequence& s, int64_t head, int64_t begin, int64_t count, ChunkWorkspace& w) {
   const int64_t head_dim = s.shape.head_dim;
   const float* keys[kKeyBlock];
-  s.pages.FindKeys(s.page_table, head, begin, count, keys);
+  s.pages.FindKeys(s.page_table, head, begin - s.table_start(), count, keys);
   for (int64_t j = 0; j < head_dim; ++j) {
     float* column = w.keys + j * kKeyBlock;
     for (int64_t i = 0; i < count; ++i) column[i] = keys[i][j];
@@ -103,7 +108,7 @@ void AttendTile(ChunkWorkspace& w, int64_t head_dim, int64_t first, int64_t rows
   float factors[kQueryTile];
   ExtendSoftmax(w.scores, rows, position + 1 - begin, w.softmax + first, factors);
   float* sums = w.sums + first * w.stride;
-  for (int64_t r = 0; r < rows && begin > 0; ++r) {
+  for (int64_t r = 0; r < rows; ++r) {
     if (factors[r] != 1) Scale(factors[r], w.stride, sums + r * w.stride);
   }
   SmallGemm({.a = {w.scores, kKeyBlock, 1},
@@ -114,7 +119,7 @@ void AttendTile(ChunkWorkspace& w, int64_t head_dim, int64_t first, int64_t rows
              .rows = rows,
              .cols = w.stride,
              .depth = kKeyBlock,
-             .accumulate = begin > 0});
+             .accumulate = true});
 }
 
 void StoreOutput(const Sequence& s, const ChunkWorkspace& w, int64_t head, int64_t first,
@@ -132,16 +137,20 @@ void AttendBlock(const Sequence& s, int64_t head, int64_t first, int64_t count) 
   const int64_t head_dim = s.shape.head_dim;
   ChunkWorkspace w(head_dim);
   LoadQueries(s, head, first, count, w.q);
-  const int64_t end = s.start + first + count;  // of the visible positions
+  std::fill_n(w.sums, count * w.stride, 0.0f);
+  const int64_t start = s.start + first;
+  const int64_t end = start + count;  // of the visible positions
   const int64_t tiles = (count + kQueryTile - 1) / kQueryTile;
-  for (int64_t begin = 0; begin < end; begin += kKeyBlock) {
+  for (int64_t begin = s.shape.FirstSeen(start); begin < end; begin += kKeyBlock) {
     LoadKeys(s, head, begin, std::min(kKeyBlock, end - begin), w);
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t row = t * kQueryTile;
-      const int64_t rows = std::min(kQueryTile, count - row);
-      const int64_t position = s.start + first + row;
+      const int64_t position = start + row;
+      int64_t rows = std::min(kQueryTile, count - row);
       if (position + rows <= begin) continue;  // the whole tile lies before these keys
-      AttendTile(w, head_dim, row, rows, position, begin);
+      // The last ones of a tile may have these keys before their window.
+      while (rows > 0 && s.shape.FirstSeen(position + rows - 1) > begin) --rows;
+      if (rows > 0) AttendTile(w, head_dim, row, rows, position, begin);
     }
   }
   StoreOutput(s, w, head, first, count);
@@ -153,7 +162,10 @@ struct QueryBlock {
   int64_t first;
   int64_t count;
 
-  int64_t visible() const { return sequence->start + first + count; }
+  int64_t visible() const {
+    const int64_t start = sequence->start + first;
+    return start + count - sequence->shape.FirstSeen(start);
+  }
 };
 
 // The parts that are not inert. `turns`: [rows, rotary_dim].
@@ -164,7 +176,8 @@ std::vector<Sequence> Sequences(const AttentionShape& shape, Tensor qkv, const P
   for (size_t i = 0; i < parts.parts.size(); ++i) {
     const SequencePart& part = parts.parts[i];
     if (part.slot < 0) continue;
-    assert(part.start >= 0 && part.start + part.tokens <= page_tables.cols * pages.page_tokens());
+    assert(part.start >= 0 && part.start + part.tokens - shape.FirstSeen(part.start) <=
+                                  page_tables.cols * pages.page_tokens());
     sequences.push_back({.shape = shape,
                          .qkv = qkv.Rows(part.first_row, part.tokens),
                          .turns = turns + part.first_row * shape.rotary_dim,
@@ -209,13 +222,14 @@ void StoreSequence(ThreadPool& pool, const Sequence& s, Tensor inv_freq) {
 void AttentionSequence(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                        PagedRows& pages, Tensor page_tables, const SequenceParts& parts, Tensor o) {
   assert(parts.rows() == qkv.rows && page_tables.rows == std::ssize(parts.parts));
+  assert(shape.window == 0 || pages.page_tokens() == kWindowBlock);
   float* turns = ThreadScratch<float>(ScratchUse::kAttentionRotation, qkv.rows * shape.rotary_dim);
   const std::vector<Sequence> sequences =
       Sequences(shape, qkv, pages, page_tables, parts, turns, o);
   int64_t products = 0;
   for (const Sequence& s : sequences) {
     StoreSequence(pool, s, inv_freq);
-    products += s.qkv.rows * shape.head_dim * (s.start + s.qkv.rows);
+    products += s.qkv.rows * shape.head_dim * (s.start + s.qkv.rows - s.table_start());
   }
   const std::vector<QueryBlock> blocks = Blocks(sequences);
   const auto count = static_cast<int64_t>(blocks.size());

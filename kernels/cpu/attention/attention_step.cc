@@ -13,25 +13,29 @@ namespace {
 
 // One head of one sequence at its new position.
 struct Query {
-  const float* q;      // [head_dim] as projected; the key lies d floats later, the value 2 d
-  const float* turns;  // of the position
-  const int32_t* page_table;
+  const float* q;             // [head_dim] as projected; the key lies d floats later, the value 2 d
+  const float* turns;         // of the position
+  const int32_t* page_table;  // from the page of `first` on
+  int64_t first;              // of the positions that it sees
   int64_t position;
   int64_t head;
   float* o;  // [head_dim]
+
+  int64_t seen() const { return position + 1 - first; }
 };
 
 void StoreKeyValue(const AttentionShape& shape, const PagedRows& pages, const Query& query) {
   const int64_t d = shape.heads * shape.head_dim;
-  float* key = pages.Key(query.page_table, query.position, query.head);
+  float* key = pages.Key(query.page_table, query.seen() - 1, query.head);
   Rotate(query.q + d, query.turns, shape.rotary_dim / 2, shape.head_dim, key);
   std::copy_n(query.q + 2 * d, shape.head_dim, key + pages.value_offset());
 }
 
+// The keys of a block, which starts `begin` after the first that the query sees.
 KeyRows FindRows(const AttentionShape& shape, const PagedRows& pages, const Query& query,
                  int64_t begin) {
   KeyRows rows;
-  rows.count = std::clamp<int64_t>(query.position + 1 - begin, 0, kKeyBlock);
+  rows.count = std::clamp<int64_t>(query.seen() - begin, 0, kKeyBlock);
   rows.head_dim = shape.head_dim;
   rows.value_offset = pages.value_offset();
   pages.FindKeys(query.page_table, query.head, begin, rows.count, rows.keys);
@@ -46,7 +50,7 @@ void Attend(const AttentionShape& shape, const PagedRows& pages, const Query& qu
   std::fill_n(query.o, shape.head_dim, 0.0f);
   RunningSoftmax softmax;
   KeyRows rows = FindRows(shape, pages, query, 0);
-  for (int64_t begin = 0; begin <= query.position; begin += kKeyBlock) {
+  for (int64_t begin = 0; begin < query.seen(); begin += kKeyBlock) {
     const KeyRows next = FindRows(shape, pages, query, begin + kKeyBlock);
     float scores[kKeyBlock];
     ScoreKeys(q, rows, scores);
@@ -67,7 +71,8 @@ void AttentionStep(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Te
   const float* turns =
       AllTurns(pool, shape, inv_freq, rows, [&](int64_t row) { return position[row]; });
   int64_t cached = 1;
-  for (int64_t row = 0; row < rows; ++row) cached += position[row] + 1;
+  for (int64_t row = 0; row < rows; ++row)
+    cached += position[row] + 1 - shape.FirstSeen(position[row]);
   const int64_t average_work = 2 * shape.head_dim * cached / std::max<int64_t>(1, rows);
 
   ParallelRows(pool, rows * shape.heads, average_work, [&](int64_t begin, int64_t end) {
@@ -82,6 +87,7 @@ void AttentionStep(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Te
       const Query query = {.q = F32Row(qkv, row) + head * shape.head_dim,
                            .turns = turns + row * shape.rotary_dim,
                            .page_table = I32Row(page_tables, row),
+                           .first = shape.FirstSeen(position[row]),
                            .position = position[row],
                            .head = head,
                            .o = out};

@@ -72,8 +72,10 @@ void AttentionSequence(Device& device, const AttentionSequenceCall& call) {
   if (call.parts.empty()) return;
   assert(call.page_tables.rows == static_cast<int64_t>(call.parts.size()));
   assert(std::all_of(call.parts.begin(), call.parts.end(), [&](const SequencePart& part) {
-    return int64_t{part.start} + part.tokens <= call.page_tables.cols * call.pages.page_tokens();
+    return part.start + part.tokens - call.shape.FirstSeen(part.start) <=
+           call.page_tables.cols * call.pages.page_tokens();
   }));
+  assert(call.shape.window == 0 || call.pages.page_tokens() == kWindowBlock);
   assert(call.qkv.dtype == call.pages.dtype() && call.o.dtype == call.pages.dtype());
   if (call.pages.dtype() == DType::kBF16) {
     Attend<BF16>(device, call);

@@ -177,8 +177,8 @@ __device__ inline BlockSoftmax MergeGroups(RunningSoftmax<Layout> softmax, int h
   return all;
 }
 
-// Attends to the keys of positions [begin, end), which are stored. All threads of the block call it
-// once. REQUIRES: begin is the start of a page, begin < end.
+// Attends to the keys [begin, end) of the sequence's table, which are stored. All threads of the
+// block call it once. REQUIRES: begin is the start of a page, begin < end.
 template <typename Layout, typename T>
 __device__ inline BlockSoftmax AttendKeys(const AttentionView<T>& view, const Query& query,
                                           int64_t begin, int64_t end) {

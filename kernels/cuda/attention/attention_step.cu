@@ -12,22 +12,24 @@
 namespace hippodrome::cuda {
 namespace {
 
-// Part p of a sequence: keys of positions [p part_tokens, (p + 1) part_tokens) as far as they are
-// there. Of [row][head][part] the sum of 2^(s - max), max, and the sum of such values.
+// Part p of a sequence: keys [p part_tokens, (p + 1) part_tokens) of those that its query sees, as
+// far as they are there. Of [row][head][part] the sum of 2^(s - max), max, and the sum of such
+// values.
 template <typename T>
 struct StepView {
   AttentionView<T> view;
   const int32_t* positions;  // -1: inert
-  int64_t part_tokens;       // whole pages
+  int part_tokens;           // whole pages
   int parts;                 // of the longest sequence that the page tables allow
   float2* sums;              // (max, sum)
   float* values;             // [.., head_dim]
 
-  // Parts of row `row` with keys; 0 if it is inert.
-  __device__ int UsedParts(int64_t row) const {
-    const int64_t keys = static_cast<int64_t>(positions[row]) + 1;
-    return static_cast<int>((keys + part_tokens - 1) / part_tokens);
+  // Keys that row `row` sees; 0 if it is inert.
+  __device__ int Seen(int64_t row) const {
+    return positions[row] + 1 - view.FirstSeen(positions[row]);
   }
+  // The parts that so many keys take.
+  __device__ int PartsOf(int seen) const { return (seen + part_tokens - 1) / part_tokens; }
   __device__ int64_t PartIndex(int64_t row, int head, int part) const {
     return (row * view.heads + head) * parts + part;
   }
@@ -43,7 +45,8 @@ __global__ void __launch_bounds__(kQueryThreads, 6) AttendParts(StepView<T> s, f
   const int head = static_cast<int>(blockIdx.y);
   const int part = static_cast<int>(blockIdx.z);
   const int thread = static_cast<int>(threadIdx.x);
-  const int used = s.UsedParts(row);
+  const int seen = s.Seen(row);
+  const int used = s.PartsOf(seen);
   if (used == 0 && part == 0) {
     for (int j = thread; j < view.head_dim; j += kQueryThreads) {
       view.Output(row, head)[j] = FromFloat<T>(0);
@@ -54,12 +57,12 @@ __global__ void __launch_bounds__(kQueryThreads, 6) AttendParts(StepView<T> s, f
   const int64_t position = s.positions[row];
   int64_t end = (part + 1) * s.part_tokens;
   if (part == used - 1) {
-    T* key = view.Key(row, position, head);
+    end = seen;
+    T* key = view.Key(row, seen - 1, head);
     for (int j = thread; j < view.head_dim; j += kQueryThreads) {
       StoreKeyValue<1>(view, row, head, j, position, key);
     }
     __syncthreads();
-    end = position + 1;
   }
   const BlockSoftmax all = AttendKeys<Layout>(
       view, {.row = row, .sequence = row, .head = head, .position = position, .scale = scale},
@@ -80,7 +83,7 @@ template <typename T>
 __global__ void __launch_bounds__(kQueryThreads) CombineParts(StepView<T> s) {
   const int64_t row = blockIdx.x;
   const int head = static_cast<int>(blockIdx.y);
-  const int used = s.UsedParts(row);
+  const int used = s.PartsOf(s.Seen(row));
   if (used <= 1) return;
   const int64_t first = s.PartIndex(row, head, 0);
   float max = s.sums[first].x;
@@ -115,7 +118,7 @@ StepView<T> CutIntoParts(Device& device, const AttentionStepCall& call) {
       std::max(DivideUp(kMinPartTokens, page_tokens), DivideUp(pages, kMaxParts));
   StepView<T> s = {.view = MakeView<T>(call),
                    .positions = static_cast<const int32_t*>(call.positions.data),
-                   .part_tokens = part_pages * page_tokens,
+                   .part_tokens = static_cast<int>(part_pages * page_tokens),
                    .parts = static_cast<int>(DivideUp(pages, part_pages)),
                    .sums = nullptr,
                    .values = nullptr};

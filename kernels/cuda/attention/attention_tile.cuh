@@ -38,7 +38,7 @@ struct TileSums {
   __device__ void Clear() {
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
-      max[i][0] = max[i][1] = -INFINITY;
+      max[i][0] = max[i][1] = -1e38f;  // finite, so that differences are never undefined
       sum[i][0] = sum[i][1] = 0;
 #pragma unroll
       for (int n = 0; n < kHeadDim / 8; ++n) {
@@ -134,8 +134,21 @@ __device__ inline void MaskTile(int distance, TileScores& scores) {
   }
 }
 
+// Hides the whole tile from the warp's queries from the `first`-th on.
+__device__ inline void HideTile(int first, TileScores& scores) {
+  const int query = static_cast<int>(threadIdx.x) % kWarp / 4;
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      if (i * 16 + c / 2 * 8 + query < first) continue;
+#pragma unroll
+      for (int n = 0; n < kKeyTiles; ++n) scores[i][n][c] = -INFINITY;
+    }
+  }
+}
+
 // probabilities = 2^(scale (scores - max)) with the new maxima, to which the sums are brought.
-// REQUIRES: every query sees a key of this tile or of an earlier one.
 template <int kHeadDim>
 __device__ inline void SoftmaxTile(const TileScores& scores, float scale,
                                    TileProbabilities& probabilities, TileSums<kHeadDim>& sums) {
@@ -209,6 +222,8 @@ struct SequenceView {
   const SequencePart* parts;  // adjacent, in the order of their rows
   int32_t part_count;
 
+  // The first key in the table of a part.
+  __device__ int TableStart(int64_t part) const { return view.FirstSeen(parts[part].start); }
   // The i-th row of all parts.
   __device__ PartRow RowAt(int64_t i) const {
     const int64_t row = parts[0].first_row + i;
@@ -235,7 +250,7 @@ __global__ void __launch_bounds__(kStoreThreads) StoreKeyValueRows(SequenceView<
   const AttentionView<T>& view = s.view;
   const auto [row, part, position] = s.RowAt(blockIdx.x);
   if (s.parts[part].slot < 0) return;
-  T* key = view.Key(part, position, 0);
+  T* key = view.Key(part, position - s.TableStart(part), 0);
   const int units = view.head_dim / kCount;
   for (int i = static_cast<int>(threadIdx.x); i < view.heads * units; i += kStoreThreads) {
     const int head = i / units;
@@ -251,9 +266,10 @@ __global__ void __launch_bounds__(kQueryThreads) AttendRows(SequenceView<T> s, f
   const auto [row, part, position] = s.RowAt(blockIdx.x);
   const int head = static_cast<int>(blockIdx.y);
   if (s.parts[part].slot < 0) return;
+  const int start = s.TableStart(part);
   const BlockSoftmax all = AttendKeys<Layout>(
-      view, {.row = row, .sequence = part, .head = head, .position = position, .scale = scale}, 0,
-      position + 1);
+      view, {.row = row, .sequence = part, .head = head, .position = position, .scale = scale},
+      view.FirstSeen(static_cast<int>(position)) - start, position + 1 - start);
   for (int j = static_cast<int>(threadIdx.x); j < view.head_dim; j += kQueryThreads) {
     view.Output(row, head)[j] = FromFloat<T>(all.Value(j) / all.sum);
   }
@@ -332,23 +348,24 @@ __global__ void __launch_bounds__(kTileWarps* kWarp, 2)
   const int blocks = (part.tokens + kTileQueries - 1) / kTileQueries;
   const int first = (blocks - 1 - static_cast<int>(blockIdx.x)) * kTileQueries;
   if (part.slot < 0 || first < 0) return;
-  const int32_t* pages = view.PageTable(blockIdx.z);
   const int count = min(kTileQueries, part.tokens - first);
   const int64_t row = int64_t{part.first_row} + first;
   const int position = part.start + first;
+  const int seen = view.FirstSeen(position);
   const int end = position + count;  // of the keys
+  const int32_t* pages = view.PageTable(blockIdx.z) + (seen - s.TableStart(blockIdx.z)) / kTileKeys;
 
   BF16* q = reinterpret_cast<BF16*>(SharedMemory());
   BF16* k = q + kTileQueries * kTileStride<kHeadDim>;
   BF16* v = k + kTileKeys * kTileStride<kHeadDim>;
   const BF16* keys = view.Keys(pages[0], head);
-  CopyTile<kHeadDim>(keys, end, k);
+  CopyTile<kHeadDim>(keys, end - seen, k);
   LoadQueryTile<kHeadDim>(view, row, count, head, position, q);
 
   const int offset = static_cast<int>(threadIdx.x) / kWarp * kWarpQueries;  // of the warp's queries
   TileSums<kHeadDim> sums;
   sums.Clear();
-  for (int left = end; left > 0; left -= kTileKeys) {
+  for (int left = end - seen; left > 0; left -= kTileKeys) {
     // Each wait is for all copies: one is under way at a time, behind the product of the other.
     WaitForCopies<0>();
     __syncthreads();
@@ -361,6 +378,9 @@ __global__ void __launch_bounds__(kTileWarps* kWarp, 2)
       TileScores scores;
       ScoreTile<kHeadDim>(q + offset * kTileStride<kHeadDim>, k, scores);
       if (distance < kTileKeys - 1) MaskTile(distance, scores);
+      // From this query on the tile is before the window.
+      const int hidden = view.window - distance + kTileKeys - 1;
+      if (hidden < kWarpQueries) HideTile(hidden, scores);
       SoftmaxTile<kHeadDim>(scores, scale, probabilities, sums);
     }
     WaitForCopies<0>();

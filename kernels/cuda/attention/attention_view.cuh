@@ -2,13 +2,18 @@
 #ifndef HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_VIEW_CUH_
 #define HIPPODROME_KERNELS_CUDA_ATTENTION_ATTENTION_VIEW_CUH_
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
 
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/rotary.cuh"
 
 namespace hippodrome::cuda {
+
+// No position is as large: it sees all. A sum with a block does not overflow.
+inline constexpr int kNoWindow = INT32_MAX - 1024;
 
 // Arguments of a kernel, by value. T: float or BF16, of activations and pages alike.
 template <typename T>
@@ -17,14 +22,20 @@ struct AttentionView {
   int64_t qkv_stride;
   T* o;  // [rows, d]
   int64_t o_stride;
-  T* pages;  // see PagedRows
-  const int32_t* page_tables;
+  T* pages;                    // see PagedRows
+  const int32_t* page_tables;  // of a sequence from the page of the first key that is seen on
   int64_t table_stride;
   Rotary rotary;
   int heads;
   int head_dim;
   int page_tokens;
+  int window;  // AttentionShape::window, or kNoWindow
 
+  // AttentionShape::FirstSeen().
+  __device__ int FirstSeen(int position) const {
+    constexpr int kBlock = kWindowBlock;
+    return max(0, position + 1 - window) / kBlock * kBlock;
+  }
   // Part 0 (q), 1 (k) or 2 (v) of one head.
   __device__ const T* Projected(int64_t row, int part, int head) const {
     return qkv + row * qkv_stride + static_cast<int64_t>(part * heads + head) * head_dim;
@@ -40,10 +51,10 @@ struct AttentionView {
     return pages + (static_cast<int64_t>(page) * heads + head) * 2 * value_offset();
   }
   __device__ int64_t value_offset() const { return static_cast<int64_t>(page_tokens) * head_dim; }
-  // The key of one position of a sequence.
-  __device__ T* Key(int64_t sequence, int64_t position, int head) const {
-    const int32_t page = PageTable(sequence)[position / page_tokens];
-    return Keys(page, head) + position % page_tokens * head_dim;
+  // The key of one position of a sequence, so many after the first of its table.
+  __device__ T* Key(int64_t sequence, int64_t after, int head) const {
+    const int32_t page = PageTable(sequence)[after / page_tokens];
+    return Keys(page, head) + after % page_tokens * head_dim;
   }
 };
 
@@ -61,7 +72,10 @@ AttentionView<T> MakeView(const Call& call) {
                      static_cast<int>(call.shape.rotary_dim / 2)},
           .heads = static_cast<int>(call.shape.heads),
           .head_dim = static_cast<int>(call.shape.head_dim),
-          .page_tokens = static_cast<int>(call.pages.page_tokens())};
+          .page_tokens = static_cast<int>(call.pages.page_tokens()),
+          .window = call.shape.window == 0
+                        ? kNoWindow
+                        : static_cast<int>(std::min<int64_t>(call.shape.window, kNoWindow))};
 }
 
 // Whether rows of heads can be read in units of 16 bytes.

@@ -20,8 +20,8 @@ struct Layer {
   int64_t width() const { return shape.heads * shape.head_dim; }
 };
 
-Layer MakeLayer(int64_t heads, int64_t head_dim, int64_t rotary_dim) {
-  Layer layer = {{heads, head_dim, rotary_dim}, {}};
+Layer MakeLayer(int64_t heads, int64_t head_dim, int64_t rotary_dim, int64_t window = 0) {
+  Layer layer = {{heads, head_dim, rotary_dim, window}, {}};
   for (int64_t j = 0; j < rotary_dim / 2; ++j) {
     layer.inv_freq.push_back(static_cast<float>(
         std::pow(10000.0, -2.0 * static_cast<double>(j) / static_cast<double>(rotary_dim))));
@@ -57,9 +57,10 @@ std::vector<double> Reference(const Layer& layer, const Values& qkv, int64_t tok
       k.push_back(HeadRow(layer, qkv, t, 1, head));
       v.push_back(HeadRow(layer, qkv, t, 2, head));
       const std::vector<double> q = HeadRow(layer, qkv, t, 0, head);
+      const auto seen = static_cast<size_t>(layer.shape.FirstSeen(t));
       std::vector<double> scores;
-      for (const auto& key : k) {
-        scores.push_back(std::inner_product(q.begin(), q.end(), key.begin(), 0.0) /
+      for (size_t s = seen; s < k.size(); ++s) {
+        scores.push_back(std::inner_product(q.begin(), q.end(), k[s].begin(), 0.0) /
                          std::sqrt(static_cast<double>(n)));
       }
       const double max = *std::max_element(scores.begin(), scores.end());
@@ -68,7 +69,7 @@ std::vector<double> Reference(const Layer& layer, const Values& qkv, int64_t tok
       for (size_t s = 0; s < scores.size(); ++s) {
         const double p = std::exp(scores[s] - max);
         total += p;
-        for (int64_t j = 0; j < n; ++j) out[j] += p * v[s][static_cast<size_t>(j)];
+        for (int64_t j = 0; j < n; ++j) out[j] += p * v[seen + s][static_cast<size_t>(j)];
       }
       for (int64_t j = 0; j < n; ++j) out[j] /= total;
     }
@@ -85,22 +86,20 @@ double Tolerance(const Layer& layer, int64_t tokens, double scale) {
   return 2 * Gamma(n + 8) * std::max(1.0, largest_score) + Gamma(2 * tokens + 16);
 }
 
-// One sequence in pages of its own, scattered over the pool in reverse.
+// One sequence in pages of its own, scattered over the pool in reverse. What it does not see any
+// more is NaN.
 class Session {
  public:
   Session(const Layer& layer, int64_t page_tokens, int64_t tokens, int threads)
-      : layer_(layer), pool_(threads) {
-    const int64_t count = (tokens + page_tokens - 1) / page_tokens;
-    pages_ = std::make_unique<PagedRows>(layer.shape, count + 2, page_tokens);
-    table_ = NewMatrix(1, count, DType::kI32);
-    for (int64_t i = 0; i < count; ++i) {
-      I32Row(table_, 0)[i] = static_cast<int32_t>(count - i);
-    }
+      : layer_(layer), count_((tokens + page_tokens - 1) / page_tokens), pool_(threads) {
+    pages_ = std::make_unique<PagedRows>(layer.shape, count_ + 2, page_tokens);
+    table_ = NewMatrix(1, count_, DType::kI32);
     inv_freq_ = NewMatrix(1, static_cast<int64_t>(layer.inv_freq.size()), DType::kF32);
     CopyIn(layer.inv_freq, inv_freq_.view);
   }
 
   Values Prefill(const Values& qkv, int64_t start, int64_t count) {
+    SetTable(start);
     const StridedMatrix in = Rows(qkv, start, count);
     const StridedMatrix out(count, layer_.width(), 1);
     const SequencePart part = {
@@ -111,6 +110,7 @@ class Session {
   }
 
   Values Step(const Values& qkv, int64_t position) {
+    SetTable(position);
     const StridedMatrix in = Rows(qkv, position, 1);
     const StridedMatrix out(1, layer_.width(), 1);
     OwnedTensor positions = NewMatrix(1, 1, DType::kI32);
@@ -121,6 +121,18 @@ class Session {
   }
 
  private:
+  void SetTable(int64_t start) {
+    const int64_t first = layer_.shape.FirstSeen(start) / pages_->page_tokens();
+    for (int64_t i = 0; i < count_; ++i) {
+      const int64_t page = count_ - first - i;
+      I32Row(table_, 0)[i] = static_cast<int32_t>(std::max<int64_t>(page, 0));
+    }
+    for (auto page = static_cast<int32_t>(count_ + 1 - first); page <= count_; ++page) {
+      std::fill_n(pages_->Key(&page, 0, 0), 2 * pages_->page_tokens() * layer_.width(),
+                  std::nanf(""));
+    }
+  }
+
   StridedMatrix Rows(const Values& qkv, int64_t start, int64_t count) const {
     const int64_t width = 3 * layer_.width();
     return StridedMatrix(
@@ -129,6 +141,7 @@ class Session {
   }
 
   const Layer& layer_;
+  int64_t count_;
   ThreadPool pool_;
   std::unique_ptr<PagedRows> pages_;
   OwnedTensor table_;
@@ -146,6 +159,7 @@ void ExpectNear(const Values& actual, const std::vector<double>& expected, doubl
 
 struct Case {
   int64_t heads, head_dim, rotary_dim, page_tokens, tokens;
+  int64_t window = 0;
 };
 
 class AttentionTest : public testing::TestWithParam<Case> {};
@@ -156,9 +170,16 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AttentionTest,
                                          Case{1, 33, 32, 7, 130}, Case{2, 64, 64, 16, 300},
                                          Case{1, 100, 64, 16, 140}, Case{1, 256, 64, 32, 70}));
 
+// Windows that begin on and beside the borders of blocks, of tiles and of blocks of queries.
+INSTANTIATE_TEST_SUITE_P(Windows, AttentionTest,
+                         testing::Values(Case{1, 8, 0, 64, 200, 1}, Case{2, 16, 8, 64, 300, 64},
+                                         Case{1, 33, 32, 64, 330, 65}, Case{1, 8, 0, 64, 400, 100},
+                                         Case{1, 8, 4, 64, 330, 127}, Case{1, 8, 0, 64, 600, 256},
+                                         Case{1, 8, 0, 64, 130, 1000}));
+
 TEST_P(AttentionTest, PrefillMatchesTheFormula) {
   const Case& c = GetParam();
-  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim);
+  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim, c.window);
   const Values qkv = RandomValues(c.tokens * 3 * layer.width(), 1);
   Session session(layer, c.page_tokens, c.tokens, 2);
   ExpectNear(session.Prefill(qkv, 0, c.tokens), Reference(layer, qkv, c.tokens),
@@ -167,7 +188,7 @@ TEST_P(AttentionTest, PrefillMatchesTheFormula) {
 
 TEST_P(AttentionTest, StepsMatchTheFormula) {
   const Case& c = GetParam();
-  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim);
+  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim, c.window);
   const Values qkv = RandomValues(c.tokens * 3 * layer.width(), 2);
   Session session(layer, c.page_tokens, c.tokens, 2);
   Values o;
@@ -177,7 +198,7 @@ TEST_P(AttentionTest, StepsMatchTheFormula) {
 
 TEST_P(AttentionTest, ChunksGiveTheSameBits) {
   const Case& c = GetParam();
-  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim);
+  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim, c.window);
   const Values qkv = RandomValues(c.tokens * 3 * layer.width(), 3);
   const Values whole = Session(layer, c.page_tokens, c.tokens, 1).Prefill(qkv, 0, c.tokens);
   for (int64_t chunk : {1, 7, 64, 65}) {
@@ -188,6 +209,16 @@ TEST_P(AttentionTest, ChunksGiveTheSameBits) {
     }
     EXPECT_EQ(o, whole) << "chunks of " << chunk;
   }
+}
+
+TEST(AttentionCases, AWindowThatSeesAllChangesNoBit) {
+  const Values qkv = RandomValues(300 * 3 * 16, 8);
+  const Layer all = MakeLayer(2, 8, 4);
+  const Layer windowed = MakeLayer(2, 8, 4, 300);
+  Session expected(all, 64, 300, 1);
+  Session session(windowed, 64, 300, 1);
+  EXPECT_EQ(session.Prefill(qkv, 0, 299), expected.Prefill(qkv, 0, 299));
+  EXPECT_EQ(session.Step(qkv, 299), expected.Step(qkv, 299));
 }
 
 // Sequences of several starts and lengths, one of them inert, with their pages among each other.

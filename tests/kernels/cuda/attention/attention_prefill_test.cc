@@ -75,6 +75,32 @@ INSTANTIATE_TEST_SUITE_P(Rows, AttentionSequenceTest,
                                          Case{{kF32, {1, 100, 10}, 7, 1, 20, 2}, 0},   //
                                          Case{{kF32, {1, 255, 0}, 64, 1, 10}, 0}));
 
+// A window that begins between the queries of a tile, of a warp and of a block, or never.
+constexpr AttentionShape Windowed(int64_t head_dim, int64_t rotary_dim, int64_t window) {
+  return {.heads = 1, .head_dim = head_dim, .rotary_dim = rotary_dim, .window = window};
+}
+INSTANTIATE_TEST_SUITE_P(Windows, AttentionSequenceTest,
+                         testing::Values(Case{{kBF16, Windowed(64, 16, 64), 64, 1, 200}, 0},
+                                         Case{{kBF16, Windowed(64, 0, 100), 64, 2, 300}, 0},
+                                         Case{{kBF16, Windowed(128, 0, 64), 64, 1, 260}, 192},
+                                         Case{{kBF16, Windowed(32, 0, 65), 64, 1, 330}, 129},
+                                         Case{{kBF16, Windowed(16, 0, 127), 64, 1, 290}, 255},
+                                         Case{{kBF16, Windowed(16, 0, 1), 64, 1, 150}, 63},
+                                         Case{{kBF16, Windowed(16, 0, 1000), 64, 1, 150}, 0},
+                                         Case{{kBF16, Windowed(7, 6, 70), 64, 1, 220}, 140},
+                                         Case{{kF32, Windowed(16, 8, 64), 64, 2, 210}, 130},
+                                         Case{{kF32, Windowed(16, 0, 90), 64, 1, 200}, 0}));
+
+TEST(AttentionSequenceCases, AWindowThatSeesAllChangesNoBit) {
+  for (const DType dtype : {kBF16, kF32}) {
+    AttentionCase c = {dtype, Windowed(16, 16, 0), 64, 1, 200};
+    const Values qkv = RandomProjections(c, 7);
+    const Values all = AttentionSession(c).Prefill(qkv, 0, c.tokens);
+    c.shape.window = c.tokens;
+    EXPECT_EQ(AttentionSession(c).Prefill(qkv, 0, c.tokens), all);
+  }
+}
+
 TEST(AttentionSequenceCases, ChunksGiveTheSameBits) {
   const AttentionCase c = {kBF16, {1, 64, 32}, 64, 1, 150};
   const Values qkv = RandomProjections(c, 2);

@@ -97,15 +97,16 @@ class AttentionReference {
     const int64_t n = case_.shape.head_dim;
     const int64_t heads = case_.shape.heads;
     const double* q = &rows_[Index(first + token, head)];
+    const int64_t seen = case_.shape.FirstSeen(token);
     std::vector<double> scores;
-    for (int64_t s = 0; s <= token; ++s) {
+    for (int64_t s = seen; s <= token; ++s) {
       scores.push_back(std::inner_product(q, q + n, &rows_[Index(first + s, heads + head)], 0.0) /
                        std::sqrt(static_cast<double>(n)));
     }
     const double max = *std::max_element(scores.begin(), scores.end());
     double total = 0;
-    for (int64_t s = 0; s <= token; ++s) {
-      const double p = std::exp(scores[static_cast<size_t>(s)] - max);
+    for (int64_t s = seen; s <= token; ++s) {
+      const double p = std::exp(scores[static_cast<size_t>(s - seen)] - max);
       const double* v = &rows_[Index(first + s, 2 * heads + head)];
       total += p;
       for (int64_t j = 0; j < n; ++j) o[j] += p * v[j];
@@ -159,7 +160,6 @@ class AttentionSession {
     std::iota(table_values_.begin(), table_values_.end(), 1);
     std::shuffle(table_values_.begin(), table_values_.end(), std::mt19937(11));
     tables_ = NewMatrix(device_, c.sequences, columns_, DType::kI32);
-    CopyIn(device_, table_values_, tables_);
   }
 
   // Makes a sequence inert for AttentionSequence.
@@ -186,6 +186,9 @@ class AttentionSession {
       row += part.tokens;
       for (int32_t t = 0; t < part.tokens; ++t) Append(qkv, i, part.start + t, rows);
     }
+    std::vector<int64_t> starts;
+    for (const SequencePart& part : parts) starts.push_back(part.start);
+    UploadTables(starts);
     const DeviceMatrix in = Rows(rows, 3 * case_.width());
     const DeviceMatrix out = Output(row);
     AttentionSequence(device_, {.shape = case_.shape,
@@ -204,6 +207,7 @@ class AttentionSession {
     for (int64_t i = 0; i < case_.sequences; ++i) {
       Append(qkv, i, std::max(0, positions[static_cast<size_t>(i)]), rows);
     }
+    UploadTables({positions.begin(), positions.end()});
     const DeviceMatrix in = Rows(rows, 3 * case_.width());
     const DeviceMatrix out = Output(case_.sequences);
     const OwnedTensor at = NewMatrix(device_, 1, case_.sequences, DType::kI32);
@@ -224,6 +228,17 @@ class AttentionSession {
   }
 
  private:
+  // What sequences see that go on from there; then a page of NaN.
+  void UploadTables(const std::vector<int64_t>& starts) {
+    std::vector<int32_t> values(table_values_.size());
+    for (int64_t i = 0; i < case_.sequences; ++i) {
+      const int64_t first =
+          case_.shape.FirstSeen(starts[static_cast<size_t>(i)]) / case_.page_tokens;
+      const auto row = table_values_.begin() + i * columns_;
+      std::copy(row + std::min(first, columns_), row + columns_, values.begin() + i * columns_);
+    }
+    CopyIn(device_, values, tables_);
+  }
   DeviceMatrix Rows(const Values& values, int64_t cols) {
     const auto rows = static_cast<int64_t>(values.size()) / cols;
     return {device_, {rows, cols, case_.dtype, case_.gap}, values};

@@ -58,6 +58,25 @@ TEST(AttentionStepCases, BringsPartsTogether) {
   }
 }
 
+// On and beside the positions from where a block is before the window.
+TEST(AttentionStepCases, SeesItsWindowAlone) {
+  for (const DType dtype : {kBF16, kF32}) {
+    for (const int64_t window : {1, 64, 100, 300}) {
+      const AttentionCase c = {
+          dtype, {.heads = 1, .head_dim = 16, .rotary_dim = 8, .window = window}, 64, 2, 530};
+      const Values qkv = RandomProjections(c, 6);
+      const AttentionReference reference(c, qkv);
+      AttentionSession session(c);
+      session.Prefill(qkv, 0, c.tokens - 1);
+      for (const int32_t position : {0, 63, 64, 99, 127, 163, 226, 227, 363, 364, 511, 529}) {
+        const Values o = session.Step(qkv, {position, 529 - position});
+        ExpectRow(reference, o, 0, 0, position);
+        ExpectRow(reference, o, 1, 1, 529 - position);
+      }
+    }
+  }
+}
+
 TEST(AttentionStepCases, RowsAreIndependentAndInertOnesZero) {
   for (const DType dtype : {kBF16, kF32}) {
     const AttentionCase c = {dtype, {1, 32, 32}, 16, 4, 40};
