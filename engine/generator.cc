@@ -32,6 +32,18 @@ struct ChunkPart {
   std::vector<SequenceState> captured = {};  // by capture
 };
 
+absl::Status CheckWindow(int64_t window, const H3Config& config) {
+  if (window == 0) return absl::OkStatus();
+  if (config.attention_layers.empty()) {
+    return InvalidArgument("attention_window is " + std::to_string(window) +
+                           ", but the model has no attention layers: it streams without end as it "
+                           "is");
+  }
+  if (window >= kWindowBlock) return absl::OkStatus();
+  return InvalidArgument("attention_window is " + std::to_string(window) +
+                         ", expected 0 or at least " + std::to_string(kWindowBlock));
+}
+
 }  // namespace
 
 struct Generator::Impl {
@@ -40,7 +52,7 @@ struct Generator::Impl {
       : b(backend),
         model(model),
         max_sequences(options.max_sequences),
-        limits(model, *state, max_sequences),
+        limits(model, *state, max_sequences, backend.prefill_shape().grid),
         state(std::move(state)),
         cache(*this->state, options.prefix_slots, options.prefix_interval),
         prefill(backend, model),
@@ -94,7 +106,7 @@ void Generator::Impl::Start(Sequence& s) {
   const GenerationRequest& r = s.request;
   if (r.start) {
     s.state = cache.Reserve(s.cost.pages);
-    state->Import(r.start->layers, r.start->position, s.state);
+    state->Import(*r.start, s.state);
     return;
   }
   if (r.cache_prompt && !r.score_prompt) {
@@ -156,6 +168,7 @@ void Generator::Impl::BeginChunk() {
     const int64_t tokens = prefill.TokensAt(s.position, s.prompt_end);
     if (rows + tokens > prefill.max_rows()) continue;
     rows += tokens;
+    cache.Slide(s.state, s.position);
     members.push_back(PartOf(id, tokens));
     parts.push_back({.tokens = s.Tokens(s.position, tokens),
                      .start = s.position,
@@ -348,6 +361,7 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(Backend& backend,
                            " and prefix_interval " + std::to_string(options.prefix_interval) +
                            ", expected at least 0 and 1");
   }
+  HIPPODROME_RETURN_IF_ERROR(CheckWindow(options.attention_window, model.config()));
   int64_t pages = 0;
   if (!model.config().attention_layers.empty()) {
     const int64_t page_bytes = model.NewState(backend, 1, 1, kPageTokens)->bytes_per_page();
@@ -358,8 +372,8 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(Backend& backend,
     }
     pages = std::min<int64_t>(pages, std::numeric_limits<int32_t>::max());
   }
-  auto state =
-      model.NewState(backend, options.max_sequences + options.prefix_slots, pages, kPageTokens);
+  auto state = model.NewState(backend, options.max_sequences + options.prefix_slots, pages,
+                              kPageTokens, options.attention_window);
   return std::unique_ptr<Generator>(
       new Generator(std::make_unique<Impl>(backend, model, options, std::move(state))));
 }
@@ -447,8 +461,9 @@ void Generator::Step(std::vector<TokenEvent>& events) {
   std::vector<SequenceId> batch;
   std::vector<StepToken> tokens;
   std::vector<HowToChoose> how;
-  for (const auto& [id, s] : impl_->sequences) {
+  for (auto& [id, s] : impl_->sequences) {
     if (!s.decoding) continue;
+    impl_->cache.Slide(s.state, s.position);
     batch.push_back(id);
     tokens.push_back({.token = s.tokens.back(), .position = s.position, .sequence = &s.state});
     how.push_back(s.how());
@@ -480,8 +495,9 @@ absl::StatusOr<SavedState> Generator::Save(SequenceId sequence) const {
                                               : "the sequence has no token yet");
   }
   SavedState saved{.model = impl_->limits.layout().model,
-                   .arithmetic = Arithmetic(impl_->b, impl_->model.linear_dtype()),
+                   .arithmetic = arithmetic(),
                    .position = s.position,
+                   .first_row = impl_->state->FirstSeen(s.position),
                    .prompt_tokens = s.prompt_tokens,
                    .last_token = s.tokens.back(),
                    .seed = s.request.sampling.seed};
@@ -491,6 +507,10 @@ absl::StatusOr<SavedState> Generator::Save(SequenceId sequence) const {
                       .count();
   saved.layers = impl_->state->Export(s.state, s.position, impl_->limits.layout());
   return saved;
+}
+
+std::string Generator::arithmetic() const {
+  return Arithmetic(impl_->b, impl_->model.linear_dtype(), impl_->state->window());
 }
 
 const StateLayout& Generator::state_layout() const { return impl_->limits.layout(); }

@@ -78,6 +78,9 @@ struct GeneratorOptions {
   int64_t max_sequences = 64;  // state slots
   // Bytes of key/value pages, rounded down to whole pages; unused by models without attention.
   int64_t key_value_bytes = int64_t{1} << 30;
+  // Tokens before a new one that attention sees at least, 64 or more; what lies before is dropped.
+  // An approximation, with which a sequence may go on without end. 0: it sees all.
+  int64_t attention_window = 0;
   int64_t prefix_slots = 0;       // of the tree of prefixes, beside those; 0: there is none
   int64_t prefix_interval = 512;  // tokens of a prompt between two states of the tree; >= 1
 };
@@ -149,6 +152,8 @@ class Generator {
   // is empty where it started from a state without. REQUIRES: admitted and not released. Errors:
   // kFailedPrecondition before its first token, and after kFailed.
   absl::StatusOr<SavedState> Save(SequenceId sequence) const;
+  // SavedState::arithmetic of what it computes.
+  std::string arithmetic() const;
   // What states that requests start from must look like.
   const StateLayout& state_layout() const;
 

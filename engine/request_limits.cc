@@ -1,6 +1,7 @@
 #include "engine/request_limits.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -13,6 +14,9 @@
 namespace hippodrome {
 namespace {
 
+// Positions are indices of 32 bits in a backend: half of them are for new tokens.
+constexpr int64_t kMostTokensBefore = INT32_MAX / 2;
+
 std::string NeverFits(const Footprint& cost, const Footprint& capacity) {
   return "the request needs " + std::to_string(cost.bytes) + " bytes of state (" +
          std::to_string(cost.pages) + " key/value pages of " + std::to_string(kPageTokens) +
@@ -20,12 +24,13 @@ std::string NeverFits(const Footprint& cost, const Footprint& capacity) {
          std::to_string(capacity.pages) + " pages) in all";
 }
 
-StateLayout LayoutOf(const HybridH3& model, const LayerStates& layers) {
+StateLayout LayoutOf(const HybridH3& model, const DecodeState& state) {
   const H3Config& config = model.config();
   StateLayout layout{.model = model.fingerprint(),
                      .vocab_size = config.vocab_size,
-                     .longest = config.max_position_embeddings};
-  for (const auto& recurrent : layers.recurrent) {
+                     .longest = config.max_position_embeddings,
+                     .window = state.window()};
+  for (const auto& recurrent : state.layers().recurrent) {
     LayerLayout& layer = layout.layers.emplace_back();
     if (recurrent != nullptr) {
       layer.arrays = recurrent->arrays();
@@ -46,10 +51,12 @@ int64_t TokensBefore(const GenerationRequest& request) {
   return in_state + (request.start->last_token ? 1 : 0) + prompt;
 }
 
-RequestLimits::RequestLimits(const HybridH3& model, const DecodeState& state, int64_t sequences)
+RequestLimits::RequestLimits(const HybridH3& model, const DecodeState& state, int64_t sequences,
+                             int64_t chunk)
     : config_(model.config()),
-      layout_(LayoutOf(model, state.layers())),
+      layout_(LayoutOf(model, state)),
       sequences_(sequences),
+      chunk_(chunk),
       pages_(state.pages()),
       slot_bytes_(state.bytes_per_slot()),
       page_bytes_(state.bytes_per_page()) {}
@@ -66,7 +73,12 @@ Footprint RequestLimits::Cost(int64_t tokens_before, int64_t max_tokens) const {
   // The last new token is never fed back, so it needs no row.
   const int64_t limit = std::numeric_limits<int64_t>::max() - kPageTokens;
   const int64_t rows = max_tokens > limit - tokens_before ? limit : tokens_before + max_tokens - 1;
-  return Bytes(1, PagesFor(rows));
+  if (layout_.window == 0) return Bytes(1, PagesFor(rows));
+  // What a chunk sees from its first token on, and itself. Blocks begin up to so many rows early.
+  const int64_t early = kWindowBlock - 1;
+  const int64_t at_once = chunk_ + early - 1;
+  const int64_t most = layout_.window > limit - at_once ? limit : layout_.window + at_once;
+  return Bytes(1, PagesFor(std::min(rows, most)));
 }
 
 absl::Status RequestLimits::ValidateStart(const GenerationRequest& request) const {
@@ -107,6 +119,10 @@ absl::Status RequestLimits::ValidateLength(const GenerationRequest& request) con
         (request.start ? "a state and a prompt of " : "a prompt of ") + std::to_string(before) +
         " tokens and " + std::to_string(request.max_tokens) + " new ones exceed the model's " +
         std::to_string(config_.max_position_embeddings) + " positions");
+  }
+  if (before > kMostTokensBefore) {
+    return absl::OutOfRangeError(std::to_string(before) + " tokens before the first new one, but " +
+                                 std::to_string(kMostTokensBefore) + " are the most");
   }
   const Footprint cost = Cost(before, request.max_tokens);
   if (cost.pages > pages_) {

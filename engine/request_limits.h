@@ -17,8 +17,8 @@ class HybridH3;
 // Constants of a model and its state, which must outlive this: any thread may ask.
 class RequestLimits {
  public:
-  // `sequences`: that run at once, at most.
-  RequestLimits(const HybridH3& model, const DecodeState& state, int64_t sequences);
+  // `sequences`: that run at once, at most; `chunk`: tokens of a prompt that are taken in at once.
+  RequestLimits(const HybridH3& model, const DecodeState& state, int64_t sequences, int64_t chunk);
 
   // What saved states look like.
   const StateLayout& layout() const { return layout_; }
@@ -39,6 +39,7 @@ class RequestLimits {
   const H3Config& config_;
   const StateLayout layout_;
   const int64_t sequences_;
+  const int64_t chunk_;
   const int64_t pages_;
   const int64_t slot_bytes_;
   const int64_t page_bytes_;

@@ -83,7 +83,7 @@ if(NOT HIPPODROME_SANITIZE)
 endif()
 hippodrome_test_files(isolation_tests
   LIBRARIES hippodrome_test_backend_cpu
-  SOURCES engine/isolation_test.cc)
+  SOURCES engine/attention_window_test.cc engine/isolation_test.cc)
 
 hippodrome_test_files(engine_tests
   LIBRARIES hippodrome_training_problems

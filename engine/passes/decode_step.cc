@@ -55,7 +55,8 @@ DecodeStep::Inputs DecodeStep::Upload(std::span<const StepToken> tokens) {
           .ids = all.Rows(0, 1),
           .step = {.slots = all.Rows(1, 1),
                    .positions = all.Rows(2, 1),
-                   .page_tables = UploadPageTables(tokens, rows)}};
+                   .page_tables = UploadPageTables(tokens, rows),
+                   .window = state_.window()}};
 }
 
 void DecodeStep::Run(const Inputs& inputs) {

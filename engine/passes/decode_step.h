@@ -19,9 +19,9 @@ namespace hippodrome {
 
 // The next token of one sequence.
 struct StepToken {
-  int32_t token = 0;     // in [0, padded V)
-  int64_t position = 0;  // tokens of the sequence before it
-  const SequenceState* sequence = nullptr;
+  int32_t token = 0;                        // in [0, padded V)
+  int64_t position = 0;                     // tokens of the sequence before it
+  const SequenceState* sequence = nullptr;  // DecodeState::Slide() brought it to `position`
 };
 
 // Owns the activations and index arrays of a step. Not thread-safe; backend, model and state must

@@ -72,10 +72,11 @@ void PrefillChunk::Drop(int64_t part) {
 }
 
 void PrefillChunk::RunLayer(DecodeState& state) {
-  model_.PrefillLayer(
-      b_, next_layer_++, Rows(),
-      {.parts = {.parts = parts_, .captures = captures_}, .page_tables = page_tables_.view()},
-      state.layers());
+  model_.PrefillLayer(b_, next_layer_++, Rows(),
+                      {.parts = {.parts = parts_, .captures = captures_},
+                       .page_tables = page_tables_.view(),
+                       .window = state.window()},
+                      state.layers());
 }
 
 void PrefillChunk::LastLogits(Tensor logits) {

@@ -21,9 +21,9 @@ struct PrefillCapture {
 
 // Some tokens of a prompt, and the state of its sequence.
 struct PrefillPart {
-  std::span<const int32_t> tokens;  // ids in [0, padded V)
-  int64_t start = 0;                // position of the first one, 0 for an empty state
-  const SequenceState* sequence = nullptr;
+  std::span<const int32_t> tokens;                // ids in [0, padded V)
+  int64_t start = 0;                              // position of the first one, 0 for an empty state
+  const SequenceState* sequence = nullptr;        // DecodeState::Slide() brought it to `start`
   std::span<const PrefillCapture> captures = {};  // ascending
 };
 

@@ -1,12 +1,18 @@
 #include "engine/state/decode_state.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
 namespace hippodrome {
 
-DecodeState::DecodeState(Backend& backend, LayerStates layers, int64_t slots, int64_t pages)
-    : backend_(backend), layers_(std::move(layers)), slots_(slots), references_(pages) {
+DecodeState::DecodeState(Backend& backend, LayerStates layers, int64_t slots, int64_t pages,
+                         int64_t window)
+    : backend_(backend),
+      layers_(std::move(layers)),
+      slots_(slots),
+      window_{.window = window},
+      references_(pages) {
   for (const auto& state : layers_.recurrent) {
     if (state != nullptr) bytes_per_slot_ += state->bytes_per_slot();
   }
@@ -15,6 +21,7 @@ DecodeState::DecodeState(Backend& backend, LayerStates layers, int64_t slots, in
     bytes_per_page_ += rows->bytes_per_page();
     page_tokens_ = rows->page_tokens();
   }
+  assert(window == 0 || page_tokens_ == kWindowBlock);
   // Low numbers on top, so that a lightly used pool touches little memory.
   for (int64_t slot = slots; slot-- > 0;) free_slots_.push_back(slot);
   for (int64_t page = pages; page-- > 0;) free_pages_.push_back(static_cast<int32_t>(page));
@@ -44,13 +51,16 @@ std::optional<SequenceState> DecodeState::Reserve(int64_t pages) {
 std::optional<SequenceState> DecodeState::Fork(const SequenceState& from, int64_t position,
                                                int64_t pages) {
   const bool paged = bytes_per_page_ > 0;
-  const int64_t full = paged ? position / page_tokens_ : 0;
-  assert(full <= pages && full <= std::ssize(from.pages));
+  const int64_t first = FirstSeen(position);
+  const int64_t full = paged ? (position - first) / page_tokens_ : 0;
+  const int64_t skipped = PagesOf(from.first_row, first);
+  assert(first >= from.first_row && full <= pages && skipped + full <= std::ssize(from.pages));
   if (free_slots_.empty() || free_pages() < pages - full) return std::nullopt;
-  SequenceState state{.slot = free_slots_.back()};
+  SequenceState state{.slot = free_slots_.back(), .first_row = first};
   state.pages.reserve(pages);
   free_slots_.pop_back();
-  state.pages.assign(from.pages.begin(), from.pages.begin() + full);
+  const auto shared = from.pages.begin() + skipped;
+  state.pages.assign(shared, shared + full);
   for (const int32_t page : state.pages) ++references_[page];
   TakePages(pages - full, state.pages);
   for (const auto& layer : layers_.recurrent) {
@@ -58,20 +68,38 @@ std::optional<SequenceState> DecodeState::Fork(const SequenceState& from, int64_
   }
   if (!paged || position % page_tokens_ == 0) return state;
   for (const auto& rows : layers_.attention) {
-    if (rows != nullptr) backend_.CopyPage(*rows, from.pages[full], state.pages[full]);
+    if (rows != nullptr) backend_.CopyPage(*rows, shared[full], state.pages[full]);
   }
   return state;
 }
 
 std::optional<SequenceState> DecodeState::Share(const SequenceState& from, int64_t position) {
   if (free_slots_.empty()) return std::nullopt;
-  const int64_t held = bytes_per_page_ > 0 ? (position + page_tokens_ - 1) / page_tokens_ : 0;
-  assert(held <= std::ssize(from.pages));
-  SequenceState state{.slot = free_slots_.back()};
-  state.pages.assign(from.pages.begin(), from.pages.begin() + held);
+  const int64_t first = FirstSeen(position);
+  const int64_t skipped = PagesOf(from.first_row, first);
+  const int64_t held = PagesOf(first, position);
+  assert(first >= from.first_row && skipped + held <= std::ssize(from.pages));
+  SequenceState state{.slot = free_slots_.back(), .first_row = first};
+  const auto shared = from.pages.begin() + skipped;
+  state.pages.assign(shared, shared + held);
   free_slots_.pop_back();
   for (const int32_t page : state.pages) ++references_[page];
   return state;
+}
+
+bool DecodeState::Slide(SequenceState& state, int64_t position) {
+  const int64_t first = FirstSeen(position);
+  const int64_t before = std::min(PagesOf(state.first_row, first), std::ssize(state.pages));
+  if (before <= 0) return true;
+  const std::span<int32_t> passed(state.pages.data(), static_cast<size_t>(before));
+  const int64_t freed = std::count_if(passed.begin(), passed.end(),
+                                      [&](int32_t page) { return references_[page] == 1; });
+  if (free_pages() + freed < before) return false;
+  GiveBack(passed);
+  state.pages.erase(state.pages.begin(), state.pages.begin() + before);
+  TakePages(before, state.pages);
+  state.first_row = first;
+  return true;
 }
 
 bool DecodeState::Resize(SequenceState& state, int64_t pages) {
@@ -107,6 +135,7 @@ void DecodeState::Release(SequenceState& state) {
 
 std::vector<SavedLayer> DecodeState::Export(const SequenceState& state, int64_t position,
                                             const StateLayout& layout) const {
+  const int64_t first = FirstSeen(position);
   std::vector<SavedLayer> saved(layout.layers.size());
   for (size_t i = 0; i < saved.size(); ++i) {
     if (const auto& recurrent = layers_.recurrent[i]; recurrent != nullptr) {
@@ -117,17 +146,21 @@ std::vector<SavedLayer> DecodeState::Export(const SequenceState& state, int64_t 
       backend_.ExportSlot(*recurrent, state.slot, position, arrays);
     }
     if (const auto& rows = layers_.attention[i]; rows != nullptr) {
-      const auto size = static_cast<size_t>(position * layout.layers[i].row_width);
+      const auto size = static_cast<size_t>((position - first) * layout.layers[i].row_width);
       saved[i].keys.resize(size);
       saved[i].values.resize(size);
-      backend_.ExportRows(*rows, state.pages, 0, position, saved[i].keys, saved[i].values);
+      backend_.ExportRows(*rows, state.pages, first - state.first_row, position - first,
+                          saved[i].keys, saved[i].values);
     }
   }
   return saved;
 }
 
-void DecodeState::Import(const std::vector<SavedLayer>& layers, int64_t position,
-                         const SequenceState& state) {
+void DecodeState::Import(const SavedState& saved, SequenceState& state) {
+  const std::vector<SavedLayer>& layers = saved.layers;
+  const int64_t position = saved.position;
+  state.first_row = FirstSeen(position);
+  const int64_t rows_seen = position - state.first_row;
   for (size_t i = 0; i < layers.size(); ++i) {
     if (const auto& recurrent = layers_.recurrent[i]; recurrent != nullptr) {
       const std::vector<std::span<const float>> arrays(layers[i].arrays.begin(),
@@ -135,7 +168,11 @@ void DecodeState::Import(const std::vector<SavedLayer>& layers, int64_t position
       backend_.ImportSlot(*recurrent, state.slot, position, arrays);
     }
     if (const auto& rows = layers_.attention[i]; rows != nullptr) {
-      backend_.ImportRows(*rows, state.pages, 0, position, layers[i].keys, layers[i].values);
+      const auto width = static_cast<int64_t>(layers[i].keys.size()) /
+                         std::max<int64_t>(1, position - saved.first_row);
+      const auto last = static_cast<size_t>(rows_seen * width);
+      backend_.ImportRows(*rows, state.pages, 0, rows_seen, std::span(layers[i].keys).last(last),
+                          std::span(layers[i].values).last(last));
     }
   }
 }

@@ -51,6 +51,12 @@ void PrefixCache::Resize(SequenceState& state, int64_t pages) {
   assert(done);
 }
 
+void PrefixCache::Slide(SequenceState& state, int64_t position) {
+  bool done = state_.Slide(state, position);
+  while (!done && Evict()) done = state_.Slide(state, position);
+  assert(done);
+}
+
 std::optional<PrefixCache::Hit> PrefixCache::Take(const std::string& salt,
                                                   std::span<const int32_t> prompt, int64_t pages) {
   if (most_nodes_ == 0) return std::nullopt;

@@ -44,6 +44,7 @@ class PrefixCache {
   SequenceState Reserve(int64_t pages);
   SequenceState Fork(const SequenceState& from, int64_t position, int64_t pages);
   void Resize(SequenceState& state, int64_t pages);
+  void Slide(SequenceState& state, int64_t position);
 
   // ---- The tree ------------------------------------------------------------------------------
 

@@ -23,6 +23,14 @@ absl::Status CheckPosition(const SavedState& state, const StateLayout& layout) {
   if (state.position < 1 || state.position > most) {
     return FieldError("position", fmt::format("{}, expected 1 to {}", state.position, most));
   }
+  const int64_t seen = AttentionShape{.window = layout.window}.FirstSeen(state.position);
+  if (state.first_row < 0 || state.first_row > seen) {
+    return FieldError(
+        "first_row",
+        fmt::format("{}, expected 0 to {}: {}", state.first_row, seen,
+                    layout.window > 0 ? fmt::format("the attention window is {}", layout.window)
+                                      : "there is no attention window here"));
+  }
   if (state.prompt_tokens < 0 || state.prompt_tokens > state.position) {
     return FieldError("prompt_tokens",
                       fmt::format("{}, expected 0 to {}", state.prompt_tokens, state.position));
@@ -42,7 +50,8 @@ absl::Status CheckIds(const SavedState& state, const StateLayout& layout) {
                     fmt::format("{}, expected 0 to {}", *state.last_token, layout.vocab_size - 1));
 }
 
-absl::Status CheckLayer(const std::string& prefix, const SavedLayer& layer, int64_t position,
+// `tokens`: of which there are rows.
+absl::Status CheckLayer(const std::string& prefix, const SavedLayer& layer, int64_t tokens,
                         const LayerLayout& layout) {
   HIPPODROME_RETURN_IF_ERROR(
       CheckSizeOf(prefix + "arrays", layer.arrays.size(), std::ssize(layout.arrays)));
@@ -50,7 +59,7 @@ absl::Status CheckLayer(const std::string& prefix, const SavedLayer& layer, int6
     HIPPODROME_RETURN_IF_ERROR(CheckSizeOf(prefix + layout.arrays[i].name, layer.arrays[i].size(),
                                            Elements(layout.arrays[i].shape)));
   }
-  const int64_t rows = position * layout.row_width;
+  const int64_t rows = tokens * layout.row_width;
   HIPPODROME_RETURN_IF_ERROR(CheckSizeOf(prefix + "keys", layer.keys.size(), rows));
   return CheckSizeOf(prefix + "values", layer.values.size(), rows);
 }
@@ -69,8 +78,8 @@ absl::Status CheckState(const SavedState& state, const StateLayout& layout) {
   HIPPODROME_RETURN_IF_ERROR(CheckIds(state, layout));
   HIPPODROME_RETURN_IF_ERROR(CheckSizeOf("layers", state.layers.size(), std::ssize(layout.layers)));
   for (size_t i = 0; i < state.layers.size(); ++i) {
-    HIPPODROME_RETURN_IF_ERROR(
-        CheckLayer(LayerPrefix(i), state.layers[i], state.position, layout.layers[i]));
+    HIPPODROME_RETURN_IF_ERROR(CheckLayer(LayerPrefix(i), state.layers[i],
+                                          state.position - state.first_row, layout.layers[i]));
   }
   return absl::OkStatus();
 }
@@ -83,11 +92,12 @@ int64_t Elements(const std::vector<int64_t>& shape) {
   return product;
 }
 
-std::string Arithmetic(const SequenceBackend& backend, DType weights) {
+std::string Arithmetic(const SequenceBackend& backend, DType weights, int64_t window) {
   const std::string name = backend.name();
-  return fmt::format("{}{}{} {}", name, name == "cpu" ? " " : "",
+  return fmt::format("{}{}{} {}{}", name, name == "cpu" ? " " : "",
                      name == "cpu" ? CpuInstructionSet() : "",
-                     weights == DType::kBF16 ? "bf16" : "f32");
+                     weights == DType::kBF16 ? "bf16" : "f32",
+                     window > 0 ? fmt::format(" window {}", window) : "");
 }
 
 }  // namespace hippodrome

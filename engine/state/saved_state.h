@@ -15,7 +15,7 @@ namespace hippodrome {
 struct SavedLayer {
   // What the layer's recurrent state exports, in its order; empty for attention layers.
   std::vector<std::vector<float>> arrays;
-  // [position, d] each, keys as attention takes them; empty for recurrent layers.
+  // [position - first_row, d] each, keys as attention takes them; empty for recurrent layers.
   std::vector<float> keys, values;
 
   bool operator==(const SavedLayer&) const = default;
@@ -29,6 +29,7 @@ struct SavedState {
   std::string arithmetic;             // Arithmetic() of what computed it
   bool lossy = false;                 // was rounded to bf16 on its way
   int64_t position = 0;               // tokens that are in the state
+  int64_t first_row = 0;              // > 0: keys and values of tokens before it were dropped
   std::vector<int32_t> tokens;        // those, or empty where left out
   int64_t prompt_tokens = 0;          // of those, before the first that penalties count as new
   std::optional<int32_t> last_token;  // given out, not yet in the state
@@ -50,6 +51,7 @@ struct StateLayout {
   std::string model;       // HybridH3::fingerprint()
   int64_t vocab_size = 0;  // ids are below it
   int64_t longest = 0;     // most tokens of a sequence; 0: no limit of its own
+  int64_t window = 0;      // of attention, see AttentionShape
   std::vector<LayerLayout> layers;
 };
 
@@ -66,9 +68,9 @@ std::string LayerPrefix(size_t layer);
 // Elements of an array. REQUIRES: they fit.
 int64_t Elements(const std::vector<int64_t>& shape);
 
-// What decides about the last bits of a state: the backend, its instruction set, and the dtype of
-// packed matrices, as "cpu AVX3_DL bf16".
-std::string Arithmetic(const SequenceBackend& backend, DType weights);
+// What decides about the last bits of a state: the backend, its instruction set, the dtype of
+// packed matrices, and the window of attention if there is one, as "cpu AVX3_DL bf16 window 1024".
+std::string Arithmetic(const SequenceBackend& backend, DType weights, int64_t window = 0);
 
 }  // namespace hippodrome
 

@@ -82,6 +82,7 @@ Metadata MetadataOf(const SavedState& state, bool lossy) {
                        {"seed", std::to_string(state.seed)},
                        {"created", std::to_string(state.created)}};
   if (state.last_token) metadata["last_token"] = std::to_string(*state.last_token);
+  if (state.first_row > 0) metadata["first_row"] = std::to_string(state.first_row);
   if (state.prompt_tokens > 0) metadata["prompt_tokens"] = std::to_string(state.prompt_tokens);
   if (lossy) metadata["lossy"] = "true";
   return metadata;
@@ -129,6 +130,13 @@ absl::StatusOr<StateFileSummary> ReadMetadata(const Metadata& metadata) {
   if (metadata.contains("last_token")) {
     HIPPODROME_ASSIGN_OR_RETURN(summary.last_token, NumberIn<int32_t>(metadata, "last_token"));
   }
+  if (metadata.contains("first_row")) {
+    HIPPODROME_ASSIGN_OR_RETURN(summary.first_row, NumberIn<int64_t>(metadata, "first_row"));
+    if (summary.first_row < 1 || summary.first_row > summary.position) {
+      return FieldError("first_row",
+                        fmt::format("{}, expected 1 to {}", summary.first_row, summary.position));
+    }
+  }
   if (metadata.contains("prompt_tokens")) {
     HIPPODROME_ASSIGN_OR_RETURN(summary.prompt_tokens,
                                 NumberIn<int64_t>(metadata, "prompt_tokens"));
@@ -152,8 +160,9 @@ absl::Status CheckChecksum(const SafetensorsIndex& index) {
 // ---- Tensors -----------------------------------------------------------------------------------
 
 // Those of a file of `layout`, in the order in which they are written.
-std::vector<TensorSpec> TensorsOf(const StateLayout& layout, int64_t position, bool lossy,
-                                  bool tokens) {
+// Those of a state of so many tokens, the rows from `first_row` on.
+std::vector<TensorSpec> TensorsOf(const StateLayout& layout, int64_t position, int64_t first_row,
+                                  bool lossy, bool tokens) {
   const DType dtype = lossy ? DType::kBF16 : DType::kF32;
   std::vector<TensorSpec> specs;
   if (tokens) specs.push_back({kTokens, DType::kI32, {position}});
@@ -164,7 +173,7 @@ std::vector<TensorSpec> TensorsOf(const StateLayout& layout, int64_t position, b
     }
     if (layer.row_width == 0) continue;
     for (const char* rows : {"keys", "values"}) {
-      specs.push_back({LayerPrefix(i) + rows, dtype, {position, layer.row_width}});
+      specs.push_back({LayerPrefix(i) + rows, dtype, {position - first_row, layer.row_width}});
     }
   }
   return specs;
@@ -280,7 +289,8 @@ absl::StatusOr<std::string> WriteStateFile(const SavedState& state, const StateL
   HIPPODROME_RETURN_IF_ERROR(CheckState(state, layout));
   const bool lossy = options.lossy || state.lossy;
   const bool tokens = options.tokens && !state.tokens.empty();
-  const std::vector<TensorSpec> specs = TensorsOf(layout, state.position, lossy, tokens);
+  const std::vector<TensorSpec> specs =
+      TensorsOf(layout, state.position, state.first_row, lossy, tokens);
   std::string data = DataOf(state, lossy, tokens);
   HIPPODROME_ASSIGN_OR_RETURN(const Tensors views, ViewsOf(specs, data));
   HIPPODROME_RETURN_IF_ERROR(CheckTensors(views, specs));
@@ -308,13 +318,14 @@ absl::StatusOr<SavedState> ReadStateFile(std::string_view bytes, const StateLayo
                    .arithmetic = std::move(said.arithmetic),
                    .lossy = said.lossy,
                    .position = said.position,
+                   .first_row = said.first_row,
                    .prompt_tokens = said.prompt_tokens,
                    .last_token = said.last_token,
                    .seed = said.seed,
                    .created = said.created};
-  HIPPODROME_RETURN_IF_ERROR(CheckTensors(
-      index.tensors,
-      TensorsOf(layout, state.position, state.lossy, index.tensors.contains(kTokens))));
+  HIPPODROME_RETURN_IF_ERROR(
+      CheckTensors(index.tensors, TensorsOf(layout, state.position, state.first_row, state.lossy,
+                                            index.tensors.contains(kTokens))));
   ReadTokenIds(index.tensors, state);
   HIPPODROME_RETURN_IF_ERROR(ReadNumbers(index.tensors, layout, state));
   HIPPODROME_RETURN_IF_ERROR(CheckState(state, layout));

@@ -1,12 +1,12 @@
 // A saved state as bytes that any language reads: a safetensors file.
 //
 // Tensors: layers.{i}.{array} F32 of the shape that StateLayout says (of H3 layers shift_inputs
-// [d, N] and modes [h_1, h_2, H, M, 2]); layers.{i}.keys and layers.{i}.values F32 [position, d] of
-// attention layers; tokens I32 [position], which may be left out. BF16 in place of F32 in a file
-// that is labelled lossy.
-// Metadata: format, version, model, arithmetic, position, seed, created; last_token where there is
-// one; prompt_tokens where there are any; lossy ("true") where it is; checksum; signature, where
-// its writer had a key.
+// [d, N] and modes [h_1, h_2, H, M, 2]); layers.{i}.keys and layers.{i}.values F32
+// [position - first_row, d] of attention layers; tokens I32 [position], which may be left out. BF16
+// in place of F32 in a file that is labelled lossy. Metadata: format, version, model, arithmetic,
+// position, seed, created; last_token where there is one; first_row, the position of the first row
+// of keys and values, where an attention window has dropped those before it; prompt_tokens where
+// there are any; lossy ("true") where it is; checksum; signature, where its writer had a key.
 //
 // checksum is the XXH3 of 128 bits, and signature an authentication code, of everything else in
 // one order: for each other entry of the metadata, by name, "BYTES NAME BYTES VALUE\n", BYTES being
@@ -66,6 +66,7 @@ struct StateFileSummary {
   std::string model, arithmetic;
   bool lossy = false;
   int64_t position = 0;
+  int64_t first_row = 0;
   int64_t prompt_tokens = 0;
   std::optional<int32_t> last_token;
   uint64_t seed = 0;

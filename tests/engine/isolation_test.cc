@@ -44,6 +44,14 @@ TEST(IsolationTest, HybridModelInBF16) { Check(TinyConfig(), DType::kBF16, {}, 2
 
 TEST(IsolationTest, LongPrompts) { Check(TinyConfig(), DType::kF32, LongPrompts(), 4); }
 
+// Pages that no later token sees go to others at once.
+TEST(IsolationTest, WindowOfAttention) {
+  IsolationOptions options = LongPrompts();
+  options.most_new_tokens = 200;
+  options.generator.attention_window = 100;
+  Check(TinyConfig(), DType::kF32, options, 5);
+}
+
 TEST(IsolationTest, WithoutAttention) {
   H3Config config = TinyConfig();
   config.attention_layers = {};

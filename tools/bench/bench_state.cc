@@ -102,7 +102,7 @@ absl::Status Bench::MoveState(const SavedState& saved) {
   for (int i = 0; i < benchmark.repeats; ++i) {
     copy.Run([&] { std::memcpy(to.data(), from.data(), bytes); });
     imported.Run([&] {
-      state->Import(saved.layers, saved.position, sequence);
+      state->Import(saved, sequence);
       machine.backend->Wait();
     });
     fork.Run([&] {

@@ -22,10 +22,10 @@ class AttentionMixer {
   // a.r += mixer(a.u) over consecutive tokens of the sequences of `parts`, row i of page_tables
   // being of part i.
   void Prefill(SequenceBackend& b, const ActivationRows& a, KeyValuePages& pages,
-               Tensor page_tables, const SequenceParts& parts) const;
+               Tensor page_tables, const SequenceParts& parts, int64_t window) const;
   // a.r += mixer(a.u), row i being the token at positions[i] of the sequence of page_tables[i].
   void Step(Backend& b, const ActivationRows& a, KeyValuePages& pages, Tensor page_tables,
-            Tensor positions) const;
+            Tensor positions, int64_t window) const;
 
   std::unique_ptr<KeyValuePages> NewPages(SequenceBackend& b, int64_t pages,
                                           int64_t page_tokens) const {
@@ -33,6 +33,12 @@ class AttentionMixer {
   }
 
  private:
+  AttentionShape Windowed(int64_t window) const {
+    AttentionShape shape = shape_;
+    shape.window = window;
+    return shape;
+  }
+
   AttentionShape shape_;
   DType linear_dtype_ = DType::kF32;
   std::unique_ptr<LinearWeights> w_qkv_;  // [3 d, d], rows q | k | v, head-major

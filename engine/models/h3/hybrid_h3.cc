@@ -87,9 +87,9 @@ LayerStates HybridH3::NewLayerStates(SequenceBackend& b, int64_t slots, int64_t 
 }
 
 std::unique_ptr<DecodeState> HybridH3::NewState(Backend& b, int64_t slots, int64_t pages,
-                                                int64_t page_tokens) const {
+                                                int64_t page_tokens, int64_t window) const {
   return std::make_unique<DecodeState>(b, NewLayerStates(b, slots, pages, page_tokens), slots,
-                                       pages);
+                                       pages, window);
 }
 
 void HybridH3::Embed(SequenceBackend& b, Tensor ids, Tensor positions,
@@ -105,8 +105,8 @@ void HybridH3::PrefillLayer(SequenceBackend& b, int64_t layer, const ActivationR
   if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
     h3->Prefill(b, a, *states.recurrent[layer], rows.parts);  // r = r + H3(u)
   } else if (const auto* attention = std::get_if<AttentionMixer>(&block.mixer)) {
-    attention->Prefill(b, a, *states.attention[layer], rows.page_tables,
-                       rows.parts);  // r = r + MHA(u)
+    attention->Prefill(b, a, *states.attention[layer], rows.page_tables, rows.parts,
+                       rows.window);  // r = r + MHA(u)
   } else {
     std::visit(
         [&](const auto& mixer) { mixer.Prefill(b, a, *states.recurrent[layer], rows.parts); },
@@ -122,8 +122,8 @@ void HybridH3::StepLayer(Backend& b, int64_t layer, const ActivationRows& a, con
   if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
     h3->Step(b, a, *states.recurrent[layer], rows.slots, rows.positions);  // r = r + H3(u)
   } else if (const auto* attention = std::get_if<AttentionMixer>(&block.mixer)) {
-    attention->Step(b, a, *states.attention[layer], rows.page_tables,
-                    rows.positions);  // r = r + MHA(u)
+    attention->Step(b, a, *states.attention[layer], rows.page_tables, rows.positions,
+                    rows.window);  // r = r + MHA(u)
   } else {
     std::visit([&](const auto& mixer) { mixer.Step(b, a, *states.recurrent[layer], rows.slots); },
                std::get<SequenceMixer>(block.mixer));  // r = r + mixer(u)

@@ -27,6 +27,7 @@ namespace hippodrome {
 struct PrefillRows {
   SequenceParts parts;
   Tensor page_tables;  // kI32 [parts, P], row i of part i; empty for models without attention
+  int64_t window = 0;  // of attention, see AttentionShape
 };
 
 // One token of each of several sequences; all kI32, -1 in slots and positions marks an inert row.
@@ -34,6 +35,7 @@ struct StepRows {
   Tensor slots;        // [1, B]
   Tensor positions;    // [1, B]
   Tensor page_tables;  // [B, P]; empty for models without attention
+  int64_t window = 0;  // of attention, see AttentionShape
 };
 
 // Immutable once loaded; all state is in LayerStates, all scratch in Activations.
@@ -63,7 +65,7 @@ class HybridH3 {
                              int64_t page_tokens) const;
   // The same, handed out by slots and pages.
   std::unique_ptr<DecodeState> NewState(Backend& b, int64_t slots, int64_t pages,
-                                        int64_t page_tokens) const;
+                                        int64_t page_tokens, int64_t window = 0) const;
 
   // a.r = E[ids] (+ P[positions]).  ids, positions: kI32 [1, rows].
   void Embed(SequenceBackend& b, Tensor ids, Tensor positions, const ActivationRows& a) const;

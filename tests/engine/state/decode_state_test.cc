@@ -91,5 +91,45 @@ TEST(DecodeStateTest, ResizesAtTheEnd) {
   EXPECT_EQ(state->free_pages(), 6);
 }
 
+TEST(DecodeStateTest, PagesBeforeTheWindowMakeRoomForWhatComes) {
+  const auto backend = MakeCpuBackend({.threads = 1});
+  const auto state =
+      MakeTestModel(*backend, TinyConfig())->NewState(*backend, 3, 8, kWindowBlock, 100);
+  SequenceState a = *state->Reserve(4);
+  const std::vector<int32_t> pages = a.pages;
+  EXPECT_TRUE(state->Slide(a, 162));  // sees positions 63 to 162
+  EXPECT_EQ(a.first_row, 0);
+  EXPECT_EQ(a.pages, pages);
+  EXPECT_TRUE(state->Slide(a, 163));
+  EXPECT_EQ(a.first_row, 64);
+  EXPECT_EQ(std::vector(a.pages.begin(), a.pages.begin() + 3),
+            std::vector(pages.begin() + 1, pages.end()));
+  EXPECT_EQ(a.pages.size(), 4u);
+  EXPECT_EQ(state->free_pages(), 4);
+
+  SequenceState fork = *state->Fork(a, 250, 4);  // sees from 128 on: one full page and a part
+  EXPECT_EQ(fork.first_row, 128);
+  EXPECT_EQ(fork.pages[0], a.pages[1]);
+  EXPECT_NE(fork.pages[1], a.pages[2]);
+  EXPECT_EQ(state->free_pages(), 1);
+  SequenceState node = *state->Share(a, 192);  // sees from 64 on
+  EXPECT_EQ(node.first_row, 64);
+  EXPECT_EQ(node.pages, std::vector(a.pages.begin(), a.pages.begin() + 2));
+
+  // Others have both pages that it would give back, and one is free for two that it needs.
+  const std::vector<int32_t> before = a.pages;
+  EXPECT_FALSE(state->Slide(a, 163 + 2 * 64));
+  EXPECT_EQ(a.pages, before);
+  EXPECT_EQ(a.first_row, 64);
+  EXPECT_TRUE(state->Slide(a, 163 + 64));
+  EXPECT_EQ(state->free_pages(), 0);
+  state->Release(node);
+  EXPECT_EQ(state->free_pages(), 1);
+  EXPECT_TRUE(state->Slide(a, 163 + 2 * 64));
+  state->Release(a);
+  state->Release(fork);
+  EXPECT_EQ(state->free_pages(), 8);
+}
+
 }  // namespace
 }  // namespace hippodrome::decode_state_test

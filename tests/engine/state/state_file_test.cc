@@ -10,6 +10,7 @@
 #include <limits>
 #include <random>
 
+#include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "engine/base/xxh3.h"
 #include "tests/testing/saved_states.h"
@@ -62,6 +63,35 @@ TEST(StateFileTest, LeavesTokensOut) {
   const std::string bytes = Written(state, {.tokens = false});
   state.tokens.clear();
   EXPECT_EQ(ReadStateFile(bytes, SmallStateLayout()).value(), state);
+}
+
+// Of a state whose attention saw a window.
+TEST(StateFileTest, RowsThatWereDroppedAreNotInIt) {
+  StateLayout layout = SmallStateLayout();
+  layout.window = 70;
+  SavedState state = SmallState(140);
+  state.first_row = 64;
+  for (std::vector<float>* rows : {&state.layers[1].keys, &state.layers[1].values}) {
+    rows->erase(rows->begin(), rows->begin() + 64 * 4);
+  }
+  const std::string file = WriteStateFile(state, layout).value();
+  EXPECT_EQ(ReadStateFile(file, layout).value(), state);
+  EXPECT_EQ(SummarizeStateFile(file)->first_row, 64);
+  StateFileParts parts(file);
+  EXPECT_EQ(parts.metadata.at("first_row"), "64");
+  EXPECT_EQ(parts.tensors.at("layers.1.keys").spec.shape, (std::vector<int64_t>{76, 4}));
+
+  const absl::Status whole = ReadStateFile(file, SmallStateLayout()).status();
+  EXPECT_EQ(whole.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Field(whole), "first_row") << whole;
+  layout.window = 80;  // sees all
+  EXPECT_EQ(Field(ReadStateFile(file, layout).status()), "first_row");
+  for (const char* wrong : {"0", "-1", "141", "9223372036854775807", "x", "064"}) {
+    parts.metadata["first_row"] = wrong;
+    EXPECT_EQ(Field(ReadStateFile(parts.Sealed(), layout).status()), "first_row") << wrong;
+  }
+  parts.metadata["first_row"] = "63";
+  EXPECT_EQ(Field(ReadStateFile(parts.Sealed(), layout).status()), "layers.1.keys");
 }
 
 TEST(StateFileTest, EqualStatesAreEqualBytes) {
