@@ -159,6 +159,13 @@ struct AttentionShape {
   }
 };
 
+// Geometry of a linear attention layer.
+struct LinearAttentionShape {
+  int64_t heads = 1;
+  int64_t head_dim = 0;  // heads * head_dim = d
+};
+inline constexpr double kLinearAttentionEpsilon = 1e-6;
+
 // How the next token of a sequence is chosen; see Backend::Sample.
 struct SamplingParameters {
   float temperature = 1.0f;  // >= 0; 0 chooses greedily
@@ -263,6 +270,12 @@ inline std::vector<StateArray> H3StateArrays(int64_t heads, int64_t head_dim, in
 // a diagonal SSM divided by its B.
 inline std::vector<StateArray> SsmStateArrays(int64_t channels, int64_t modes) {
   return {{"modes", {channels, modes, 2}}};
+}
+
+// RecurrentState::arrays() of a linear attention layer: S and z of each head.
+inline std::vector<StateArray> LinearAttentionStateArrays(const LinearAttentionShape& shape) {
+  return {{"kv", {shape.heads, shape.head_dim, shape.head_dim}},
+          {"normalizer", {shape.heads, shape.head_dim}}};
 }
 
 // Key and value rows of one attention layer in pages of `page_tokens` tokens.
@@ -416,6 +429,8 @@ class SequenceBackend {
   // the sequence's next token, which the operations are told. `weights` must outlive the states.
   virtual std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) = 0;
   virtual std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) = 0;
+  virtual std::unique_ptr<RecurrentState> NewLinearAttentionState(const LinearAttentionShape& shape,
+                                                                  int64_t slots) = 0;
   // `pages` pages of `page_tokens` rows, each 2 * d activations; `weights`: as for the
   // NewActivations() that made the layer's qkv. Memory is touched on first use.
   virtual std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape,
@@ -481,6 +496,22 @@ class SequenceBackend {
   // |exp(dt A_n)|^l |u_{t-l}| with a small constant c.
   virtual void SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
                            const SequenceParts& parts, Tensor y) = 0;
+
+  // Linear attention (Katharopoulos et al., 2020, section 3.3, whose form H3 section 3 starts from)
+  // over consecutive tokens of some sequences, with phi(x) = elu(x) + 1, that is x + 1 for x > 0
+  // and else exp(x), per head:
+  //   S_t = S_{t-1} + phi(k_t) v_t^T;  z_t = z_{t-1} + phi(k_t)
+  //   o_t = phi(q_t)^T S_t / (phi(q_t)^T z_t + kLinearAttentionEpsilon)
+  // from the state of the part's slot, which the state after the last token replaces. What a part
+  // gives does not depend on the parts beside it, nor on captures; on processors the bits do not
+  // depend on how a sequence is cut into parts and steps either.
+  // qkv: activations [rows, 3 d], columns q | k | v, heads adjacent in each; o: activations [rows,
+  // d]. REQUIRES: as for H3Sequence(). The terms of sums over keys are positive but for v, so that
+  // f32 is off by <= c u (t + head_dim) sum_{s <= t} w_ts |v_s|, with the weight w_ts of v_s in
+  // o_t, and a small constant c: the state adds up one rounding for each token.
+  virtual void LinearAttentionSequence(const LinearAttentionShape& shape, Tensor qkv,
+                                       RecurrentState& state, const SequenceParts& parts,
+                                       Tensor o) = 0;
 
   // Causal multi-head attention of consecutive tokens of some sequences over the cached rows of
   // earlier positions and over themselves:
@@ -581,6 +612,11 @@ class Backend : public SequenceBackend {
   // SsmSequence() of one token of each of B sequences. u, y: [B, d]; slots: as for H3Step().
   virtual void SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
                        Tensor y) = 0;
+
+  // LinearAttentionSequence() of one token of each of B sequences. qkv: [B, 3 d]; o: [B, d]; slots:
+  // as for H3Step().
+  virtual void LinearAttentionStep(const LinearAttentionShape& shape, Tensor qkv,
+                                   RecurrentState& state, Tensor slots, Tensor o) = 0;
 
   // AttentionSequence() of one token of each of B sequences. positions: kI32 [1, B], -1 marks an
   // inert row, whose output is zero; page_tables: kI32 [B, P], row i of sequence i, from the page

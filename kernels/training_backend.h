@@ -175,6 +175,18 @@ class TrainingBackend : public Backend {
   virtual void BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor mask,
                                               Tensor d_o, Gradient dqkv) = 0;
 
+  // What LinearAttentionSequence() computes from empty states, without leaving any. qkv: [B T, 3
+  // d], B = `sequences`; o: [B T, d].
+  virtual void CausalLinearAttention(const LinearAttentionShape& shape, Tensor qkv,
+                                     int64_t sequences, Tensor o) = 0;
+  // With D_t the denominator of o_t, per head:
+  //   dN_t = do_t / D_t;  dD_t = -(do_t . o_t) / D_t
+  //   dphi(q_t) = S_t dN_t + z_t dD_t
+  //   G_t = sum_{s >= t} phi(q_s) dN_s^T;  g_t = sum_{s >= t} phi(q_s) dD_s
+  //   dphi(k_t) = G_t v_t + g_t;  dv_t = G_t^T phi(k_t);  phi'(x) = min(phi(x), 1)
+  virtual void CausalLinearAttentionBackward(const LinearAttentionShape& shape, Tensor qkv,
+                                             int64_t sequences, Tensor d_o, Gradient dqkv) = 0;
+
   // ---- Rows ----------------------------------------------------------------------------------
 
   // Of Backend::LayerNorm. dgamma, dbeta: [1, d], added to. dx may be dy, which is then replaced.

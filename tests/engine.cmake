@@ -7,6 +7,7 @@ add_library(hippodrome_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/h3_layer.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/h3_parameter_gradients.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/long_conv_backward.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/linear_attention.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/long_conv_ssm.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/mode_gradient.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/nplr_gradients.cc
@@ -21,6 +22,7 @@ add_library(hippodrome_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_attention.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_h3.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_linear.cc
+  ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_linear_attention.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_long_conv.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_memory.cc
   ${CMAKE_CURRENT_SOURCE_DIR}/reference/training/training_rows.cc

@@ -35,6 +35,7 @@ hippodrome_test_files(kernels_cpu_tests
     kernels/cpu/rows/layer_norm_test.cc
     kernels/cpu/rows/mean_pool_test.cc
     kernels/cpu/rows/sample_test.cc
+    kernels/cpu/attention/linear_attention_test.cc
     kernels/cpu/ssm/ssm_sequence_test.cc
     kernels/cpu/training/adamw_test.cc
     kernels/cpu/training/cross_entropy_test.cc

@@ -5,6 +5,7 @@
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/dense_attention.h"
 #include "kernels/cpu/attention/key_value_pages.h"
+#include "kernels/cpu/attention/linear_attention.h"
 #include "kernels/cpu/base/elementwise.h"
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/conv/long_conv.h"
@@ -57,6 +58,9 @@ cpu::RecurrentSlots& Slots(RecurrentState& state) {
 }
 cpu::H3Slots& H3SlotsOf(RecurrentState& state) { return static_cast<cpu::H3Slots&>(state); }
 cpu::SsmSlots& SsmSlotsOf(RecurrentState& state) { return static_cast<cpu::SsmSlots&>(state); }
+cpu::LinearAttentionSlots& LinearAttentionSlotsOf(RecurrentState& state) {
+  return static_cast<cpu::LinearAttentionSlots&>(state);
+}
 const cpu::LongConvKernels& Kernels(const LongConvWeights& weights) {
   return static_cast<const cpu::LongConvKernels&>(weights);
 }
@@ -211,6 +215,22 @@ void CpuBackend::SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& st
   cpu::SsmStep(Turn(), Recurrent(weights), u, SsmSlotsOf(state), slots, y);
 }
 
+std::unique_ptr<RecurrentState> CpuBackend::NewLinearAttentionState(
+    const LinearAttentionShape& shape, int64_t slots) {
+  return std::make_unique<cpu::LinearAttentionSlots>(shape, slots);
+}
+
+void CpuBackend::LinearAttentionSequence(const LinearAttentionShape& shape, Tensor qkv,
+                                         RecurrentState& state, const SequenceParts& parts,
+                                         Tensor o) {
+  cpu::LinearAttentionSequence(Turn(), shape, qkv, LinearAttentionSlotsOf(state), parts, o);
+}
+
+void CpuBackend::LinearAttentionStep(const LinearAttentionShape& shape, Tensor qkv,
+                                     RecurrentState& state, Tensor slots, Tensor o) {
+  cpu::LinearAttentionStep(Turn(), shape, qkv, LinearAttentionSlotsOf(state), slots, o);
+}
+
 std::unique_ptr<LongConvWeights> CpuBackend::PrepareLongConv(const LongConvParameters& parameters,
                                                              int64_t longest, DType /*weights*/) {
   return std::make_unique<cpu::LongConvKernels>(parameters, longest, Turn().pool().Loop());
@@ -320,6 +340,16 @@ void CpuBackend::CausalAttentionBackward(const AttentionShape& shape, Tensor qkv
 void CpuBackend::BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv,
                                                 Tensor mask, Tensor d_o, Gradient dqkv) {
   cpu::BidirectionalAttentionBackward(Turn(), shape, qkv, mask, d_o, dqkv);
+}
+
+void CpuBackend::CausalLinearAttention(const LinearAttentionShape& shape, Tensor qkv,
+                                       int64_t sequences, Tensor o) {
+  cpu::CausalLinearAttention(Turn(), shape, qkv, sequences, o);
+}
+
+void CpuBackend::CausalLinearAttentionBackward(const LinearAttentionShape& shape, Tensor qkv,
+                                               int64_t sequences, Tensor d_o, Gradient dqkv) {
+  cpu::CausalLinearAttentionBackward(Turn(), shape, qkv, sequences, d_o, dqkv);
 }
 
 void CpuBackend::LayerNormBackward(Tensor x, Tensor gamma, double epsilon, Tensor dy, Gradient dx,

@@ -6,7 +6,9 @@
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/dense_attention.h"
 #include "kernels/cuda/attention/key_value_pages.h"
+#include "kernels/cuda/attention/linear_attention.h"
 #include "kernels/cuda/base/elementwise.h"
+#include "kernels/cuda/base/recurrent_slots.h"
 #include "kernels/cuda/base/tensor_memory.h"
 #include "kernels/cuda/conv/long_conv.h"
 #include "kernels/cuda/conv/long_conv_weights.h"
@@ -57,8 +59,10 @@ cuda::H3Slots& Slots(RecurrentState& state) { return static_cast<cuda::H3Slots&>
 const cuda::H3Slots& Slots(const RecurrentState& state) {
   return static_cast<const cuda::H3Slots&>(state);
 }
-// Null for states of other layers.
-cuda::SsmSlots* SsmSlotsOf(RecurrentState& state) { return dynamic_cast<cuda::SsmSlots*>(&state); }
+// Null for states of H3 layers.
+cuda::RecurrentSlots* PlainSlots(RecurrentState& state) {
+  return dynamic_cast<cuda::RecurrentSlots*>(&state);
+}
 cuda::H3KernelGradients& Sums(H3Gradients& sums) {
   return static_cast<cuda::H3KernelGradients&>(sums);
 }
@@ -176,26 +180,26 @@ std::unique_ptr<RecurrentState> CudaBackend::NewH3State(const H3Weights& weights
 }
 
 void CudaBackend::ResetSlot(RecurrentState& state, int64_t slot) {
-  if (auto* ssm = SsmSlotsOf(state)) return ssm->Reset(device_, slot);
+  if (auto* plain = PlainSlots(state)) return plain->Reset(device_, slot);
   Slots(state).Reset(device_, slot);
 }
 
 void CudaBackend::CopySlot(RecurrentState& state, int64_t from, int64_t to) {
-  if (auto* ssm = SsmSlotsOf(state)) return ssm->Copy(device_, from, to);
+  if (auto* plain = PlainSlots(state)) return plain->Copy(device_, from, to);
   Slots(state).Copy(device_, from, to);
 }
 
 void CudaBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
                              std::span<const std::span<float>> arrays) {
-  if (const auto* ssm = dynamic_cast<const cuda::SsmSlots*>(&state)) {
-    return ssm->Export(device_, slot, arrays);
+  if (const auto* plain = dynamic_cast<const cuda::RecurrentSlots*>(&state)) {
+    return plain->Export(device_, slot, arrays);
   }
   cuda::ExportSlot(device_, Slots(state), slot, position, arrays);
 }
 
 void CudaBackend::ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
                              std::span<const std::span<const float>> arrays) {
-  if (auto* ssm = SsmSlotsOf(state)) return ssm->Import(device_, slot, arrays);
+  if (auto* plain = PlainSlots(state)) return plain->Import(device_, slot, arrays);
   cuda::ImportSlot(device_, Slots(state), slot, position, arrays);
 }
 
@@ -232,17 +236,35 @@ std::unique_ptr<SsmWeights> CudaBackend::PrepareSsm(const LongConvParameters& pa
 }
 
 std::unique_ptr<RecurrentState> CudaBackend::NewSsmState(const SsmWeights& weights, int64_t slots) {
-  return std::make_unique<cuda::SsmSlots>(device_, Recurrent(weights), slots);
+  const cuda::SsmView& ssm = Recurrent(weights).view();
+  return std::make_unique<cuda::RecurrentSlots>(device_, SsmStateArrays(ssm.channels, ssm.modes),
+                                                slots);
 }
 
 void CudaBackend::SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
                               const SequenceParts& parts, Tensor y) {
-  cuda::SsmSequence(device_, Recurrent(weights), u, *SsmSlotsOf(state), parts, y);
+  cuda::SsmSequence(device_, Recurrent(weights), u, *PlainSlots(state), parts, y);
 }
 
 void CudaBackend::SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
                           Tensor y) {
-  cuda::SsmStep(device_, Recurrent(weights), u, *SsmSlotsOf(state), slots, y);
+  cuda::SsmStep(device_, Recurrent(weights), u, *PlainSlots(state), slots, y);
+}
+
+std::unique_ptr<RecurrentState> CudaBackend::NewLinearAttentionState(
+    const LinearAttentionShape& shape, int64_t slots) {
+  return std::make_unique<cuda::RecurrentSlots>(device_, LinearAttentionStateArrays(shape), slots);
+}
+
+void CudaBackend::LinearAttentionSequence(const LinearAttentionShape& shape, Tensor qkv,
+                                          RecurrentState& state, const SequenceParts& parts,
+                                          Tensor o) {
+  cuda::LinearAttentionSequence(device_, shape, qkv, *PlainSlots(state), parts, o);
+}
+
+void CudaBackend::LinearAttentionStep(const LinearAttentionShape& shape, Tensor qkv,
+                                      RecurrentState& state, Tensor slots, Tensor o) {
+  cuda::LinearAttentionStep(device_, shape, qkv, *PlainSlots(state), slots, o);
 }
 
 std::unique_ptr<LongConvWeights> CudaBackend::PrepareLongConv(const LongConvParameters& parameters,
@@ -351,6 +373,16 @@ void CudaBackend::CausalAttentionBackward(const AttentionShape& shape, Tensor qk
 void CudaBackend::BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv,
                                                  Tensor mask, Tensor d_o, Gradient dqkv) {
   cuda::AttentionBackward(device_, {shape, qkv, /*inv_freq=*/{}, mask, mask.rows}, d_o, dqkv);
+}
+
+void CudaBackend::CausalLinearAttention(const LinearAttentionShape& shape, Tensor qkv,
+                                        int64_t sequences, Tensor o) {
+  cuda::CausalLinearAttention(device_, shape, qkv, sequences, o);
+}
+
+void CudaBackend::CausalLinearAttentionBackward(const LinearAttentionShape& shape, Tensor qkv,
+                                                int64_t sequences, Tensor d_o, Gradient dqkv) {
+  cuda::CausalLinearAttentionBackward(device_, shape, qkv, sequences, d_o, dqkv);
 }
 
 void CudaBackend::LayerNormBackward(Tensor x, Tensor gamma, double epsilon, Tensor dy, Gradient dx,

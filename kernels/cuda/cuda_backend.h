@@ -49,6 +49,8 @@ class CudaBackend final : public TrainingBackend {
 
   std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override;
   std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override;
+  std::unique_ptr<RecurrentState> NewLinearAttentionState(const LinearAttentionShape& shape,
+                                                          int64_t slots) override;
   void ResetSlot(RecurrentState& state, int64_t slot) override;
   void CopySlot(RecurrentState& state, int64_t from, int64_t to) override;
   void ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
@@ -77,6 +79,10 @@ class CudaBackend final : public TrainingBackend {
                    const SequenceParts& parts, Tensor y) override;
   void SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
                Tensor y) override;
+  void LinearAttentionSequence(const LinearAttentionShape& shape, Tensor qkv, RecurrentState& state,
+                               const SequenceParts& parts, Tensor o) override;
+  void LinearAttentionStep(const LinearAttentionShape& shape, Tensor qkv, RecurrentState& state,
+                           Tensor slots, Tensor o) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                          KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override;
@@ -128,6 +134,11 @@ class CudaBackend final : public TrainingBackend {
                                Gradient dqkv) override;
   void BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor mask,
                                       Tensor d_o, Gradient dqkv) override;
+
+  void CausalLinearAttention(const LinearAttentionShape& shape, Tensor qkv, int64_t sequences,
+                             Tensor o) override;
+  void CausalLinearAttentionBackward(const LinearAttentionShape& shape, Tensor qkv,
+                                     int64_t sequences, Tensor d_o, Gradient dqkv) override;
 
   void LayerNormBackward(Tensor x, Tensor gamma, double epsilon, Tensor dy, Gradient dx,
                          Tensor dgamma, Tensor dbeta) override;

@@ -5,6 +5,7 @@ set(HIPPODROME_CUDA_SOURCES
   step_graph.cu
   base/device.cu
   base/elementwise.cu
+  base/recurrent_slots.cu
   base/tensor_memory.cu
   base/transpose.cu
   gemm/activate.cu
@@ -46,6 +47,8 @@ set(HIPPODROME_CUDA_SOURCES
   attention/dense_attention.cu
   attention/dense_attention_backward.cu
   attention/key_value_pages.cu
+  attention/linear_attention.cu
+  attention/linear_attention_backward.cu
   training/adamw.cu
   training/cross_entropy.cu
   nccl/nccl_all_reduce.cu

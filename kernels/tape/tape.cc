@@ -143,6 +143,11 @@ std::unique_ptr<RecurrentState> Tape::NewSsmState(const SsmWeights& /*weights*/,
   return std::make_unique<EmptyState>(slots);
 }
 
+std::unique_ptr<RecurrentState> Tape::NewLinearAttentionState(const LinearAttentionShape& /*shape*/,
+                                                              int64_t slots) {
+  return std::make_unique<EmptyState>(slots);
+}
+
 std::unique_ptr<RecurrentState> Tape::NewH3State(const H3Weights& /*weights*/, int64_t slots) {
   return std::make_unique<EmptyState>(slots);
 }

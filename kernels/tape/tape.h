@@ -80,6 +80,8 @@ class Tape final : public SequenceBackend {
 
   std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override;
   std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override;
+  std::unique_ptr<RecurrentState> NewLinearAttentionState(const LinearAttentionShape& shape,
+                                                          int64_t slots) override;
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
                                                   int64_t page_tokens, DType weights) override;
 
@@ -92,6 +94,8 @@ class Tape final : public SequenceBackend {
                   const SequenceParts& parts, Tensor o) override;
   void SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
                    const SequenceParts& parts, Tensor y) override;
+  void LinearAttentionSequence(const LinearAttentionShape& shape, Tensor qkv, RecurrentState& state,
+                               const SequenceParts& parts, Tensor o) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                          KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override;

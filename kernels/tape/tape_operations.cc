@@ -165,6 +165,23 @@ void Tape::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& /*st
   });
 }
 
+void Tape::LinearAttentionSequence(const LinearAttentionShape& shape, Tensor qkv,
+                                   RecurrentState& /*state*/, const SequenceParts& parts,
+                                   Tensor o) {
+  assert(AreWhole(parts));
+  const auto sequences = std::ssize(parts.parts);
+  const auto saved = recording() ? memory_.Save(qkv) : nullptr;
+  memory_.BeforeWrite(o);
+  backend_.CausalLinearAttention(shape, qkv, sequences, o);
+  if (!recording()) return;
+  record_.push_back([=, this] {
+    const Tensor d_o = memory_.Take(o);
+    if (d_o.data == nullptr) return;
+    backend_.CausalLinearAttentionBackward(shape, saved->view, sequences, d_o, memory_.Into(qkv));
+    memory_.Unset(o);
+  });
+}
+
 void Tape::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                              KeyValuePages& /*pages*/, Tensor /*page_tables*/,
                              const SequenceParts& parts, Tensor o) {

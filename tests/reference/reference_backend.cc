@@ -11,6 +11,7 @@
 #include "tests/reference/h3_layer.h"
 #include "tests/reference/layer_state.h"
 #include "tests/reference/linear.h"
+#include "tests/reference/linear_attention.h"
 #include "tests/reference/long_conv_ssm.h"
 #include "tests/reference/matrix.h"
 #include "tests/reference/sample.h"
@@ -211,6 +212,28 @@ class ReferenceBackend final : public reference::TrainingReference {
                Tensor y) override {
     ForEachRow(slots, y, [&](int64_t slot, int64_t row) {
       static_cast<reference::SsmLayerState&>(state).Step(slot, u.Rows(row, 1), y.Rows(row, 1));
+    });
+  }
+
+  std::unique_ptr<RecurrentState> NewLinearAttentionState(const LinearAttentionShape& shape,
+                                                          int64_t slots) override {
+    return std::make_unique<reference::LinearAttentionState>(shape, slots);
+  }
+
+  void LinearAttentionSequence(const LinearAttentionShape& /*shape*/, Tensor qkv,
+                               RecurrentState& state, const SequenceParts& parts,
+                               Tensor o) override {
+    ForEachToken(parts, state, [&](int64_t slot, int64_t row) {
+      static_cast<reference::LinearAttentionState&>(state).Step(slot, qkv.Rows(row, 1),
+                                                                o.Rows(row, 1));
+    });
+  }
+
+  void LinearAttentionStep(const LinearAttentionShape& /*shape*/, Tensor qkv, RecurrentState& state,
+                           Tensor slots, Tensor o) override {
+    ForEachRow(slots, o, [&](int64_t slot, int64_t row) {
+      static_cast<reference::LinearAttentionState&>(state).Step(slot, qkv.Rows(row, 1),
+                                                                o.Rows(row, 1));
     });
   }
 

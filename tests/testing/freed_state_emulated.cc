@@ -1,8 +1,8 @@
 #include <cstring>
 
 #include "kernels/cuda/attention/key_value_pages.h"
+#include "kernels/cuda/base/recurrent_slots.h"
 #include "kernels/cuda/h3/h3_state.h"
-#include "kernels/cuda/ssm/ssm_weights.h"
 #include "tests/testing/freed_state.h"
 
 namespace hippodrome {
@@ -19,9 +19,8 @@ void FillFreed(Backend& backend, const LayerStates& layers, const SequenceState&
   backend.Wait();  // for what still reads it
   for (const auto& layer : layers.recurrent) {
     if (layer == nullptr || freed.slot < 0) continue;
-    if (const auto* ssm = dynamic_cast<const cuda::SsmSlots*>(layer.get())) {
-      FillWithNan(reinterpret_cast<char*>(ssm->modes()) + freed.slot * ssm->bytes_per_slot(),
-                  ssm->bytes_per_slot());
+    if (const auto* plain = dynamic_cast<const cuda::RecurrentSlots*>(layer.get())) {
+      FillWithNan(plain->Slot(freed.slot), plain->bytes_per_slot());
       continue;
     }
     for (const auto& place : static_cast<const cuda::H3Slots&>(*layer).Places(freed.slot)) {

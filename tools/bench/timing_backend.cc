@@ -40,6 +40,19 @@ void TimingBackend::SsmStep(const SsmWeights& weights, Tensor u, RecurrentState&
   Time("ssm_step", [&] { ForwardingBackend::SsmStep(weights, u, state, slots, y); });
 }
 
+void TimingBackend::LinearAttentionSequence(const LinearAttentionShape& shape, Tensor qkv,
+                                            RecurrentState& state, const SequenceParts& parts,
+                                            Tensor o) {
+  Time("linear_attention_sequence",
+       [&] { ForwardingBackend::LinearAttentionSequence(shape, qkv, state, parts, o); });
+}
+
+void TimingBackend::LinearAttentionStep(const LinearAttentionShape& shape, Tensor qkv,
+                                        RecurrentState& state, Tensor slots, Tensor o) {
+  Time("linear_attention_step",
+       [&] { ForwardingBackend::LinearAttentionStep(shape, qkv, state, slots, o); });
+}
+
 void TimingBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                                       KeyValuePages& pages, Tensor page_tables,
                                       const SequenceParts& parts, Tensor o) {

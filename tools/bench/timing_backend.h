@@ -33,6 +33,10 @@ class TimingBackend final : public ForwardingBackend {
                    const SequenceParts& parts, Tensor y) override;
   void SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
                Tensor y) override;
+  void LinearAttentionSequence(const LinearAttentionShape& shape, Tensor qkv, RecurrentState& state,
+                               const SequenceParts& parts, Tensor o) override;
+  void LinearAttentionStep(const LinearAttentionShape& shape, Tensor qkv, RecurrentState& state,
+                           Tensor slots, Tensor o) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                          KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override;

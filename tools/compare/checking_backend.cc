@@ -158,6 +158,13 @@ std::unique_ptr<RecurrentState> CheckingBackend::NewSsmState(const SsmWeights& w
       expected_.NewSsmState(*w.expected, slots), actual_.NewSsmState(*w.actual, slots)});
 }
 
+std::unique_ptr<RecurrentState> CheckingBackend::NewLinearAttentionState(
+    const LinearAttentionShape& shape, int64_t slots) {
+  return std::make_unique<PairedState>(
+      Pair<RecurrentState>{expected_.NewLinearAttentionState(shape, slots),
+                           actual_.NewLinearAttentionState(shape, slots)});
+}
+
 std::unique_ptr<RecurrentState> CheckingBackend::NewH3State(const H3Weights& weights,
                                                             int64_t slots) {
   const auto& w = Both(weights);
@@ -303,6 +310,25 @@ void CheckingBackend::SsmStep(const SsmWeights& weights, Tensor u, RecurrentStat
   expected_.SsmStep(*w.expected, u, *s.expected, slots, y);
   actual_.SsmStep(*w.actual, Twin(u), *s.actual, Twin(slots), Twin(y));
   Check("ssm_step", y);
+}
+
+void CheckingBackend::LinearAttentionSequence(const LinearAttentionShape& shape, Tensor qkv,
+                                              RecurrentState& state, const SequenceParts& parts,
+                                              Tensor o) {
+  Share(qkv);
+  const auto& s = Both(state);
+  expected_.LinearAttentionSequence(shape, qkv, *s.expected, parts, o);
+  actual_.LinearAttentionSequence(shape, Twin(qkv), *s.actual, parts, Twin(o));
+  Check("linear_attention_sequence", o, parts);
+}
+
+void CheckingBackend::LinearAttentionStep(const LinearAttentionShape& shape, Tensor qkv,
+                                          RecurrentState& state, Tensor slots, Tensor o) {
+  Share(qkv);
+  const auto& s = Both(state);
+  expected_.LinearAttentionStep(shape, qkv, *s.expected, slots, o);
+  actual_.LinearAttentionStep(shape, Twin(qkv), *s.actual, Twin(slots), Twin(o));
+  Check("linear_attention_step", o);
 }
 
 void CheckingBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,

@@ -46,6 +46,8 @@ class CheckingBackend final : public Backend {
                                                    int64_t longest, DType weights) override;
   std::unique_ptr<SsmWeights> PrepareSsm(const LongConvParameters& parameters,
                                          DType weights) override;
+  std::unique_ptr<RecurrentState> NewLinearAttentionState(const LinearAttentionShape& shape,
+                                                          int64_t slots) override;
   std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override;
   std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override;
   void ResetSlot(RecurrentState& state, int64_t slot) override;
@@ -76,6 +78,10 @@ class CheckingBackend final : public Backend {
                    const SequenceParts& parts, Tensor y) override;
   void SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
                Tensor y) override;
+  void LinearAttentionSequence(const LinearAttentionShape& shape, Tensor qkv, RecurrentState& state,
+                               const SequenceParts& parts, Tensor o) override;
+  void LinearAttentionStep(const LinearAttentionShape& shape, Tensor qkv, RecurrentState& state,
+                           Tensor slots, Tensor o) override;
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                          KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,
                          Tensor o) override;

@@ -56,6 +56,10 @@ class ForwardingBackend : public Backend {
   std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override {
     return inner_.NewSsmState(weights, slots);
   }
+  std::unique_ptr<RecurrentState> NewLinearAttentionState(const LinearAttentionShape& shape,
+                                                          int64_t slots) override {
+    return inner_.NewLinearAttentionState(shape, slots);
+  }
   std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override {
     return inner_.NewH3State(weights, slots);
   }
@@ -116,6 +120,14 @@ class ForwardingBackend : public Backend {
   void SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
                Tensor y) override {
     inner_.SsmStep(weights, u, state, slots, y);
+  }
+  void LinearAttentionSequence(const LinearAttentionShape& shape, Tensor qkv, RecurrentState& state,
+                               const SequenceParts& parts, Tensor o) override {
+    inner_.LinearAttentionSequence(shape, qkv, state, parts, o);
+  }
+  void LinearAttentionStep(const LinearAttentionShape& shape, Tensor qkv, RecurrentState& state,
+                           Tensor slots, Tensor o) override {
+    inner_.LinearAttentionStep(shape, qkv, state, slots, o);
   }
   void AttentionSequence(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                          KeyValuePages& pages, Tensor page_tables, const SequenceParts& parts,

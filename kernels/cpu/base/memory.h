@@ -28,6 +28,7 @@ enum class ScratchUse : uint8_t {
   kLogits,
   kAttentionRotation,
   kAttentionTile,
+  kLinearAttention,
   kRowSums,
   kSampleWeights,
   kConvolution,

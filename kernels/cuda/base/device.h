@@ -23,6 +23,7 @@ enum class ScratchUse : uint8_t {
   kAttentionRows,
   kColumnSums,
   kH3Rows,
+  kLinearAttention,
   kLinearGradient,
   kLinearInputs,
   kLinearNarrowed,

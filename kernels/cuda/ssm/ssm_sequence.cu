@@ -144,14 +144,14 @@ struct SsmSequences {
 
 template <typename T>
 void Run(Device& device, const char* operation, const SsmConstants& constants, const Tensor& u,
-         SsmSlots& state, const SsmSequences& sequences, const Tensor& y) {
+         RecurrentSlots& state, const SsmSequences& sequences, const Tensor& y) {
   const SsmView& ssm = constants.view();
   const SsmArguments<T> arguments = {.ssm = ssm,
                                      .u = DeviceRow<T>(u, 0),
                                      .u_stride = u.stride,
                                      .y = DeviceRow<T>(y, 0),
                                      .y_stride = y.stride,
-                                     .states = state.modes(),
+                                     .states = reinterpret_cast<float2*>(state.Slot(0)),
                                      .slots = sequences.slots,
                                      .slot = sequences.slot,
                                      .tokens = u.rows / sequences.count};
@@ -163,7 +163,7 @@ void Run(Device& device, const char* operation, const SsmConstants& constants, c
 }
 
 void RunAny(Device& device, const char* operation, const SsmConstants& constants, const Tensor& u,
-            SsmSlots& state, const SsmSequences& sequences, const Tensor& y) {
+            RecurrentSlots& state, const SsmSequences& sequences, const Tensor& y) {
   assert(u.dtype == constants.activations() && y.dtype == u.dtype);
   assert(u.cols == constants.view().channels && y.cols == u.cols && y.rows == u.rows);
   if (u.rows == 0) return;
@@ -173,7 +173,7 @@ void RunAny(Device& device, const char* operation, const SsmConstants& constants
 
 }  // namespace
 
-void SsmSequence(Device& device, const SsmConstants& constants, Tensor u, SsmSlots& state,
+void SsmSequence(Device& device, const SsmConstants& constants, Tensor u, RecurrentSlots& state,
                  const SequenceParts& parts, Tensor y) {
   auto capture = parts.captures.begin();
   for (size_t i = 0; i < parts.parts.size(); ++i) {
@@ -194,8 +194,8 @@ void SsmSequence(Device& device, const SsmConstants& constants, Tensor u, SsmSlo
   }
 }
 
-void SsmStep(Device& device, const SsmConstants& constants, Tensor u, SsmSlots& state, Tensor slots,
-             Tensor y) {
+void SsmStep(Device& device, const SsmConstants& constants, Tensor u, RecurrentSlots& state,
+             Tensor slots, Tensor y) {
   assert(slots.cols == u.rows);
   RunAny(device, "ssm_step", constants, u, state,
          {.slots = DeviceRow<int32_t>(slots, 0), .slot = -1, .count = u.rows}, y);

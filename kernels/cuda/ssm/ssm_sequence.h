@@ -2,15 +2,16 @@
 #ifndef HIPPODROME_KERNELS_CUDA_SSM_SSM_SEQUENCE_H_
 #define HIPPODROME_KERNELS_CUDA_SSM_SSM_SEQUENCE_H_
 
+#include "kernels/cuda/base/recurrent_slots.h"
 #include "kernels/cuda/ssm/ssm_weights.h"
 
 namespace hippodrome::cuda {
 
-// The contracts of SequenceBackend::SsmSequence and Backend::SsmStep.
-void SsmSequence(Device& device, const SsmConstants& constants, Tensor u, SsmSlots& state,
+// The contracts of SequenceBackend::SsmSequence and Backend::SsmStep; states of SsmStateArrays().
+void SsmSequence(Device& device, const SsmConstants& constants, Tensor u, RecurrentSlots& state,
                  const SequenceParts& parts, Tensor y);
-void SsmStep(Device& device, const SsmConstants& constants, Tensor u, SsmSlots& state, Tensor slots,
-             Tensor y);
+void SsmStep(Device& device, const SsmConstants& constants, Tensor u, RecurrentSlots& state,
+             Tensor slots, Tensor y);
 
 }  // namespace hippodrome::cuda
 

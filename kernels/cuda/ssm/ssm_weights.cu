@@ -3,8 +3,6 @@
 #include <cassert>
 #include <complex>
 
-#include "kernels/cuda/base/elementwise.h"
-#include "kernels/cuda/base/tensor_memory.h"
 #include "kernels/ssm/diagonal_ssm.h"
 #include "kernels/ssm/nplr_modes.h"
 
@@ -80,32 +78,6 @@ SsmConstants::SsmConstants(Device& device, const LongConvParameters& parameters,
                  .skip = static_cast<const float*>(skip_.get())};
       },
       parameters);
-}
-
-SsmSlots::SsmSlots(Device& device, const SsmConstants& constants, int64_t slots)
-    : channels_(constants.view().channels),
-      modes_(constants.view().modes),
-      values_(NewMatrix(device, slots, channels_ * modes_ * 2, DType::kF32)) {}
-
-std::vector<StateArray> SsmSlots::arrays() const { return SsmStateArrays(channels_, modes_); }
-
-void SsmSlots::Reset(Device& device, int64_t slot) { Fill(device, 0, values_.view.Rows(slot, 1)); }
-
-void SsmSlots::Copy(Device& device, int64_t from, int64_t to) {
-  if (from == to) return;
-  cuda::Copy(device, values_.view.Rows(from, 1), values_.view.Rows(to, 1));
-}
-
-void SsmSlots::Export(Device& device, int64_t slot,
-                      std::span<const std::span<float>> arrays) const {
-  assert(arrays.size() == 1);
-  CopyOut(device, values_.view.Rows(slot, 1), arrays[0]);
-}
-
-void SsmSlots::Import(Device& device, int64_t slot,
-                      std::span<const std::span<const float>> arrays) {
-  assert(arrays.size() == 1);
-  CopyIn(device, arrays[0], values_.view.Rows(slot, 1));
 }
 
 }  // namespace hippodrome::cuda

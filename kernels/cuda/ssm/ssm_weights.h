@@ -1,4 +1,4 @@
-// The constants and the states of a decoder's SSM on a device.
+// The constants of a decoder's SSM on a device.
 #ifndef HIPPODROME_KERNELS_CUDA_SSM_SSM_WEIGHTS_H_
 #define HIPPODROME_KERNELS_CUDA_SSM_SSM_WEIGHTS_H_
 
@@ -45,31 +45,6 @@ class SsmConstants final : public SsmWeights {
   int64_t bytes_ = 0;
   SsmView view_ = {};
   std::shared_ptr<void> modes_, skip_;
-};
-
-// x of every channel and mode.
-class SsmSlots final : public RecurrentState {
- public:
-  SsmSlots(Device& device, const SsmConstants& constants, int64_t slots);
-
-  int64_t slots() const override { return values_.view.rows; }
-  int64_t bytes_per_slot() const override {
-    return values_.view.cols * static_cast<int64_t>(sizeof(float));
-  }
-  std::vector<StateArray> arrays() const override;
-  void Reset(Device& device, int64_t slot);
-  void Copy(Device& device, int64_t from, int64_t to);
-  // As Backend::ExportSlot() and ImportSlot().
-  void Export(Device& device, int64_t slot, std::span<const std::span<float>> arrays) const;
-  void Import(Device& device, int64_t slot, std::span<const std::span<const float>> arrays);
-
-  // [slots, channels, modes]
-  float2* modes() const { return static_cast<float2*>(values_.view.data); }
-
- private:
-  int64_t channels_;
-  int64_t modes_;
-  OwnedTensor values_;  // [slots, channels modes (re, im)]
 };
 
 }  // namespace hippodrome::cuda

@@ -1,4 +1,4 @@
-// CausalAttentionBackward and BidirectionalAttentionBackward.
+// CausalAttentionBackward, BidirectionalAttentionBackward and CausalLinearAttentionBackward.
 #include "tests/kernels/training/problem.h"
 
 namespace hippodrome {
@@ -66,6 +66,21 @@ TrainingProblem BidirectionalProblem(const std::string& name, const AttentionCas
   return p;
 }
 
+TrainingProblem LinearAttentionProblem(const std::string& name, const AttentionCase& s) {
+  TrainingProblem p = Base("CausalLinearAttention" + name, s);
+  const LinearAttentionShape shape = {s.shape.heads, s.shape.head_dim};
+  p.forward = [=](TrainingBackend& backend, Tensors x, Tensor y) {
+    backend.CausalLinearAttention(shape, x[0], s.sequences, y);
+    backend.Wait();
+  };
+  p.backward = [=](TrainingBackend& backend, Tensors x, Tensor dy, std::span<const Gradient> dx) {
+    backend.CausalLinearAttentionBackward(shape, x[0], s.sequences, dy, dx[0]);
+    backend.Wait();
+  };
+  p.terms = static_cast<double>(s.tokens + s.shape.head_dim);
+  return p;
+}
+
 }  // namespace
 
 std::vector<TrainingProblem> AttentionProblems() {
@@ -78,6 +93,11 @@ std::vector<TrainingProblem> AttentionProblems() {
       CausalProblem("LargeHead", {2, 260, {1, 64, 64}, true}),
       CausalProblem("Dropout", {2, 5, {2, 4, 4}, false, {0.3, 11}}),
       CausalProblem("LargeDropout", {3, 75, {3, 20, 8}, true, {0.1, 0x123456789abcdefu}}),
+      LinearAttentionProblem("OneToken", {2, 1, {1, 3, 0}}),
+      LinearAttentionProblem("Plain", {2, 6, {2, 3, 0}}),
+      LinearAttentionProblem("Blocks", {1, 9, {1, 16, 0}}),
+      LinearAttentionProblem("Large", {3, 75, {3, 20, 0}, true}),
+      LinearAttentionProblem("LargeHead", {2, 130, {1, 64, 0}, true}),
       BidirectionalProblem("OneToken", {1, 1, {2, 2, 0}}),
       BidirectionalProblem("Masked", {3, 5, {2, 3, 0}}),
       BidirectionalProblem("Large", {3, 75, {3, 20, 0}, true}),

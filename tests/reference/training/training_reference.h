@@ -44,6 +44,11 @@ class TrainingReference : public TrainingBackend {
   void BidirectionalAttentionBackward(const AttentionShape& shape, Tensor qkv, Tensor mask,
                                       Tensor d_o, Gradient dqkv) override;
 
+  void CausalLinearAttention(const LinearAttentionShape& shape, Tensor qkv, int64_t sequences,
+                             Tensor o) override;
+  void CausalLinearAttentionBackward(const LinearAttentionShape& shape, Tensor qkv,
+                                     int64_t sequences, Tensor d_o, Gradient dqkv) override;
+
   void LayerNormBackward(Tensor x, Tensor gamma, double epsilon, Tensor dy, Gradient dx,
                          Tensor dgamma, Tensor dbeta) override;
   void ActivateBackward(Tensor x, const Epilogue& epilogue, Tensor dy, Gradient dx,
