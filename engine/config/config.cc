@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMostPadding = 65536;
 constexpr DecoderMixer kMixers[] = {DecoderMixer::kH3, DecoderMixer::kS4d, DecoderMixer::kS4,
-                                    DecoderMixer::kGss};
+                                    DecoderMixer::kGss, DecoderMixer::kLinearAttention};
 
 // Refuses what this program does not implement.
 void CheckArchitecture(ObjectReader& top) {
@@ -57,8 +57,12 @@ void CheckParametrisation(ObjectReader& ssm) {
 }
 
 void ReadHeads(ObjectReader& ssm, H3Config& config) {
-  const int64_t most = config.mixer == DecoderMixer::kH3 ? config.d_model : 1;
-  config.head_dim = ssm.Integer("head_dim", {1, most}, config.head_dim);
+  if (config.mixer == DecoderMixer::kLinearAttention) {
+    config.head_dim = ssm.Integer("head_dim", {1, config.d_model});
+  } else {
+    const int64_t most = config.mixer == DecoderMixer::kH3 ? config.d_model : 1;
+    config.head_dim = ssm.Integer("head_dim", {1, most}, config.head_dim);
+  }
   if (config.d_model % config.head_dim != 0) {
     ssm.Reject("head_dim", fmt::format("a divisor of d_model {}", config.d_model));
   }
@@ -85,13 +89,14 @@ void ReadMixer(ObjectReader& top, H3Config& config) {
   const auto* mixer = std::find_if(std::begin(kMixers), std::end(kMixers),
                                    [&](DecoderMixer m) { return name == Name(m); });
   if (mixer == std::end(kMixers)) {
-    return top.Reject("mixer", R"("h3", "s4d", "s4" or "gss")");
+    return top.Reject("mixer", R"("h3", "s4d", "s4", "gss" or "linear_attention")");
   }
   config.mixer = *mixer;
 }
 
 // The sizes in ssm_cfg. REQUIRES: d_model, the positions and the mixer are known.
 void ReadMixerSizes(ObjectReader& ssm, H3Config& config) {
+  if (config.mixer == DecoderMixer::kLinearAttention) return ReadHeads(ssm, config);
   const int64_t state = config.mixer == DecoderMixer::kGss ? 512 : config.d_state;
   config.d_state = ssm.Integer("d_state", {2, kMostStates, true}, state);
   ReadHeads(ssm, config);
@@ -104,6 +109,7 @@ void ReadMixerSizes(ObjectReader& ssm, H3Config& config) {
 
 // What ReadMixerSizes() reads.
 nlohmann::ordered_json MixerSizes(const H3Config& config) {
+  if (config.mixer == DecoderMixer::kLinearAttention) return {{"head_dim", config.head_dim}};
   nlohmann::ordered_json json = {
       {"d_state", config.d_state}, {"head_dim", config.head_dim}, {"n_ssm", config.n_ssm}};
   if (config.mixer == DecoderMixer::kS4) json["l_kernel"] = config.c_length;
@@ -209,6 +215,8 @@ const char* Name(DecoderMixer mixer) {
       return "s4";
     case DecoderMixer::kGss:
       return "gss";
+    case DecoderMixer::kLinearAttention:
+      return "linear_attention";
   }
   return "";
 }

@@ -14,13 +14,14 @@ namespace hippodrome {
 // What carries information between tokens in the layers of a decoder without attention: H3, or one
 // of the layers that H3 was compared with.
 enum class DecoderMixer : uint8_t {
-  kH3,   // "h3"
-  kS4d,  // "s4d", as in the papers' synthetic tasks
-  kS4,   // "s4", with a gated output projection
-  kGss,  // "gss" (Mehta et al., 2022)
+  kH3,               // "h3"
+  kS4d,              // "s4d", as in the papers' synthetic tasks
+  kS4,               // "s4", with a gated output projection
+  kGss,              // "gss" (Mehta et al., 2022)
+  kLinearAttention,  // "linear_attention" (Katharopoulos et al., 2020)
 };
 
-// "h3", "s4d", "s4" or "gss".
+// "h3", "s4d", "s4", "gss" or "linear_attention".
 const char* Name(DecoderMixer mixer);
 
 // A Hybrid H3 decoder. JSON keys carry the constructor names of the published code
@@ -34,8 +35,10 @@ struct H3Config {
                                   // multiple of pad_vocab_size_multiple
   DecoderMixer mixer = DecoderMixer::kH3;
   int64_t d_state = 64;  // N; even; GSS: N complex modes, by default 512
-  int64_t head_dim = 1;  // H3 only
-  int64_t n_ssm = 0;     // rows of A and B; default: the number of heads, 1 in S4D and GSS
+  // Of H3, by default 1, and of linear attention, which must say it and has neither d_state nor
+  // n_ssm.
+  int64_t head_dim = 1;
+  int64_t n_ssm = 0;  // rows of A and B; default: the number of heads, 1 in S4D and GSS
   // S4 (ssm_cfg.l_kernel): stored C are C (I - dA^c_length), as published; 0: C itself.
   int64_t c_length = 0;
   // GSS: channels of its SSM (ssm_cfg.dss_kernel_H, default d / 4, at least 1) and of its gate in

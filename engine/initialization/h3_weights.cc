@@ -70,13 +70,18 @@ void AddH3Mixer(const H3Config& config, const InitializationOptions& options,
   list.Normal(kernel + "C", {1, heads, m, 2}, kComplexNormal);
 }
 
-// Attention: out_proj as what writes to the residual stream; inv_freq[j] = 10000^(-2 j /
-// rotary_dim).
-void AddAttentionMixer(const H3Config& config, const InitializationOptions& options,
-                       const std::string& prefix, ParameterList& list) {
+// Linear attention: out_proj as what writes to the residual stream.
+void AddLinearAttentionMixer(const H3Config& config, const InitializationOptions& options,
+                             const std::string& prefix, ParameterList& list) {
   const int64_t d = config.d_model;
   list.Linear(prefix + "Wqkv.", 3 * d, d, options.initializer_range);
   list.Linear(prefix + "out_proj.", d, d, ResidualDeviation(config, options));
+}
+
+// Attention: the same; inv_freq[j] = 10000^(-2 j / rotary_dim).
+void AddAttentionMixer(const H3Config& config, const InitializationOptions& options,
+                       const std::string& prefix, ParameterList& list) {
+  AddLinearAttentionMixer(config, options, prefix, list);
   if (config.rotary_dim == 0) return;
   std::vector<float> inv_freq(config.rotary_dim / 2);
   for (size_t j = 0; j < inv_freq.size(); ++j) {
@@ -155,6 +160,8 @@ void AddMixer(const H3Config& config, const InitializationOptions& options, int6
       return AddS4Mixer(config, options, prefix, list);
     case DecoderMixer::kGss:
       return AddGssMixer(config, options, prefix, list);
+    case DecoderMixer::kLinearAttention:
+      return AddLinearAttentionMixer(config, options, prefix, list);
   }
 }
 

@@ -61,8 +61,10 @@ TEST(IsolationTest, WithoutAttention) {
 
 TEST(IsolationTest, OtherMixers) {
   H3Config config = TinyConfig();
-  for (const DecoderMixer mixer : {DecoderMixer::kS4d, DecoderMixer::kS4}) {
+  for (const DecoderMixer mixer :
+       {DecoderMixer::kS4d, DecoderMixer::kS4, DecoderMixer::kLinearAttention}) {
     config.mixer = mixer;
+    config.head_dim = mixer == DecoderMixer::kLinearAttention ? 8 : 1;
     Check(config, DType::kF32, {}, 4);
   }
 }

@@ -41,6 +41,7 @@ H3Config TinyMixerConfig(DecoderMixer mixer) {
   config.d_state = 8;
   config.n_ssm = mixer == DecoderMixer::kS4d || mixer == DecoderMixer::kGss ? 1 : 16;
   if (mixer == DecoderMixer::kGss) config.gss_channels = 5;
+  if (mixer == DecoderMixer::kLinearAttention) config.head_dim = 8;
   config.attention_layers = {1};
   config.attention_heads = 2;
   return config;

@@ -13,6 +13,7 @@ int64_t MixerMatrixElements(const H3Config& c) {
   const int64_t square = c.d_model * c.d_model;
   switch (c.mixer) {
     case DecoderMixer::kH3:
+    case DecoderMixer::kLinearAttention:
       return 4 * square;  // q, k, v and the output
     case DecoderMixer::kS4d:
       return square;
@@ -47,6 +48,8 @@ MixerStep StepOfMixer(const H3Config& c) {
       const auto e = static_cast<double>(c.gss_channels);
       return {e * (4 * n + 1), 0, 12 * e * n};
     }
+    case DecoderMixer::kLinearAttention:  // S and z grow, and are multiplied by the features of q
+      return {0, 0, 4 * d * (static_cast<double>(c.head_dim) + 1)};
   }
   return {};
 }

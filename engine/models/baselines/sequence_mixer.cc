@@ -6,6 +6,9 @@ absl::StatusOr<SequenceMixer> LoadSequenceMixer(const WeightsReader& reader, con
                                                 const std::string& prefix) {
   if (config.mixer == DecoderMixer::kS4d) return S4dMixer::Load(reader, config, prefix);
   if (config.mixer == DecoderMixer::kS4) return S4Mixer::Load(reader, config, prefix);
+  if (config.mixer == DecoderMixer::kLinearAttention) {
+    return LinearAttentionMixer::Load(reader, config, prefix);
+  }
   return GssMixer::Load(reader, config, prefix);
 }
 

@@ -6,12 +6,13 @@
 #include <variant>
 
 #include "engine/models/baselines/gss.h"
+#include "engine/models/baselines/linear_attention.h"
 #include "engine/models/baselines/s4.h"
 #include "engine/models/baselines/s4d.h"
 
 namespace hippodrome {
 
-using SequenceMixer = std::variant<S4dMixer, S4Mixer, GssMixer>;
+using SequenceMixer = std::variant<S4dMixer, S4Mixer, GssMixer, LinearAttentionMixer>;
 
 // Reads the mixer of `config` under `prefix`. REQUIRES: not DecoderMixer::kH3.
 absl::StatusOr<SequenceMixer> LoadSequenceMixer(const WeightsReader& reader, const H3Config& config,

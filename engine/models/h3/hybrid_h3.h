@@ -1,5 +1,6 @@
 // The Hybrid H3 decoder (H3 section 3.3): embedding, pre-norm blocks of a mixer (H3 or attention)
-// and an MLP, final norm, tied head. With the papers' comparisons: S4D, S4 or GSS in H3's place.
+// and an MLP, final norm, tied head. With the papers' comparisons: S4D, S4, GSS or linear attention
+// in H3's place.
 #ifndef HIPPODROME_ENGINE_MODELS_H3_HYBRID_H3_H_
 #define HIPPODROME_ENGINE_MODELS_H3_HYBRID_H3_H_
 

@@ -122,6 +122,28 @@ TEST(ParseH3Config, ReadsOtherMixers) {
   EXPECT_EQ(s4->n_ssm, 64);
 }
 
+constexpr char kLinearAttention[] = R"({"d_model": 64, "n_layer": 2, "vocab_size": 250,
+ "mixer": "linear_attention", "ssm_cfg": {"head_dim": 16}})";
+
+TEST(ParseH3Config, LinearAttentionSaysItsHeads) {
+  const auto config = ParseH3Config(kLinearAttention);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->mixer, DecoderMixer::kLinearAttention);
+  EXPECT_EQ(config->head_dim, 16);
+  EXPECT_EQ(config->heads(), 4);
+  EXPECT_EQ(config->n_ssm, 0);
+  for (const auto& [heads, message] :
+       {std::pair{R"({"head_dim": null})", "ssm_cfg.head_dim is missing"},
+        std::pair{R"({"head_dim": 24})",
+                  "ssm_cfg.head_dim is 24, expected a divisor of d_model 64"},
+        std::pair{R"({"head_dim": 128})", "ssm_cfg.head_dim"}}) {
+    const auto refused =
+        ParseH3Config(Changed(kLinearAttention, std::string(R"({"ssm_cfg": )") + heads + "}"));
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr(message));
+  }
+}
+
 TEST(ParseH3Config, FillsInWhatIsLeftOutOfOtherMixers) {
   const auto s4d = ParseH3Config(Changed(kSmallest, R"({"mixer": "s4d"})"));
   ASSERT_TRUE(s4d.ok()) << s4d.status();
@@ -136,7 +158,7 @@ TEST(ParseH3Config, FillsInWhatIsLeftOutOfOtherMixers) {
 }
 
 TEST(ParseH3Config, ReadsItsOwnText) {
-  for (const char* text : {kHybrid, kSmallest, kGss}) {
+  for (const char* text : {kHybrid, kSmallest, kGss, kLinearAttention}) {
     const auto config = ParseH3Config(text);
     ASSERT_TRUE(config.ok());
     const auto again = ParseH3Config(ToJson(*config));
@@ -160,7 +182,8 @@ struct BadConfig {
 
 TEST(ParseH3Config, NamesTheFieldAtFault) {
   const BadConfig bad[] = {
-      {R"({"mixer": "s5"})", "mixer is \"s5\", expected \"h3\", \"s4d\", \"s4\" or \"gss\""},
+      {R"({"mixer": "s5"})",
+       "mixer is \"s5\", expected \"h3\", \"s4d\", \"s4\", \"gss\" or \"linear_attention\""},
       {R"({"mixer": "s4"})", "ssm_cfg.head_dim is 8, expected an integer in [1, 1]"},
       {R"({"mixer": "gss", "ssm_cfg": {"head_dim": 1}})",
        "ssm_cfg.n_ssm is 4, expected an integer in [1, 1]"},

@@ -113,8 +113,8 @@ TEST(InitialWeightsTest, HasExactlyWhatDecodersLoad) {
 }
 
 TEST(InitialWeightsTest, HasExactlyWhatOtherMixersLoad) {
-  for (const DecoderMixer mixer :
-       {DecoderMixer::kH3, DecoderMixer::kS4d, DecoderMixer::kS4, DecoderMixer::kGss}) {
+  for (const DecoderMixer mixer : {DecoderMixer::kH3, DecoderMixer::kS4d, DecoderMixer::kS4,
+                                   DecoderMixer::kGss, DecoderMixer::kLinearAttention}) {
     ExpectLoads(TinyMixerConfig(mixer));
   }
 }
@@ -227,6 +227,16 @@ TEST(InitialWeightsTest, FollowsThePublishedGss) {
     ExpectNormal(p, mixer + name + ".weight", 0.02);
   }
   ExpectConstant(p, mixer + "to_out.bias", 0);
+}
+
+TEST(InitialWeightsTest, LinearAttentionStartsAsAttentionDoes) {
+  const Parameters p = Initial(TinyMixerConfig(DecoderMixer::kLinearAttention));
+  for (const char* layer : {"0", "1"}) {
+    const std::string mixer = std::string("backbone.layers.") + layer + ".mixer.";
+    ExpectNormal(p, mixer + "Wqkv.weight", 0.02);
+    ExpectNormal(p, mixer + "out_proj.weight", 0.02 / std::sqrt(6));
+    ExpectConstant(p, mixer + "Wqkv.bias", 0);
+  }
 }
 
 TEST(InitialWeightsTest, MeasuresChooseTheSpectrum) {

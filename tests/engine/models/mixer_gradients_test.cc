@@ -83,7 +83,7 @@ class MixerGradientsTest : public testing::TestWithParam<DecoderMixer> {
 
 INSTANTIATE_TEST_SUITE_P(Mixers, MixerGradientsTest,
                          testing::Values(DecoderMixer::kH3, DecoderMixer::kS4d, DecoderMixer::kS4,
-                                         DecoderMixer::kGss),
+                                         DecoderMixer::kGss, DecoderMixer::kLinearAttention),
                          [](const auto& info) { return Name(info.param); });
 
 // In the direction of a parameter's gradient g the loss grows by |g|. A step makes it grow by at

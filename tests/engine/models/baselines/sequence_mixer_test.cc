@@ -149,7 +149,8 @@ class MixerModelTest : public testing::TestWithParam<DecoderMixer> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Mixers, MixerModelTest,
-                         testing::Values(DecoderMixer::kS4d, DecoderMixer::kS4, DecoderMixer::kGss),
+                         testing::Values(DecoderMixer::kS4d, DecoderMixer::kS4, DecoderMixer::kGss,
+                                         DecoderMixer::kLinearAttention),
                          [](const auto& info) { return Name(info.param); });
 
 TEST_P(MixerModelTest, AgreesWithTheReference) {

@@ -29,6 +29,8 @@ TEST(StepLimitsTest, EachMixerHasItsOwnMatrices) {
   EXPECT_DOUBLE_EQ(mixers(), 6.0 * 256 * 256);
   config.mixer = DecoderMixer::kS4;
   EXPECT_DOUBLE_EQ(mixers(), 6.0 * 2 * 256 * 256);
+  config.mixer = DecoderMixer::kLinearAttention;
+  EXPECT_DOUBLE_EQ(mixers(), 6.0 * 4 * 256 * 256);
   config.mixer = DecoderMixer::kGss;
   config.gss_channels = 64;
   // To the gate, from the SSM's channels to it, to those channels, and from the gate.

@@ -1,0 +1,44 @@
+// The linear attention mixer (Katharopoulos et al., 2020), which H3 descends from.
+#ifndef HIPPODROME_ENGINE_MODELS_BASELINES_LINEAR_ATTENTION_H_
+#define HIPPODROME_ENGINE_MODELS_BASELINES_LINEAR_ATTENTION_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/weights_reader.h"
+#include "engine/config/config.h"
+#include "engine/models/activations.h"
+#include "kernels/backend.h"
+
+namespace hippodrome {
+
+class LinearAttentionMixer {
+ public:
+  // Reads the tensors under `prefix` ("backbone.layers.0.mixer."), those of attention: Wqkv and
+  // out_proj.
+  static absl::StatusOr<LinearAttentionMixer> Load(const WeightsReader& reader,
+                                                   const H3Config& config,
+                                                   const std::string& prefix);
+
+  std::unique_ptr<RecurrentState> NewState(SequenceBackend& b, int64_t slots) const {
+    return b.NewLinearAttentionState(shape_, slots);
+  }
+
+  // a.r += mixer(a.u) over parts of sequences.
+  void Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+               const SequenceParts& parts) const;
+  // a.r += mixer(a.u), row i being the next token of the sequence in slots[i].
+  void Step(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots) const;
+
+ private:
+  LinearAttentionShape shape_;
+  std::unique_ptr<LinearWeights> w_qkv_;  // [3 d, d], rows q | k | v, head-major
+  OwnedTensor b_qkv_;                     // [1, 3 d]
+  std::unique_ptr<LinearWeights> w_o_;    // [d, d]
+  OwnedTensor b_o_;                       // [1, d]
+};
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_ENGINE_MODELS_BASELINES_LINEAR_ATTENTION_H_
