@@ -98,6 +98,7 @@ hippodrome_test_files(engine_tests
     engine/generator_sharing_test.cc
     engine/generator_test.cc
     engine/initialization/initial_weights_test.cc
+    engine/mixer_states_test.cc
     engine/model_directory_test.cc
     engine/models/mixer_gradients_test.cc
     engine/passes/decode_step_test.cc
