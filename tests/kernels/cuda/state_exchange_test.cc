@@ -11,6 +11,7 @@
 #include "kernels/make_backend.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
 #include "tests/kernels/cuda/attention/attention_problem.h"
+#include "tests/reference/linear_attention.h"
 #include "tests/reference/published_state.h"
 
 namespace hippodrome::state_exchange_test {
@@ -104,6 +105,38 @@ class H3Layer {
  private:
   Layer layer_;
   std::unique_ptr<H3Weights> weights_;
+  std::unique_ptr<RecurrentState> state_;
+};
+
+class LinearAttentionLayer {
+ public:
+  LinearAttentionLayer(const Place& place, const LinearAttentionShape& shape, const Values& qkv)
+      : layer_(place, qkv, shape.heads * shape.head_dim),
+        shape_(shape),
+        state_(layer_.backend().NewLinearAttentionState(shape, place.slots)) {}
+
+  Values Sequence(int64_t first, int64_t count) {
+    return layer_.Run(first, count, [&](Tensor qkv, const SequencePart& part, Tensor o) {
+      layer_.backend().LinearAttentionSequence(shape_, qkv, *state_,
+                                               {.parts = {&part, 1}, .captures = {}}, o);
+    });
+  }
+  Values Step(int64_t token) {
+    return layer_.Run(token, 1, [&](Tensor qkv, const SequencePart& part, Tensor o) {
+      const OwnedTensor slots = layer_.Indices({part.slot});
+      layer_.backend().LinearAttentionStep(shape_, qkv, *state_, slots.view, o);
+    });
+  }
+  StateValues Export(int64_t position) {
+    return Exported(layer_.backend(), *state_, Layer::kSlot, position);
+  }
+  void Import(const StateValues& values, int64_t position) {
+    layer_.backend().ImportSlot(*state_, Layer::kSlot, position, values.Spans());
+  }
+
+ private:
+  Layer layer_;
+  LinearAttentionShape shape_;
   std::unique_ptr<RecurrentState> state_;
 };
 
@@ -228,6 +261,46 @@ TEST_P(StateExchangeTest, H3GoesOnElsewhere) {
       const double scale = expected.o_scale[i % static_cast<size_t>(shape.d_model)];
       const double rounding = GetParam().to.narrow() ? 0x1.02p-8 * std::abs(y) : 0;
       ASSERT_NEAR(o[i], y, (narrow() ? 80 : 2) * roundoff * scale + rounding) << i;
+    }
+  }
+}
+
+// What is added up in f32 errs as kernels/backend.h says; |v| <= 1.
+TEST_P(StateExchangeTest, LinearAttentionGoesOnElsewhere) {
+  constexpr int64_t kPrompt = 50, kPosition = 55, kSteps = 5, kTokens = 80;
+  for (const LinearAttentionShape& shape :
+       {LinearAttentionShape{2, 5}, LinearAttentionShape{1, 40}}) {
+    const int64_t d = shape.heads * shape.head_dim;
+    const Values qkv = RandomTokens(kTokens, d);
+    LinearAttentionLayer from(GetParam().from, shape, qkv);
+    from.Sequence(0, kPrompt);
+    for (int64_t t = kPrompt; t < kPosition; ++t) from.Step(t);
+    const StateValues state = from.Export(kPosition);
+
+    LinearAttentionLayer to(GetParam().to, shape, qkv);
+    to.Import(state, kPosition);
+    EXPECT_EQ(to.Export(kPosition), state);
+    Values o;
+    for (int64_t t = kPosition; t < kPosition + kSteps; ++t) {
+      const Values row = to.Step(t);
+      o.insert(o.end(), row.begin(), row.end());
+    }
+    const Values rest = to.Sequence(kPosition + kSteps, kTokens - kPosition - kSteps);
+    o.insert(o.end(), rest.begin(), rest.end());
+
+    reference::LinearAttentionState reference(shape, 1);
+    const double error = Gamma(2 * (kTokens + shape.head_dim + 10));
+    for (int64_t t = 0; t < kTokens; ++t) {
+      std::vector<double> row(qkv.begin() + t * 3 * d, qkv.begin() + (t + 1) * 3 * d);
+      std::vector<double> expected(static_cast<size_t>(d));
+      reference.Step(0, {row.data(), DType::kF64, 1, 3 * d, 3 * d},
+                     {expected.data(), DType::kF64, 1, d, d});
+      for (int64_t c = 0; t >= kPosition && c < d; ++c) {
+        const double y = expected[static_cast<size_t>(c)];
+        const double rounding = GetParam().to.narrow() ? 0x1.02p-8 * std::abs(y) : 0;
+        ASSERT_NEAR(o[static_cast<size_t>((t - kPosition) * d + c)], y, error + rounding)
+            << "token " << t << " column " << c;
+      }
     }
   }
 }
