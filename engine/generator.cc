@@ -496,6 +496,7 @@ absl::StatusOr<SavedState> Generator::Save(SequenceId sequence) const {
   }
   SavedState saved{.model = impl_->limits.layout().model,
                    .arithmetic = arithmetic(),
+                   .lossy = s.lossy,
                    .position = s.position,
                    .first_row = impl_->state->FirstSeen(s.position),
                    .prompt_tokens = s.prompt_tokens,

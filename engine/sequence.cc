@@ -8,6 +8,7 @@ namespace hippodrome {
 Sequence::Sequence(GenerationRequest r, const Footprint& cost) : request(std::move(r)), cost(cost) {
   if (const SavedState* start = request.start.get(); start != nullptr) {
     position = start->position;
+    lossy = start->lossy;
     tokens = start->tokens;
     first = tokens.empty() ? position : 0;
     if (start->last_token) tokens.push_back(*start->last_token);

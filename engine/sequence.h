@@ -37,6 +37,7 @@ struct Sequence {
   Footprint cost;
   std::vector<int32_t> tokens;  // from position `first` on
   int64_t first = 0;            // > 0: the tokens before are not known
+  bool lossy = false;           // it began with a state that was rounded
   int64_t prompt_end = 0;       // position after the prompt
   int64_t prompt_tokens = 0;    // before the first that penalties count as new
   SequenceState state = {};     // without a slot until the prompt's turn comes

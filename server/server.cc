@@ -82,6 +82,8 @@ Server::Server(const ServerOptions& options, std::vector<ModelParts> models,
       {"models", [this](const ServerOptions& now) { return repository_.Match(now.models); }});
   reloadables_.Add(
       {"keys", [this](const ServerOptions& now) { return access_.Prepare(now.api_keys); }});
+  reloadables_.Add(
+      {"state key", [this](const ServerOptions&) { return handlers_.states().PrepareKey(); }});
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
@@ -91,7 +93,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   HIPPODROME_ASSIGN_OR_RETURN(
       std::unique_ptr<StateStore> store,
       OpenStateStore(options.states.store, options.states.store_bytes, server->state_metrics_));
-  server->handlers_.states().SetStore(std::move(store));
+  StateHandlers& states = server->handlers_.states();
+  states.SetStore(std::move(store));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::function<void()> use_key, states.PrepareKey());
+  if (use_key) use_key();
   HIPPODROME_RETURN_IF_ERROR(server->access_.Reload());
   HIPPODROME_RETURN_IF_ERROR(server->StartTransports(options));
   return server;

@@ -34,6 +34,7 @@ class Server {
  public:
   // Serves `models` at both addresses, and later those that operators load, by `load`. REQUIRES:
   // names differ. Errors: those of ReadApiKeys(), TlsFiles::Open(), OpenStateStore(),
+  // ReadStateKey(),
   // HttpServer::Start() and GrpcServer::Start().
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        std::vector<ModelParts> models,

@@ -1,22 +1,17 @@
 #include "server/access/key_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "engine/base/field_error.h"
+#include "engine/base/guarded_file.h"
 #include "engine/base/status.h"
 #include "server/json/json_fields.h"
 
@@ -161,45 +156,6 @@ absl::Status CheckUnique(const ApiKey& key, std::set<std::string>& names,
   return absl::OkStatus();
 }
 
-absl::Status KeyFileError(const std::string& path, int error) {
-  return FailedPrecondition(path + ": " + std::generic_category().message(error));
-}
-
-// Whoever may read a file of hashes learns names and limits alone; but that others may is hardly
-// meant, and often goes with more.
-absl::Status CheckFile(const std::string& path, const struct stat& found) {
-  if (!S_ISREG(found.st_mode)) return FailedPrecondition(path + ": not a file");
-  if ((found.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
-    return FailedPrecondition(fmt::format(
-        "{}: its mode is {:04o}: others may read it, or others than its owner may write it; "
-        "chmod 640 it",
-        path, found.st_mode & 07777));
-  }
-  if (found.st_size > kMostFileBytes) {
-    return FailedPrecondition(
-        fmt::format("{}: {} bytes, expected at most {}", path, found.st_size, kMostFileBytes));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> ReadGuardedFile(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return KeyFileError(path, errno);
-  const absl::Cleanup close_it = [file] { close(file); };
-  struct stat found;
-  if (fstat(file, &found) != 0) return KeyFileError(path, errno);
-  HIPPODROME_RETURN_IF_ERROR(CheckFile(path, found));
-  std::string text(static_cast<size_t>(found.st_size), '\0');
-  size_t size = 0;
-  for (ssize_t got = 1; got != 0 && size < text.size();) {
-    got = read(file, text.data() + size, text.size() - size);
-    if (got < 0 && errno != EINTR) return KeyFileError(path, errno);
-    if (got > 0) size += static_cast<size_t>(got);
-  }
-  text.resize(size);
-  return text;
-}
-
 }  // namespace
 
 absl::Status CheckKeyName(const std::string& name) {
@@ -231,7 +187,7 @@ absl::StatusOr<std::vector<ApiKey>> ParseApiKeys(const std::string& text) {
 }
 
 absl::StatusOr<std::vector<ApiKey>> ReadApiKeys(const std::string& path) {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadGuardedFile(path));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadGuardedFile(path, kMostFileBytes));
   absl::StatusOr<std::vector<ApiKey>> keys = ParseApiKeys(text);
   if (!keys.ok()) return Prefix(path, keys.status());
   return keys;

@@ -10,6 +10,7 @@
 #include "engine/state/state_file.h"
 #include "server/guarded.h"
 #include "server/log/log.h"
+#include "server/states/state_signature.h"
 #include "server/status_map.h"
 
 namespace hippodrome {
@@ -44,6 +45,25 @@ absl::Status CheckHandle(const std::string& handle) {
 absl::StatusOr<StateStore*> StateHandlers::Store() const {
   if (store_ == nullptr) return FailedPrecondition("this server keeps no states");
   return store_.get();
+}
+
+absl::StatusOr<std::function<void()>> StateHandlers::PrepareKey() {
+  if (options_.key.empty()) return nullptr;
+  HIPPODROME_ASSIGN_OR_RETURN(std::string key, ReadStateKey(options_.key));
+  {
+    std::lock_guard lock(key_mutex_);
+    if (key == key_) return nullptr;
+  }
+  return [this, key = std::move(key)] {
+    std::lock_guard lock(key_mutex_);
+    signer_ = HmacSha256(key);
+    key_ = key;
+  };
+}
+
+StateSigner StateHandlers::signer() const {
+  std::lock_guard lock(key_mutex_);
+  return signer_;
 }
 
 // ---- Handles ------------------------------------------------------------------------------------
@@ -140,11 +160,12 @@ absl::StatusOr<std::chrono::seconds> StateHandlers::Ttl(std::optional<int64_t> t
 // By the model that it is of.
 absl::StatusOr<SavedState> StateHandlers::Read(const std::string& file, const Caller& caller,
                                                std::string& arithmetic) const {
+  const StateSigner sign = signer();
   absl::Status refused = FailedPrecondition("no model is served that has states");
   for (const std::shared_ptr<ServedModel>& model : *models_.all()) {
     const ServedDecoder* decoder = model->decoder();
     if (decoder == nullptr || !caller.MayRun(model->info().name()).ok()) continue;
-    absl::StatusOr<SavedState> state = ReadStateFile(file, decoder->state_layout());
+    absl::StatusOr<SavedState> state = ReadStateFile(file, decoder->state_layout(), {.sign = sign});
     if (!state.ok() && absl::IsFailedPrecondition(state.status())) {
       refused = state.status();
       continue;
@@ -183,7 +204,7 @@ absl::StatusOr<std::shared_ptr<const SavedState>> StateHandlers::Load(const std:
   const auto loaded = std::make_shared<Loaded>();
   loaded->room = TakeRoom(std::ssize(file));
   if (loaded->room == nullptr) return ResourceExhausted("too many states are in use: try again");
-  absl::StatusOr<SavedState> read = ReadStateFile(file, model.state_layout());
+  absl::StatusOr<SavedState> read = ReadStateFile(file, model.state_layout(), {.sign = signer()});
   if (!read.ok()) return Refused(read.status());
   loaded->state = *std::move(read);
   return std::shared_ptr<const SavedState>(loaded, &loaded->state);
@@ -199,12 +220,20 @@ absl::StatusOr<std::function<void(SavedState state, StateKept kept)>> StateHandl
   if (request.has_state_ttl() && wanted.form != v1::RETURN_STATE_HANDLE) {
     return FieldError("state_ttl", "it needs a return_state that is a handle");
   }
+  if (!v1::StateDtype_IsValid(request.state_dtype())) {
+    return FieldError("state_dtype", "expected F32 or BF16");
+  }
+  wanted.lossy = request.state_dtype() == v1::STATE_DTYPE_BF16;
+  if (wanted.lossy && wanted.form == v1::RETURN_STATE_NONE) {
+    return FieldError("state_dtype", "it needs a return_state");
+  }
   if (wanted.form == v1::RETURN_STATE_NONE) return nullptr;
   std::optional<int64_t> ttl;
   if (request.has_state_ttl()) ttl = request.state_ttl();
   HIPPODROME_ASSIGN_OR_RETURN(wanted.ttl, Ttl(ttl));
   wanted.layout = model.state_layout();
-  wanted.exact = start == nullptr || (!start->lossy && start->arithmetic == model.arithmetic());
+  wanted.exact = !wanted.lossy &&
+                 (start == nullptr || (!start->lossy && start->arithmetic == model.arithmetic()));
   return [this, wanted](SavedState state, StateKept kept) {
     const auto room = TakeRoom(BytesOf(state));
     const auto held = std::make_shared<const SavedState>(std::move(state));
@@ -227,7 +256,8 @@ v1::State StateHandlers::Describe(const SavedState& state, const Wanted& wanted)
 v1::State StateHandlers::Keep(const SavedState& state, const Wanted& wanted) {
   v1::State kept = Describe(state, wanted);
   const absl::Status status = Guarded([&]() -> absl::Status {
-    HIPPODROME_ASSIGN_OR_RETURN(std::string file, WriteStateFile(state, wanted.layout));
+    const StateFileOptions how{.lossy = wanted.lossy, .sign = signer()};
+    HIPPODROME_ASSIGN_OR_RETURN(std::string file, WriteStateFile(state, wanted.layout, how));
     kept.set_bytes(std::ssize(file));
     HIPPODROME_RETURN_IF_ERROR(CheckBytes(kept.bytes()));
     if (wanted.form == v1::RETURN_STATE_INLINE) {

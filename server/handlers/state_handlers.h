@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/state/saved_state.h"
+#include "engine/state/state_file.h"
 #include "hippodrome/v1/generation.pb.h"
 #include "hippodrome/v1/states.pb.h"
 #include "server/batching/caller.h"
@@ -39,6 +41,10 @@ class StateHandlers {
 
   // Before the first call.
   void SetStore(std::unique_ptr<StateStore> store) { store_ = std::move(store); }
+
+  // Reads the key by which states are signed, and known for this server's own. Returns what puts it
+  // into force; null where nothing is new. Errors: those of ReadStateKey().
+  absl::StatusOr<std::function<void()>> PrepareKey();
 
   const StateOptions& options() const { return options_; }
 
@@ -73,11 +79,13 @@ class StateHandlers {
     v1::ReturnState form = v1::RETURN_STATE_NONE;
     std::chrono::seconds ttl{};
     StateLayout layout;  // of the model, which may be gone by then
+    bool lossy = false;
     bool exact = true;
   };
   // Of a state on its way, until the last copy is destroyed; null where there is none left.
   std::shared_ptr<const void> TakeRoom(int64_t bytes);
   absl::StatusOr<StateStore*> Store() const;
+  StateSigner signer() const;
   absl::StatusOr<std::chrono::seconds> Ttl(std::optional<int64_t> ttl) const;
   absl::StatusOr<SavedState> Read(const std::string& file, const Caller& caller,
                                   std::string& arithmetic) const;
@@ -88,6 +96,9 @@ class StateHandlers {
   const ModelList& models_;
   std::unique_ptr<StateStore> store_;  // null: none
   const StateOptions options_;
+  mutable std::mutex key_mutex_;
+  std::string key_;     // guarded by key_mutex_
+  StateSigner signer_;  // guarded by key_mutex_; null: there is no key
   const std::shared_ptr<std::atomic<int64_t>> in_transit_ =
       std::make_shared<std::atomic<int64_t>>(0);
   SerialExecutor keeper_;  // goes first: what was posted uses the others

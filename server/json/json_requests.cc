@@ -75,6 +75,8 @@ constexpr RequestField kCompletion[] = {
     {"return_state", R"({"type": "string", "enum": ["none", "handle", "inline"],
         "default": "none"})",
      "what becomes of the state behind the last token: of one answer to one prompt"},
+    {"state_dtype", R"({"type": "string", "enum": ["f32", "bf16"], "default": "f32"})",
+     "numbers of the state that is returned; bf16 halves it, and rounds"},
     {"state_ttl", kCountSchema,
      "seconds that the handle lives; the server's limit by default, and at most"},
     {"cache_prompt", kTrueSchema, "read and fill the prefix tree"},
@@ -180,6 +182,12 @@ absl::Status ReadState(const Json& json, v1::GenerateRequest& request) {
     request.set_return_state(v1::RETURN_STATE_INLINE);
   } else if (wanted && wanted != "none") {
     return FieldError("return_state", R"(expected "none", "handle" or "inline")");
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const auto dtype, TextField(json, "state_dtype"));
+  if (dtype == "bf16") {
+    request.set_state_dtype(v1::STATE_DTYPE_BF16);
+  } else if (dtype && dtype != "f32") {
+    return FieldError("state_dtype", R"(expected "f32" or "bf16")");
   }
   HIPPODROME_ASSIGN_OR_RETURN(const auto ttl, IntegerField(json, "state_ttl"));
   if (ttl) request.set_state_ttl(*ttl);

@@ -1,20 +1,27 @@
 #include "server/states/state_signature.h"
 
+#include <fmt/format.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "engine/base/guarded_file.h"
+#include "engine/base/status.h"
 
 namespace hippodrome {
 namespace {
 
 constexpr size_t kCodeBytes = 32;
+constexpr size_t kLeastKeyBytes = kCodeBytes;  // a shorter key is easier to guess than a code
+constexpr size_t kMostKeyBytes = 1024;
+constexpr int64_t kMostFileBytes = 4096;
 
 struct FreeMac {
   void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
@@ -50,6 +57,14 @@ StateSigner HmacSha256(std::string key) {
                        code.size()) == 1);
     return absl::BytesToHexString(code);
   };
+}
+
+absl::StatusOr<std::string> ReadStateKey(const std::string& path) {
+  HIPPODROME_ASSIGN_OR_RETURN(std::string key, ReadGuardedFile(path, kMostFileBytes));
+  key.resize(key.find_last_not_of("\r\n") + 1);
+  if (key.size() >= kLeastKeyBytes && key.size() <= kMostKeyBytes) return key;
+  return InvalidArgument(fmt::format("{}: a key of {} bytes, expected {} to {}", path, key.size(),
+                                     kLeastKeyBytes, kMostKeyBytes));
 }
 
 }  // namespace hippodrome

@@ -4,12 +4,17 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "engine/state/state_file.h"
 
 namespace hippodrome {
 
 // HMAC-SHA256 (RFC 2104) with `key`, in hexadecimal; any thread may call it.
 StateSigner HmacSha256(std::string key);
+
+// The key in a file, of 32 to 1,024 bytes without the ends of lines behind it. Errors:
+// kInvalidArgument for another length, those of ReadGuardedFile().
+absl::StatusOr<std::string> ReadStateKey(const std::string& path);
 
 }  // namespace hippodrome
 

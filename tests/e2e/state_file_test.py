@@ -116,6 +116,28 @@ def check_inspect(folder):
         assert line in said.stdout, (line, said.stdout)
 
 
+def check_formats(folder):
+    """Of half the size, and signed."""
+    whole, half, signed, key = (f"{folder}/{name}" for name in ("whole", "half", "signed", "key"))
+    with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+        file.write("0123456789abcdef" * 4)
+    generate(5, "--prompt", PROMPT, "--save-state", whole)
+    generate(5, "--prompt", PROMPT, "--save-state", half, "--state-dtype", "bf16")
+    assert os.path.getsize(half) < 0.7 * os.path.getsize(whole)
+    said = run("generate", "--model", MODEL, "--state", half, "--max-tokens", "3")
+    assert said.returncode == 0 and "lossy" in said.stderr, said
+    expected = generate(6, "--state", whole)
+    generate(5, "--prompt", PROMPT, "--save-state", signed, "--state-key", key)
+    for options in ((), ("--state-key", key)):
+        assert generate(6, "--state", signed, *options) == expected
+    refused = run("generate", "--model", MODEL, "--state", whole, "--state-key", key)
+    assert refused.returncode == 1 and "signature" in refused.stderr, refused
+    assert "signature" in talk("", "--state", whole, "--state-key", key, code=1)[1]
+    os.chmod(key, 0o644)
+    refused = run("generate", "--model", MODEL, "--state", signed, "--state-key", key)
+    assert refused.returncode == 1 and "0644" in refused.stderr, refused
+
+
 def check_refusals(folder, other):
     state = folder + "/state"
     generate(5, "--prompt", PROMPT, "--save-state", state)
@@ -146,6 +168,7 @@ def main():
         check_interrupt(folder)
         check_session_refusals(folder)
         check_inspect(folder)
+        check_formats(folder)
         check_refusals(folder, sys.argv[3])
     print("passed")
 

@@ -9,6 +9,7 @@ import contextlib
 import http.client
 import json
 import os
+import signal
 import sys
 import tempfile
 import unittest
@@ -218,6 +219,74 @@ class StatesTest(unittest.TestCase):
             self.assertEqual(client.refusal(state=base64.b64encode(b"x").decode()), 403)
             handle = client.complete(prompt=TURNS[0], return_state="handle")["state"]["handle"]
             self.assertEqual(len(ids(client.complete(state=handle))), TOKENS)
+
+    def test_half_the_size(self):
+        """Rounded, and labelled so for good; over gRPC too."""
+        prompt = self.client.tokens(TURNS[0])
+        whole = self.client.complete(prompt=prompt, return_state="inline")["state"]
+        half = self.client.complete(prompt=prompt, return_state="inline", state_dtype="bf16")["state"]
+        self.assertLess(half["bytes"], 0.7 * whole["bytes"])
+        self.assertEqual([whole["exact"], half["exact"]], [True, False])
+        self.assertEqual(half["position"], whole["position"])
+        later = self.client.complete(prompt=" He", state=half["data"], return_state="handle")["state"]
+        self.assertFalse(later["exact"])
+        again = self.client.complete(prompt=" He", state=later["handle"], return_state="handle")["state"]
+        self.assertFalse(again["exact"])
+        self.assertEqual(self.client.refusal(prompt="a", return_state="handle", state_dtype="f16"), 400)
+        self.assertEqual(self.client.refusal(prompt="a", state_dtype="bf16"), 400)
+        number, nested = grpc_messages.number, grpc_messages.nested
+        request = grpc_messages.generate_message(TURNS[0], TOKENS) + number(22, 2)
+        sizes = []
+        for dtype in (0, 1):
+            status, messages = self.client.grpc(grpc_messages.GENERATE, request + number(27, dtype))
+            self.assertEqual(status, OK)
+            sizes.append(len(next(nested(messages[-1], 7, 6))))
+        self.assertEqual(sizes, [whole["bytes"], half["bytes"]])
+        self.assertEqual(self.client.grpc(grpc_messages.GENERATE, request + number(27, 2))[0], INVALID_ARGUMENT)
+
+    def state_key(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(text)
+        return path
+
+    def test_a_server_with_a_key_takes_its_own_states_alone(self):
+        own, other = self.state_key("own", "k" * 40 + "\n"), self.state_key("other", "o" * 40 + "\n")
+        store = os.path.join(self.folder, "signed")
+        unsigned = self.client.complete(prompt=TURNS[0], return_state="inline")["state"]["data"]
+        place = f"/v1/states/{UNKNOWN}"
+
+        def refused(client, file, state=None):
+            """By the name of the field, in each way in."""
+            answers = [client.ask("PUT", place, base64.b64decode(file)),
+                       client.ask("POST", "/v1/completions", json.dumps({"state": state or file, "max_tokens": 1}))]
+            for status, text in answers:
+                self.assertEqual(status, 400, text)
+                self.assertIn(b"signature", text)
+
+        with Server(arguments.hippodrome, arguments.models, "--state-store", store, "--state-key", own) as server, \
+                Server(arguments.hippodrome, arguments.models, "--state-store", store, "--state-key", own) as twin, \
+                Server(arguments.hippodrome, arguments.models, "--state-store", store, "--state-key", other) as stranger:
+            client = Client(server)
+            signed = client.complete(prompt=TURNS[0], return_state="inline")["state"]["data"]
+            self.assertIn(b'"signature"', base64.b64decode(signed)[:4096])
+            kept = client.complete(prompt=TURNS[0], return_state="handle")["state"]["handle"]
+            expected = ids(client.complete(prompt=" He", state=kept))
+            file = client.ask("GET", f"/v1/states/{kept}")[1]
+            self.assertIn(b'"signature"', file[:4096])
+            for friend in (client, Client(twin)):
+                self.assertEqual(ids(friend.complete(prompt=" He", state=kept)), expected)
+                self.assertEqual(ids(friend.complete(prompt=" He", state=signed)), expected)
+                self.assertEqual(friend.ask("PUT", place, file)[0], 200)
+                refused(friend, unsigned)
+            refused(Client(stranger), signed, kept)
+            # A new key is in force after SIGHUP, and what the old one signed is worth nothing then.
+            self.state_key("own", "n" * 40 + "\n")
+            server.process.send_signal(signal.SIGHUP)
+            self.assertTrue(http_peers.wait_until(lambda: client.refusal(state=kept) == 400))
+            refused(client, signed)
+        # Without a key a signature is no fault.
+        self.assertEqual(ids(self.client.complete(prompt=" He", state=signed)), expected)
 
     def test_requests_that_do_not_fit(self):
         client = self.client

@@ -1,14 +1,18 @@
 // Sequences that are saved, and that start from what was saved.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/base/field_error.h"
 #include "engine/generator.h"
 #include "engine/models/h3/hybrid_h3.h"
+#include "engine/state/state_file.h"
 #include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
 
@@ -110,6 +114,42 @@ TEST_P(GeneratorStartTest, WhatIsSavedTwiceIsTheSame) {
   SavedState again = generator->Save(id).value();
   again.created = saved.created;
   EXPECT_EQ(again, saved);
+}
+
+// Rounding to bf16 changes each number of a state by a factor within 1 + 2^-9. What depends on the
+// state does by as much, amplified a little by norms and by sums in which terms cancel; the rest of
+// a logit, which comes from the tokens that follow, does not. Where the weights are bf16, so are
+// what they multiply: those roundings fall otherwise then, each by as much again.
+TEST_P(GeneratorStartTest, ARoundedStateGoesOnWithinABound) {
+  SavedState saved = Run(Request(200, 3, 6), 3).second;
+  const auto generator = NewGenerator();
+  const StateLayout& layout = generator->state_layout();
+  const std::string file = WriteStateFile(saved, layout, {.lossy = true}).value();
+  SavedState rounded = ReadStateFile(file, layout).value();
+  EXPECT_LT(file.size(), WriteStateFile(saved, layout).value().size() * 0.7);
+  GenerationRequest exact = Request(30, 1, 7);
+  exact.score_prompt = true;
+  GenerationRequest lossy = exact;
+  exact.start = std::make_shared<SavedState>(std::move(saved));
+  lossy.start = std::make_shared<SavedState>(std::move(rounded));
+  std::vector<std::vector<TokenScores>> scores;
+  for (const GenerationRequest& request : {exact, lossy}) {
+    const SequenceId id = generator->Admit(request).value();
+    std::vector<TokenEvent> events;
+    generator->Prefill(kForever, events);
+    ASSERT_EQ(events.size(), 1u);
+    scores.push_back(events[0].prompt_scores);
+    // It says so for good.
+    EXPECT_EQ(generator->Save(id)->lossy, request.start->lossy);
+    generator->Release(id);
+  }
+  double worst = 0;
+  for (size_t i = 0; i < scores[0].size(); ++i) {
+    const double difference = scores[0][i].log_probability - scores[1][i].log_probability;
+    worst = std::max(worst, std::abs(difference));
+  }
+  EXPECT_GT(worst, 0);
+  EXPECT_LT(worst, (GetParam() == DType::kF32 ? 16 : 64) * 0x1p-9);
 }
 
 // A new prompt goes on where the old one's tokens end. How they were cut decides about rounding

@@ -19,6 +19,7 @@
 #include "engine/open_backend.h"
 #include "engine/sampling.h"
 #include "engine/state/state_file.h"
+#include "server/states/state_signature.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/text_file.h"
 #include "tools/command_line/token_ids.h"
@@ -56,6 +57,8 @@ const CommandSpec kGenerateSpec = {
         {"seed", "N", "seed of the random numbers (default: 0, or that of --state)"},
         {"state", "FILE", "go on from a saved state; the prompt, if any, is what is new"},
         {"save-state", "FILE", "save the state after the last token"},
+        {"state-dtype", "f32|bf16", "its numbers; bf16 halves the file, and rounds", "f32"},
+        {"state-key", "FILE", "sign it with this secret, and take only states that it has signed"},
         {"ignore-eos", "", "go on where the model ends its text"},
         {"json", "", "print one object instead: token_ids, text, finish_reason"},
         WeightsOption(),
@@ -122,7 +125,19 @@ absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
 // Where a state comes from and goes to; empty: nowhere.
 struct StateFiles {
   std::string from, to;
+  StateFileOptions how;  // it is written; with its key it is read
 };
+
+absl::StatusOr<StateFiles> ReadStateFiles(const CommandLine& line) {
+  StateFiles files{.from = line.Text("state"), .to = line.Text("save-state")};
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string dtype, line.Choice("state-dtype"));
+  files.how.lossy = dtype == "bf16";
+  if (line.Has("state-key")) {
+    HIPPODROME_ASSIGN_OR_RETURN(std::string key, ReadStateKey(line.Text("state-key")));
+    files.how.sign = HmacSha256(std::move(key));
+  }
+  return files;
+}
 
 // Empty without a file to start from.
 absl::StatusOr<std::string> ReadState(const StateFiles& files) {
@@ -131,10 +146,12 @@ absl::StatusOr<std::string> ReadState(const StateFiles& files) {
 }
 
 // Lets `request` go on from the state in the file, where there is one.
-absl::Status StartFrom(const std::string& bytes, const std::string& arithmetic,
-                       const Generator& generator, bool keep_seed, GenerationRequest& request) {
+absl::Status StartFrom(const std::string& bytes, const StateSigner& sign,
+                       const std::string& arithmetic, const Generator& generator, bool keep_seed,
+                       GenerationRequest& request) {
   if (bytes.empty()) return absl::OkStatus();
-  HIPPODROME_ASSIGN_OR_RETURN(SavedState state, ReadStateFile(bytes, generator.state_layout()));
+  HIPPODROME_ASSIGN_OR_RETURN(SavedState state,
+                              ReadStateFile(bytes, generator.state_layout(), {.sign = sign}));
   const std::string inexact = WhyInexact(state, arithmetic);
   if (!inexact.empty()) std::fprintf(stderr, "hippodrome: %s\n", inexact.c_str());
   if (!keep_seed) request.sampling.seed = state.seed;
@@ -142,10 +159,10 @@ absl::Status StartFrom(const std::string& bytes, const std::string& arithmetic,
   return absl::OkStatus();
 }
 
-absl::Status SaveTo(const std::string& path, const Generator& generator, SequenceId sequence) {
-  if (path.empty()) return absl::OkStatus();
+absl::Status SaveTo(const StateFiles& files, const Generator& generator, SequenceId sequence) {
+  if (files.to.empty()) return absl::OkStatus();
   HIPPODROME_ASSIGN_OR_RETURN(const SavedState state, generator.Save(sequence));
-  return SaveStateTo(path, state, generator.state_layout());
+  return SaveStateTo(files.to, state, generator.state_layout(), files.how);
 }
 
 void Print(const std::string& text) {
@@ -191,8 +208,10 @@ absl::Status Talk(const CommandLine& line, GenerationRequest turn, Backend& back
   if (loaded.tokenizer == nullptr) {
     return FailedPrecondition("the model has no tokenizer files: there is no text to read");
   }
-  InteractiveOptions options{
-      .turn = std::move(turn), .keep_seed = line.Has("seed"), .sign = isatty(STDIN_FILENO) == 1};
+  InteractiveOptions options{.turn = std::move(turn),
+                             .keep_seed = line.Has("seed"),
+                             .sign = isatty(STDIN_FILENO) == 1,
+                             .files = files.how};
   options.take_stop = [] { return std::exchange(interrupted, 0) != 0; };
   HIPPODROME_ASSIGN_OR_RETURN(
       const auto session,
@@ -214,14 +233,14 @@ absl::Status OneAnswer(const CommandLine& line, GenerationRequest request, Backe
   const int64_t before = std::ssize(request.prompt) + std::ssize(state);
   HIPPODROME_ASSIGN_OR_RETURN(
       auto generator, MakeLoneGenerator(backend, *loaded.model, before + request.max_tokens));
-  HIPPODROME_RETURN_IF_ERROR(
-      StartFrom(state, Arithmetic(backend, loaded.weights), *generator, line.Has("seed"), request));
+  HIPPODROME_RETURN_IF_ERROR(StartFrom(state, files.how.sign, Arithmetic(backend, loaded.weights),
+                                       *generator, line.Has("seed"), request));
   HIPPODROME_RETURN_IF_ERROR(generator->Validate(request));
   HIPPODROME_ASSIGN_OR_RETURN(const SequenceId sequence, generator->Admit(std::move(request)));
   LoneRun run{.tokenizer = loaded.tokenizer.get()};
   if (!json) run.print = Print;
   HIPPODROME_ASSIGN_OR_RETURN(const LoneOutput output, RunLoneSequence(*generator, run));
-  HIPPODROME_RETURN_IF_ERROR(SaveTo(files.to, *generator, sequence));
+  HIPPODROME_RETURN_IF_ERROR(SaveTo(files, *generator, sequence));
   if (json) {
     PrintJson(output);
   } else {
@@ -246,7 +265,7 @@ absl::Status Generate(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, {.threads = threads}));
   HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
                               LoadDecoderDirectory(*backend, directory, weights));
-  const StateFiles files{line.Text("state"), line.Text("save-state")};
+  HIPPODROME_ASSIGN_OR_RETURN(const StateFiles files, ReadStateFiles(line));
   return (interactive ? Talk : OneAnswer)(line, std::move(request), *backend, loaded, files);
 }
 

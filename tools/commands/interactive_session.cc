@@ -45,7 +45,8 @@ InteractiveSession::InteractiveSession(Backend& backend, const LoadedDecoder& mo
 
 absl::Status InteractiveSession::Load(const std::string& path) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string bytes, ReadSmallFile(path, SIZE_MAX));
-  HIPPODROME_ASSIGN_OR_RETURN(SavedState state, ReadStateFile(bytes, generator_->state_layout()));
+  HIPPODROME_ASSIGN_OR_RETURN(SavedState state, ReadStateFile(bytes, generator_->state_layout(),
+                                                              {.sign = options_.files.sign}));
   const std::string inexact = WhyInexact(state, Arithmetic(backend_, model_.weights));
   if (!inexact.empty()) notes_ << "hippodrome: " << inexact << "\n";
   GoTo(std::make_shared<const SavedState>(std::move(state)));
@@ -54,7 +55,7 @@ absl::Status InteractiveSession::Load(const std::string& path) {
 
 absl::Status InteractiveSession::Save(const std::string& path) const {
   if (state_ == nullptr) return FailedPrecondition("nothing was said yet: there is no state");
-  return SaveStateTo(path, *state_, generator_->state_layout());
+  return SaveStateTo(path, *state_, generator_->state_layout(), options_.files);
 }
 
 void InteractiveSession::Run(std::istream& lines) {

@@ -14,6 +14,7 @@
 #include "engine/generator.h"
 #include "engine/model_directory.h"
 #include "engine/state/saved_state.h"
+#include "engine/state/state_file.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {
@@ -25,6 +26,8 @@ struct InteractiveOptions {
   GenerationRequest turn;  // what each turn is asked with; prompt and start are the session's
   bool keep_seed = false;  // the seed of `turn` goes before that of a state
   bool sign = false;       // a sign says that a line can be typed
+  // How states are written; where it signs them, those that are read need its signature.
+  StateFileOptions files = {};
   // Whether somebody wants the answer stopped; asked once, it is forgotten.
   std::function<bool()> take_stop = [] { return false; };
 };

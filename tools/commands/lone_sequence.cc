@@ -61,8 +61,8 @@ std::string WhyInexact(const SavedState& state, const std::string& arithmetic) {
 }
 
 absl::Status SaveStateTo(const std::string& path, const SavedState& state,
-                         const StateLayout& layout) {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string bytes, WriteStateFile(state, layout));
+                         const StateLayout& layout, const StateFileOptions& how) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string bytes, WriteStateFile(state, layout, how));
   return WriteFileDurably(path, bytes);
 }
 

@@ -13,6 +13,7 @@
 #include "engine/generator.h"
 #include "engine/models/h3/hybrid_h3.h"
 #include "engine/state/saved_state.h"
+#include "engine/state/state_file.h"
 #include "engine/tokenizer/bpe.h"
 #include "kernels/backend.h"
 
@@ -46,7 +47,7 @@ std::string WhyInexact(const SavedState& state, const std::string& arithmetic);
 
 // Writes the state to a file that is there as a whole or not at all.
 absl::Status SaveStateTo(const std::string& path, const SavedState& state,
-                         const StateLayout& layout);
+                         const StateLayout& layout, const StateFileOptions& how);
 
 }  // namespace hippodrome
 

@@ -93,6 +93,9 @@ const CommandSpec kServeSpec = {
          std::to_string(StateOptions().store_bytes)},
         {"max-state-bytes", "N", "bytes of one state",
          std::to_string(StateOptions().max_state_bytes)},
+        {"state-key", "FILE",
+         "a secret of 32 bytes or more: states are signed with it, and those without its signature "
+         "refused"},
         {"state-import", "on|off", "whether states are taken that clients send", "on"},
         {"prefix-slots", "N",
          "states of prompts that are kept for prompts that begin alike, per model, beside those of "
@@ -286,6 +289,8 @@ absl::StatusOr<StateOptions> ReadStateOptions(const CommandLine& line) {
                               line.Integer("max-state-bytes", 1, int64_t{1} << 40));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string import, line.Choice("state-import"));
   states.import = import == "on";
+  states.key = line.Text("state-key");
+  if (line.Has("state-key") && states.key.empty()) return Usage("--state-key is '', expected FILE");
   return states;
 }
 
