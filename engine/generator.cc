@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -69,6 +70,9 @@ struct Generator::Impl {
   void Pace();
   bool SkipUnscored();
   void ScoreBlock();
+  void Share(int64_t part, SequenceId id);
+  void ScoreNext(int64_t part, std::span<const SequenceId> family);
+  void StopWaiting(Sequence& s);
   void FinishChunk(std::vector<TokenEvent>& events);
   std::vector<SequenceId> PartFollowers(SequenceId id);
   void SampleFirst(const std::vector<std::vector<SequenceId>>& families,
@@ -109,8 +113,10 @@ void Generator::Impl::Start(Sequence& s) {
     state->Import(*r.start, s.state);
     return;
   }
-  if (r.cache_prompt && !r.score_prompt) {
-    if (auto hit = cache.Take(r.cache_salt, r.prompt, s.cost.pages)) {
+  // The token before the first that is scored tells how likely that one is.
+  const int64_t most = r.score_prompt ? s.score_at - 1 : s.prompt_end - 1;
+  if (r.cache_prompt && most > 0) {
+    if (auto hit = cache.Take(r.cache_salt, r.prompt, most, s.cost.pages)) {
       s.state = std::move(hit->state);
       s.position = s.cached = hit->position;
     }
@@ -158,14 +164,17 @@ void Generator::Impl::BeginChunk() {
   absl::Cleanup drop = [&] {
     for (ChunkPart& part : members) DropCaptures(part);
   };
-  members.reserve(prompts.size());
+  members.reserve(sequences.size());
   std::vector<PrefillPart> parts;
   int64_t rows = 0;
-  for (const SequenceId id : prompts) {
+  for (size_t i = 0; i < prompts.size(); ++i) {  // there may come more
+    const SequenceId id = prompts[i];
     if (rows == prefill.max_rows()) break;
     Sequence& s = sequences.at(id);
     Start(s);
-    const int64_t tokens = prefill.TokensAt(s.position, s.prompt_end);
+    if (s.position >= s.share_at) StopWaiting(s);  // the tree has what they wait for
+    int64_t tokens = prefill.TokensAt(s.position, s.prompt_end);
+    if (s.position < s.share_at) tokens = std::min(tokens, s.share_at - s.position);
     if (rows + tokens > prefill.max_rows()) continue;
     rows += tokens;
     cache.Slide(s.state, s.position);
@@ -194,7 +203,9 @@ bool Generator::Impl::SkipUnscored() {
     const auto found = sequences.find(chunk[scored_part].id);
     if (found == sequences.end() || !found->second.request.score_prompt) continue;
     const Sequence& s = found->second;
+    if (s.position < s.share_at) continue;  // see Share()
     const int64_t tokens = prefill.TokensOf(static_cast<int64_t>(scored_part));
+    scored_rows = std::max(scored_rows, s.score_at - 1 - s.position);
     if (scored_rows < tokens && s.position + scored_rows + 1 < s.prompt_end) return true;
   }
   return false;
@@ -219,6 +230,48 @@ void Generator::Impl::ScoreBlock() {
   scored_rows += rows;
 }
 
+// The sequence, which `part` of the chunk is of, has the tokens that others wait for: they go on
+// from here. On processors this is bit for bit where they would have come by themselves.
+void Generator::Impl::Share(int64_t part, SequenceId id) {
+  Sequence& s = sequences.at(id);
+  std::vector<SequenceId> family = std::exchange(s.waiting, {});
+  for (const SequenceId waiting : family) {
+    Sequence& other = sequences.at(waiting);
+    other.state = cache.Fork(s.state, s.position, other.cost.pages);
+    other.position = other.cached = s.position;
+    other.beginner = 0;
+    prompts.push_back(waiting);
+  }
+  family.push_back(id);
+  ScoreNext(part, family);
+}
+
+// Scores the token of each behind the last row of `part`, where the first one to be scored is that.
+void Generator::Impl::ScoreNext(int64_t part, std::span<const SequenceId> family) {
+  const Tensor logits = prompt_logits.view.Rows(0, 1);
+  const Tensor target = next_tokens.view.Cols(0, 1);
+  bool computed = false;
+  for (const SequenceId id : family) {
+    Sequence& s = sequences.at(id);
+    if (!s.request.score_prompt || s.score_at != s.position) continue;
+    if (!computed) prefill.RowLogits(prefill.FirstRow(part) + prefill.TokensOf(part) - 1, logits);
+    computed = true;
+    const auto likeliest =
+        std::min<int64_t>(s.request.likeliest.value_or(0), scorer.MostLikeliest());
+    b.UploadIndices(s.Tokens(s.position, 1), target);
+    scorer.Score(logits, target, likeliest);
+    s.prompt_scores = scorer.Download(1, likeliest);
+  }
+}
+
+// Those that wait for `s` begin by themselves.
+void Generator::Impl::StopWaiting(Sequence& s) {
+  for (const SequenceId id : std::exchange(s.waiting, {})) {
+    sequences.at(id).beginner = 0;
+    prompts.push_back(id);
+  }
+}
+
 void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
   std::vector<std::vector<SequenceId>> families(chunk.size());  // that have their prompt now
   bool finished = false;
@@ -232,6 +285,7 @@ void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
     prompts.erase(std::find(prompts.begin(), prompts.end(), id));
     if (!s.prompt_done()) {
       prompts.push_back(id);
+      if (s.position == s.share_at) Share(static_cast<int64_t>(i), id);
       continue;
     }
     families[i] = PartFollowers(id);
@@ -337,6 +391,11 @@ void Generator::Impl::HandOver(SequenceId id, SequenceId heir) {
   to.wanted = std::move(from.wanted);
   if (to.request.score_prompt) to.prompt_scores = std::move(from.prompt_scores);
   to.leader = 0;
+  to.beginner = 0;
+  to.share_at = from.share_at;
+  to.waiting = std::exchange(from.waiting, {});
+  std::erase(to.waiting, heir);
+  for (const SequenceId waiting : to.waiting) sequences.at(waiting).beginner = heir;
   to.followers = std::exchange(from.followers, {});
   std::erase(to.followers, heir);
   for (const SequenceId follower : to.followers) sequences.at(follower).leader = heir;
@@ -414,6 +473,9 @@ absl::StatusOr<SequenceId> Generator::Admit(GenerationRequest request) {
   const SequenceId id = impl_->next_id++;
   Sequence& s = impl_->sequences.try_emplace(id, std::move(request), cost).first->second;
   impl_->reserved_pages += cost.pages;
+  const auto beginner =
+      std::find_if(impl_->prompts.begin(), impl_->prompts.end(),
+                   [&](SequenceId other) { return impl_->sequences.at(other).CanBegin(s); });
   absl::Cleanup leave = [&] { Release(id); };  // where memory runs out
   if (s.prompt_done()) {
     impl_->Start(s);
@@ -422,6 +484,9 @@ absl::StatusOr<SequenceId> Generator::Admit(GenerationRequest request) {
   } else if (leader != impl_->prompts.end()) {
     impl_->sequences.at(*leader).followers.push_back(id);
     s.leader = *leader;
+  } else if (beginner != impl_->prompts.end()) {
+    impl_->sequences.at(*beginner).waiting.push_back(id);
+    s.beginner = *beginner;
   } else {
     impl_->prompts.push_back(id);
   }
@@ -431,7 +496,8 @@ absl::StatusOr<SequenceId> Generator::Admit(GenerationRequest request) {
 
 int64_t Generator::Remaining(SequenceId sequence) const {
   const Sequence& s = impl_->sequences.at(sequence);
-  const Sequence& taking_in = s.leader == 0 ? s : impl_->sequences.at(s.leader);
+  const SequenceId other = s.leader != 0 ? s.leader : s.beginner;
+  const Sequence& taking_in = other == 0 ? s : impl_->sequences.at(other);
   const int64_t prompt = std::max<int64_t>(0, s.prompt_end - taking_in.position);
   return prompt + s.request.max_tokens - s.generated;
 }
@@ -480,8 +546,13 @@ void Generator::Release(SequenceId sequence) {
   const auto found = impl_->sequences.find(sequence);
   if (found == impl_->sequences.end()) return;
   Sequence& s = found->second;
-  if (!s.followers.empty()) impl_->HandOver(sequence, impl_->HeirOf(s));
+  if (!s.followers.empty()) {
+    impl_->HandOver(sequence, impl_->HeirOf(s));
+  } else if (!s.waiting.empty()) {  // what it took in so far they all begin with
+    impl_->HandOver(sequence, s.waiting.front());
+  }
   if (s.leader != 0) std::erase(impl_->sequences.at(s.leader).followers, sequence);
+  if (s.beginner != 0) std::erase(impl_->sequences.at(s.beginner).waiting, sequence);
   impl_->Drop(sequence);
   impl_->state->Release(s.state);
   impl_->reserved_pages -= s.cost.pages;

@@ -34,6 +34,11 @@ struct GenerationRequest {
   // `sampling` is in them.
   std::optional<int32_t> likeliest = {};
   bool score_prompt = false;  // the tokens of the prompt come with theirs
+  int64_t score_from = 0;     // but for so many at its beginning, [0, prompt size)
+  // Other requests begin with the same so many tokens, and come about now: these are taken in once
+  // for those that wait until then. [0, score_from], 0: of no others. It decides about time alone,
+  // as cache_prompt does. Not with `start`.
+  int64_t shared_tokens = 0;
 
   // Goes on from here: the prompt is what is new, and nothing in the state is processed again. The
   // last token, which is not in the state yet, is taken in first. Positions of the sampler go on.
@@ -43,7 +48,8 @@ struct GenerationRequest {
   std::shared_ptr<const SavedState> start = {};
 
   // Whether the prompt may begin with a state of the tree of prefixes, and leave some there.
-  // Prompts that are to be scored, or go on from `start`, take none; the latter leave none either.
+  // Prompts that are to be scored take one that ends before the first scored token; those that go
+  // on from `start` take none, and leave none either.
   // It decides about time alone, on processors: no bit of an answer depends on it.
   bool cache_prompt = true;
   std::string cache_salt = {};  // requests share with those of the same salt alone
@@ -69,8 +75,8 @@ struct TokenEvent {
   int32_t token = 0;
   FinishReason finish = FinishReason::kNone;
   std::optional<TokenScores> scores = {};  // where asked for
-  // With the first token, where asked for: one for each token of the prompt. That of the first is
-  // empty, unless a last token came before it.
+  // With the first token, where asked for: one for each token of the prompt from score_from on.
+  // That of the very first is empty, unless a last token came before it.
   std::vector<TokenScores> prompt_scores = {};
 };
 
@@ -122,8 +128,8 @@ class Generator {
 
   // Reserves everything that `request` can need and queues its prompt. Where the same prompt of the
   // same salt (and start) is being taken in already, it is not taken in twice: the sequences part
-  // where it ends. REQUIRES: Validate(request) was OK. Errors: kResourceExhausted when it does not
-  // fit now.
+  // where it ends; or where their shared tokens do. REQUIRES: Validate(request) was OK. Errors:
+  // kResourceExhausted when it does not fit now.
   absl::StatusOr<SequenceId> Admit(GenerationRequest request);
 
   // True while an admitted prompt is not yet finished.

@@ -24,6 +24,11 @@ std::string NeverFits(const Footprint& cost, const Footprint& capacity) {
          std::to_string(capacity.pages) + " pages) in all";
 }
 
+absl::Status CheckWithin(const char* field, int64_t value, int64_t most) {
+  if (value >= 0 && value <= most) return absl::OkStatus();
+  return FieldError(field, std::to_string(value) + " is not in [0, " + std::to_string(most) + "]");
+}
+
 StateLayout LayoutOf(const HybridH3& model, const DecodeState& state) {
   const H3Config& config = model.config();
   StateLayout layout{.model = model.fingerprint(),
@@ -111,6 +116,13 @@ absl::Status RequestLimits::ValidateMarks(const GenerationRequest& request) cons
   return absl::OkStatus();
 }
 
+absl::Status RequestLimits::ValidateScoring(const GenerationRequest& request) const {
+  const int64_t last = std::max<int64_t>(0, std::ssize(request.prompt) - 1);
+  HIPPODROME_RETURN_IF_ERROR(CheckWithin("score_from", request.score_from, last));
+  const bool may_share = request.start == nullptr && request.score_prompt;
+  return CheckWithin("shared_tokens", request.shared_tokens, may_share ? request.score_from : 0);
+}
+
 absl::Status RequestLimits::ValidateLength(const GenerationRequest& request) const {
   const int64_t before = TokensBefore(request);
   if (config_.max_position_embeddings > 0 &&
@@ -135,6 +147,7 @@ absl::Status RequestLimits::Validate(const GenerationRequest& request) const {
   if (request.max_tokens < 1) return InvalidArgument("max_tokens must be at least 1");
   HIPPODROME_RETURN_IF_ERROR(ValidateStart(request));
   HIPPODROME_RETURN_IF_ERROR(ValidateMarks(request));
+  HIPPODROME_RETURN_IF_ERROR(ValidateScoring(request));
   HIPPODROME_RETURN_IF_ERROR(CheckTokenIds("prompt", request.prompt, config_.vocab_size));
   HIPPODROME_RETURN_IF_ERROR(CheckLogitChanges(request.changes, config_.vocab_size));
   if (const int32_t k = request.likeliest.value_or(0); k < 0 || k > kMaxLikeliest) {

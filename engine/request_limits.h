@@ -34,6 +34,7 @@ class RequestLimits {
  private:
   absl::Status ValidateStart(const GenerationRequest& request) const;
   absl::Status ValidateMarks(const GenerationRequest& request) const;
+  absl::Status ValidateScoring(const GenerationRequest& request) const;
   absl::Status ValidateLength(const GenerationRequest& request) const;
 
   const H3Config& config_;

@@ -30,6 +30,8 @@ struct Sequence {
   }
   // Whether `other`, as good as new, need not take its prompt in beside this one.
   bool CanLead(const GenerationRequest& other) const;
+  // The same for the tokens before other's share_at.
+  bool CanBegin(const Sequence& other) const;
   void Append(int32_t token);
   HowToChoose how() const;
 
@@ -40,6 +42,8 @@ struct Sequence {
   bool lossy = false;           // it began with a state that was rounded
   int64_t prompt_end = 0;       // position after the prompt
   int64_t prompt_tokens = 0;    // before the first that penalties count as new
+  int64_t score_at = 0;         // the first position whose token is scored
+  int64_t share_at = 0;         // where those part that wait for its shared tokens; 0: nobody can
   SequenceState state = {};     // without a slot until the prompt's turn comes
   int64_t position = 0;         // tokens that are in the state
   int64_t generated = 0;
@@ -51,6 +55,8 @@ struct Sequence {
 
   SequenceId leader = 0;                   // whose state it gets where the prompt ends; 0: its own
   std::vector<SequenceId> followers = {};  // whose leader it is
+  SequenceId beginner = 0;                 // whose state at share_at it begins with; 0: nobody's
+  std::vector<SequenceId> waiting = {};    // whose beginner it is
 };
 
 }  // namespace hippodrome

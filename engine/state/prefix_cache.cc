@@ -5,14 +5,10 @@
 #include <utility>
 
 namespace hippodrome {
-namespace {
 
-// The shortest prefix whose state a prompt of so many tokens may begin with.
 int64_t LeastPrefix(int64_t prompt_tokens) {
   return prompt_tokens >= kTransformTokens ? kTransformTokens : kCaptureTokens;
 }
-
-}  // namespace
 
 bool PrefixCache::Evict() {
   std::optional<SequenceState> oldest = tree_.TakeOldest();
@@ -58,10 +54,10 @@ void PrefixCache::Slide(SequenceState& state, int64_t position) {
 }
 
 std::optional<PrefixCache::Hit> PrefixCache::Take(const std::string& salt,
-                                                  std::span<const int32_t> prompt, int64_t pages) {
+                                                  std::span<const int32_t> prompt, int64_t most,
+                                                  int64_t pages) {
   if (most_nodes_ == 0) return std::nullopt;
-  const int64_t size = std::ssize(prompt);
-  const PrefixTree::Found found = tree_.Find(salt, prompt, LeastPrefix(size), size - 1);
+  const PrefixTree::Found found = tree_.Find(salt, prompt, LeastPrefix(std::ssize(prompt)), most);
   if (found.position > 0) {
     tree_.Touch(salt, prompt.first(found.position));  // the last to be evicted
     std::optional<SequenceState> state = state_.Fork(*found.state, found.position, pages);

@@ -13,6 +13,9 @@
 
 namespace hippodrome {
 
+// The shortest prefix whose state a prompt of so many tokens may begin with.
+int64_t LeastPrefix(int64_t prompt_tokens);
+
 struct PrefixCounts {
   int64_t nodes = 0;       // states held now
   int64_t hits = 0;        // prompts that began with one of them
@@ -52,9 +55,11 @@ class PrefixCache {
     SequenceState state;   // a fork of the node's, with the pages asked for
     int64_t position = 0;  // tokens in it
   };
-  // The deepest state that `prompt` begins with; the last token is left over, for its logits. None
-  // where there is no room for sequences but in that node.
-  std::optional<Hit> Take(const std::string& salt, std::span<const int32_t> prompt, int64_t pages);
+  // The deepest state of at most `most` tokens that `prompt` begins with. REQUIRES: most < prompt
+  // size, for the logits of the last token. None where there is no room for sequences but in that
+  // node.
+  std::optional<Hit> Take(const std::string& salt, std::span<const int32_t> prompt, int64_t most,
+                          int64_t pages);
 
   // Where the tree wants states of a prompt that goes on from `position`, ascending: at the last
   // multiple of kCaptureTokens, where it leaves the prompts that the tree knows, every interval,

@@ -57,7 +57,8 @@ struct GenerationCall {
   // Those whose log probabilities are in the answer, at most.
   int64_t scored_tokens() const {
     if (!request.likeliest) return 0;
-    const int64_t prompt = request.score_prompt ? std::ssize(request.prompt) : 0;
+    const int64_t prompt =
+        request.score_prompt ? std::ssize(request.prompt) - request.score_from : 0;
     return prompt + request.max_tokens;
   }
 };

@@ -90,9 +90,7 @@ absl::Status ReadCaching(const v1::GenerateRequest& request, GenerationCall& cal
   }
   GenerationRequest& wanted = call.request;
   if (request.has_cache_prompt()) wanted.cache_prompt = request.cache_prompt();
-  // The key's length comes first, so that no key and salt read like another pair.
-  wanted.cache_salt =
-      fmt::format("{} {}{}", call.caller.key.size(), call.caller.key, request.cache_salt());
+  wanted.cache_salt = CacheSalt(call.caller, request.cache_salt());
   wanted.cache_marks.assign(request.cache_marks().begin(), request.cache_marks().end());
   return absl::OkStatus();
 }
@@ -106,6 +104,11 @@ uint64_t ChoiceSeed(uint64_t seed, int64_t choice) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
   z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
   return z ^ (z >> 31);
+}
+
+// The key's length comes first, so that no key and salt read like another pair.
+std::string CacheSalt(const Caller& caller, const std::string& salt) {
+  return fmt::format("{} {}{}", caller.key.size(), caller.key, salt);
 }
 
 // What is cheap to refuse comes before the prompt.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,6 +20,10 @@ namespace hippodrome {
 // choice i has the i-th output, from 1, of SplitMix64 (Steele, Lea, Flood 2014) that starts at
 // `seed`, which differs from those of all other i.
 uint64_t ChoiceSeed(uint64_t seed, int64_t choice);
+
+// Under which the prefix tree keeps what a caller's prompts begin with, where his request has
+// `salt`: it is shared within an API key alone.
+std::string CacheSalt(const Caller& caller, const std::string& salt);
 
 // All that is asked for, against its range in generation.proto and `limits`, but for what
 // GenerationBatcher::Submit() checks. Without a seed, one is drawn. Errors: those of

@@ -28,9 +28,10 @@ absl::StatusOr<std::vector<int32_t>> Tokens(const Message& message, const std::s
   return ids;
 }
 
-// A sequence that takes in both, and makes nothing.
+// A sequence that takes in both, and makes nothing. With others behind the same context, which is
+// taken in once.
 GenerationCall CallOf(std::span<const int32_t> context, std::span<const int32_t> continuation,
-                      const Caller& caller) {
+                      const Caller& caller, bool others) {
   GenerationCall call;
   call.request.prompt.assign(context.begin(), context.end());
   call.request.prompt.insert(call.request.prompt.end(), continuation.begin(), continuation.end());
@@ -38,6 +39,11 @@ GenerationCall CallOf(std::span<const int32_t> context, std::span<const int32_t>
   call.request.sampling.temperature = 0;
   call.request.likeliest = 1;
   call.request.score_prompt = true;
+  call.request.score_from = std::ssize(context);
+  if (others) call.request.shared_tokens = std::ssize(context);
+  call.request.cache_salt = CacheSalt(caller, "");
+  // What the next call with this context can begin with: the last of its tokens is left over.
+  if (context.size() > 1) call.request.cache_marks = {std::ssize(context) - 1};
   call.prompt_only = true;
   call.caller = caller;
   return call;
@@ -80,6 +86,8 @@ std::optional<absl::StatusOr<v1::ScoreResponse>> PendingScore::Take() {
               *response_.mutable_scores(static_cast<int>(i)));
     v1::Usage& usage = *response_.mutable_usage();
     usage.set_prompt_tokens(usage.prompt_tokens() + update->prompt_tokens);
+    v1::Usage::PromptTokensDetails& details = *usage.mutable_prompt_tokens_details();
+    details.set_cached_tokens(details.cached_tokens() + update->cached_tokens);
     part.generation.reset();
     --unfinished_;
   }
@@ -103,13 +111,13 @@ absl::StatusOr<std::unique_ptr<PendingScore>> Score(const v1::ScoreRequest& requ
   for (const auto& continuation : request.continuations()) {
     HIPPODROME_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
                                 Tokens(continuation, "continuations", model));
-    scores += 2 * static_cast<int64_t>(context.size() + ids.size());
+    scores += 2 * std::ssize(ids);
     parts.push_back({nullptr, std::move(ids)});
   }
   HIPPODROME_RETURN_IF_ERROR(CheckScores(scores, limits));
   for (PendingScore::Part& part : parts) {
-    HIPPODROME_ASSIGN_OR_RETURN(part.generation,
-                                model.Submit(CallOf(context, part.continuation, caller)));
+    HIPPODROME_ASSIGN_OR_RETURN(
+        part.generation, model.Submit(CallOf(context, part.continuation, caller, count > 1)));
   }
   return std::make_unique<PendingScore>(model.info().name(), std::move(parts), request.per_token());
 }

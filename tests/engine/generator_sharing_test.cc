@@ -134,6 +134,117 @@ TEST_P(GeneratorSharingTest, OnePrefillServesAllThatAskForIt) {
   EXPECT_EQ(generator->held().bytes, 0);
 }
 
+// Choices behind a context: each as if nobody else were there, and the whole prompt were scored.
+class Choices {
+ public:
+  Choices(int64_t context, int64_t count, uint32_t seed) : context_(context) {
+    const std::vector<int32_t> begin = RandomIds(context, 40, seed);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto more = RandomIds(1 + 3 * i, 40, seed + 1 + static_cast<uint32_t>(i));
+      GenerationRequest request = Request(Join(begin, more), 1, 2);
+      request.score_prompt = true;
+      request.score_from = context;
+      request.shared_tokens = context;
+      requests_.push_back(std::move(request));
+    }
+  }
+
+  std::vector<GenerationRequest>& requests() { return requests_; }
+  // What the same request gives that shares nothing and is scored from its first token.
+  static GenerationRequest Plain(GenerationRequest request) {
+    request.score_from = request.shared_tokens = 0;
+    return request;
+  }
+  Answer Expected(Answer plain) const {
+    plain.prompt_scores.erase(plain.prompt_scores.begin(), plain.prompt_scores.begin() + context_);
+    return plain;
+  }
+
+ private:
+  int64_t context_;
+  std::vector<GenerationRequest> requests_;
+};
+
+TEST_P(GeneratorSharingTest, ChoicesTakeTheirContextInOnce) {
+  for (const int64_t context : {1, 7, 16, 100, 225, 255, 256, 300, 320, 700, 1024}) {
+    Choices choices(context, 6, static_cast<uint32_t>(context));
+    const auto generator = NewGenerator(0);
+    std::vector<SequenceId> ids;
+    std::vector<TokenEvent> events;
+    for (const GenerationRequest& request : choices.requests()) {
+      ids.push_back(generator->Admit(request).value());
+      if (ids.size() == 1) generator->Prefill(kAtOnce, events);  // it is on its way
+    }
+    auto answers = Finish(*generator);
+    for (const TokenEvent& event : events) answers[event.sequence].Add(event);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const GenerationRequest& request = choices.requests()[i];
+      EXPECT_EQ(answers[ids[i]], choices.Expected(Alone(Choices::Plain(request))))
+          << "context " << context << ", choice " << i;
+      // Not where the transform of the first tokens would have to be cut.
+      const bool shares = context >= 256 || (context >= 8 && std::ssize(request.prompt) < 256);
+      const int64_t cached = i > 0 && shares ? context / 8 * 8 : 0;
+      EXPECT_EQ(generator->Cached(ids[i]), cached) << "context " << context << ", choice " << i;
+    }
+    for (const SequenceId id : ids) generator->Release(id);
+    EXPECT_EQ(generator->held().bytes, 0);
+  }
+}
+
+TEST_P(GeneratorSharingTest, OneThatWaitsTakesThePlaceOfTheFirstChoice) {
+  for (const int64_t turns : {0, 1, 3, 4, 5, 6, 8}) {  // layers that ran before the first one goes
+    Choices choices(520, 4, 3);
+    choices.requests()[2].cache_salt = "another";  // waits for nobody
+    const auto generator = NewGenerator(0);
+    std::vector<SequenceId> ids;
+    for (const GenerationRequest& r : choices.requests()) {
+      ids.push_back(generator->Admit(r).value());
+    }
+    // One with the same prompt follows the first, and goes before it.
+    const SequenceId twin = generator->Admit(choices.requests()[0]).value();
+    std::vector<TokenEvent> events;
+    for (int64_t i = 0; i < turns; ++i) generator->Prefill(kAtOnce, events);
+    if (turns % 2 == 1) {
+      generator->Release(ids[0]);
+      generator->Release(twin);
+    } else {
+      generator->Release(twin);
+      generator->Release(ids[0]);
+    }
+    auto answers = Finish(*generator);
+    for (const TokenEvent& event : events) answers[event.sequence].Add(event);
+    for (size_t i = 1; i < ids.size(); ++i) {
+      EXPECT_EQ(answers[ids[i]], choices.Expected(Alone(Choices::Plain(choices.requests()[i]))))
+          << turns << " turns, choice " << i;
+      generator->Release(ids[i]);
+    }
+    EXPECT_EQ(generator->held().bytes, 0);
+  }
+}
+
+TEST_P(GeneratorSharingTest, ScoredPromptsBeginWithWhatTheTreeHas) {
+  for (const int64_t context : {100, 264, 600}) {
+    Choices choices(context, 3, 5);
+    const auto generator = NewGenerator(8);
+    for (GenerationRequest& request : choices.requests()) {
+      request.cache_marks = {context - 1};
+      EXPECT_EQ(Run(*generator, request), choices.Expected(Alone(Choices::Plain(request))));
+      const bool first = &request == choices.requests().data();
+      EXPECT_EQ(cached_, first ? 0 : (context - 1) / 8 * 8) << context;
+    }
+    // Those that come together as well: the first one finds what the others wait for.
+    std::vector<SequenceId> ids;
+    for (const GenerationRequest& r : choices.requests()) {
+      ids.push_back(generator->Admit(r).value());
+    }
+    auto answers = Finish(*generator);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      EXPECT_EQ(answers[ids[i]], choices.Expected(Alone(Choices::Plain(choices.requests()[i]))));
+      EXPECT_GE(generator->Cached(ids[i]), (context - 1) / 8 * 8);
+    }
+  }
+}
+
 TEST_P(GeneratorSharingTest, AFollowerTakesTheLeadersPlace) {
   const auto prompt = RandomIds(700, 40, 2);
   for (const int64_t turns : {0, 1, 3, 4, 6}) {  // layers that ran before the leader goes
@@ -208,6 +319,10 @@ TEST_P(GeneratorSharingTest, KeepsAtMarksAndIntervals) {
   EXPECT_EQ(hit(500), 0);  // the mark before 256 is not kept
   EXPECT_TRUE(absl::IsInvalidArgument(generator->Validate({.prompt = {1}, .cache_marks = {2}})));
   EXPECT_EQ(Field(generator->Validate({.prompt = {1}, .cache_marks = {0}})), "cache_marks");
+  EXPECT_EQ(Field(generator->Validate({.prompt = {1, 2}, .score_from = 2})), "score_from");
+  EXPECT_EQ(Field(generator->Validate(
+                {.prompt = {1, 2, 3}, .score_prompt = true, .score_from = 1, .shared_tokens = 2})),
+            "shared_tokens");
 }
 
 TEST_P(GeneratorSharingTest, OtherSaltsAndThoseWhoDoNotWantItFindNothing) {

@@ -132,6 +132,8 @@ TokenEvent FakeEngine::Next(SequenceId id, Sequence& s) {
       for (size_t i = 1; i < size; ++i) {
         event.prompt_scores[i] = FakeScores(prompt[i - 1], prompt[i], *top);
       }
+      event.prompt_scores.erase(event.prompt_scores.begin(),
+                                event.prompt_scores.begin() + s.request.score_from);
     }
   }
   ++s.generated;
