@@ -28,11 +28,11 @@ namespace {
 class OwningGenerator : public SequenceEngine {
  public:
   OwningGenerator(std::unique_ptr<Backend> backend, std::unique_ptr<HybridH3> model,
-                  std::unique_ptr<Generator> generator, DType weights)
+                  std::unique_ptr<Generator> generator)
       : backend_(std::move(backend)),
         model_(std::move(model)),
         generator_(std::move(generator)),
-        arithmetic_(Arithmetic(*backend_, weights)) {}
+        arithmetic_(generator_->arithmetic()) {}
 
   Footprint Cost(int64_t prompt_tokens, int64_t max_tokens) const override {
     return generator_->Cost(prompt_tokens, max_tokens);
@@ -146,11 +146,12 @@ absl::StatusOr<ModelParts> LoadDecoder(const Source& source, std::unique_ptr<Bac
   parts.info.set_vocab_size(loaded.model->config().vocab_size);
   parts.info.set_max_positions(loaded.model->config().max_position_embeddings);
   parts.info.set_max_sequences(options.max_sequences);
+  parts.info.set_attention_window(options.attention_window);
   parts.device = backend->name();
   parts.family =
       DecoderParts{std::move(loaded.tokenizer),
                    std::make_unique<OwningGenerator>(std::move(backend), std::move(loaded.model),
-                                                     std::move(generator), loaded.weights)};
+                                                     std::move(generator))};
   return parts;
 }
 

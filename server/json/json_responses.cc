@@ -71,6 +71,7 @@ OrderedJson ModelJson(const v1::Model& model) {
                       {"max_model_len", PositiveOrNull(model.max_positions())},
                       {"architecture", model.architecture()}};
   if (!model.head().empty()) json["head"] = model.head();
+  if (model.attention_window() > 0) json["attention_window"] = model.attention_window();
   return json;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/status.h"
+#include "kernels/backend.h"
 #include "tools/command_line/config_file.h"
 
 namespace hippodrome {
@@ -212,6 +213,13 @@ absl::StatusOr<std::optional<DType>> CommandLine::Weights() const {
 absl::StatusOr<int> CommandLine::Threads() const {
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t threads, Integer("threads", 0, 1024));
   return static_cast<int>(threads);
+}
+
+absl::StatusOr<int64_t> CommandLine::AttentionWindow() const {
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, Integer("attention-window", 0, INT32_MAX));
+  if (window == 0 || window >= kWindowBlock) return window;
+  return Usage(Called("attention-window") + " is " + std::to_string(window) +
+               ", expected 0 or at least " + std::to_string(kWindowBlock));
 }
 
 absl::StatusOr<DeviceChoice> CommandLine::Device() const {

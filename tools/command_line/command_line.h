@@ -58,6 +58,7 @@ class CommandLine {
   // core.
   absl::StatusOr<std::optional<DType>> Weights() const;
   absl::StatusOr<int> Threads() const;
+  absl::StatusOr<int64_t> AttentionWindow() const;
   absl::StatusOr<DeviceChoice> Device() const;
 
  private:

@@ -138,6 +138,15 @@ Option ThreadsOption() {
   return {"threads", "N", "threads that compute on processors; 0: one per core", "0"};
 }
 
+Option AttentionWindowOption() {
+  return {
+      "attention-window", "N",
+      "tokens before a new one that attention layers see at least, 64 or more; what lies before "
+      "is dropped, so that a text may go on without end. An approximation: longer texts are "
+      "not what the model makes of them; 0: they see all",
+      "0"};
+}
+
 Option JsonOption() { return {"json", "FILE", "also write the result there, as JSON"}; }
 
 }  // namespace hippodrome

@@ -70,6 +70,7 @@ Option ModelOption();
 Option WeightsOption(const std::string& fallback = "");
 Option DeviceOption(const std::string& fallback = "auto");
 Option ThreadsOption();
+Option AttentionWindowOption();
 Option JsonOption();
 
 }  // namespace hippodrome

@@ -59,6 +59,7 @@ const CommandSpec kGenerateSpec = {
         {"save-state", "FILE", "save the state after the last token"},
         {"state-dtype", "f32|bf16", "its numbers; bf16 halves the file, and rounds", "f32"},
         {"state-key", "FILE", "sign it with this secret, and take only states that it has signed"},
+        AttentionWindowOption(),
         {"ignore-eos", "", "go on where the model ends its text"},
         {"json", "", "print one object instead: token_ids, text, finish_reason"},
         WeightsOption(),
@@ -147,12 +148,11 @@ absl::StatusOr<std::string> ReadState(const StateFiles& files) {
 
 // Lets `request` go on from the state in the file, where there is one.
 absl::Status StartFrom(const std::string& bytes, const StateSigner& sign,
-                       const std::string& arithmetic, const Generator& generator, bool keep_seed,
-                       GenerationRequest& request) {
+                       const Generator& generator, bool keep_seed, GenerationRequest& request) {
   if (bytes.empty()) return absl::OkStatus();
   HIPPODROME_ASSIGN_OR_RETURN(SavedState state,
                               ReadStateFile(bytes, generator.state_layout(), {.sign = sign}));
-  const std::string inexact = WhyInexact(state, arithmetic);
+  const std::string inexact = WhyInexact(state, generator.arithmetic());
   if (!inexact.empty()) std::fprintf(stderr, "hippodrome: %s\n", inexact.c_str());
   if (!keep_seed) request.sampling.seed = state.seed;
   request.start = std::make_shared<const SavedState>(std::move(state));
@@ -212,6 +212,7 @@ absl::Status Talk(const CommandLine& line, GenerationRequest turn, Backend& back
                              .keep_seed = line.Has("seed"),
                              .sign = isatty(STDIN_FILENO) == 1,
                              .files = files.how};
+  HIPPODROME_ASSIGN_OR_RETURN(options.attention_window, line.AttentionWindow());
   options.take_stop = [] { return std::exchange(interrupted, 0) != 0; };
   HIPPODROME_ASSIGN_OR_RETURN(
       const auto session,
@@ -231,10 +232,12 @@ absl::Status OneAnswer(const CommandLine& line, GenerationRequest request, Backe
   HIPPODROME_ASSIGN_OR_RETURN(const std::string state, ReadState(files));
   // What is before: no more tokens than the file has bytes.
   const int64_t before = std::ssize(request.prompt) + std::ssize(state);
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, line.AttentionWindow());
   HIPPODROME_ASSIGN_OR_RETURN(
-      auto generator, MakeLoneGenerator(backend, *loaded.model, before + request.max_tokens));
-  HIPPODROME_RETURN_IF_ERROR(StartFrom(state, files.how.sign, Arithmetic(backend, loaded.weights),
-                                       *generator, line.Has("seed"), request));
+      auto generator,
+      MakeLoneGenerator(backend, *loaded.model, before + request.max_tokens, window));
+  HIPPODROME_RETURN_IF_ERROR(
+      StartFrom(state, files.how.sign, *generator, line.Has("seed"), request));
   HIPPODROME_RETURN_IF_ERROR(generator->Validate(request));
   HIPPODROME_ASSIGN_OR_RETURN(const SequenceId sequence, generator->Admit(std::move(request)));
   LoneRun run{.tokenizer = loaded.tokenizer.get()};

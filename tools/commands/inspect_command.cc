@@ -155,6 +155,10 @@ absl::Status InspectState(const std::string& path) {
   std::printf("a saved state%s\nmodel %s\narithmetic %s\nposition %lld\n",
               summary->lossy ? ", rounded to bf16" : "", OneLine(summary->model).c_str(),
               OneLine(summary->arithmetic).c_str(), static_cast<long long>(summary->position));
+  if (summary->first_row > 0) {
+    std::printf("keys and values from position %lld on\n",
+                static_cast<long long>(summary->first_row));
+  }
   if (summary->last_token)
     std::printf("last token %d, not in the state yet\n", *summary->last_token);
   std::printf("seed %llu\ncreated %lld\nchecksum %s, as it should be\nsignature %s\n",

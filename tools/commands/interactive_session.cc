@@ -30,7 +30,9 @@ absl::StatusOr<std::unique_ptr<InteractiveSession>> InteractiveSession::Open(
     std::ostream& notes) {
   std::unique_ptr<InteractiveSession> session(
       new InteractiveSession(backend, model, std::move(options), answers, notes));
-  HIPPODROME_ASSIGN_OR_RETURN(session->generator_, MakeLoneGenerator(backend, *model.model, 0));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      session->generator_,
+      MakeLoneGenerator(backend, *model.model, 0, session->options_.attention_window));
   return session;
 }
 
@@ -47,7 +49,7 @@ absl::Status InteractiveSession::Load(const std::string& path) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string bytes, ReadSmallFile(path, SIZE_MAX));
   HIPPODROME_ASSIGN_OR_RETURN(SavedState state, ReadStateFile(bytes, generator_->state_layout(),
                                                               {.sign = options_.files.sign}));
-  const std::string inexact = WhyInexact(state, Arithmetic(backend_, model_.weights));
+  const std::string inexact = WhyInexact(state, generator_->arithmetic());
   if (!inexact.empty()) notes_ << "hippodrome: " << inexact << "\n";
   GoTo(std::make_shared<const SavedState>(std::move(state)));
   return absl::OkStatus();
@@ -75,8 +77,9 @@ absl::Status InteractiveSession::MakeRoom(int64_t tokens) {
   if (generator_->Cost(tokens, options_.turn.max_tokens).bytes <= generator_->capacity().bytes) {
     return absl::OkStatus();
   }
-  HIPPODROME_ASSIGN_OR_RETURN(generator_, MakeLoneGenerator(backend_, *model_.model,
-                                                            2 * tokens + options_.turn.max_tokens));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      generator_, MakeLoneGenerator(backend_, *model_.model, 2 * tokens + options_.turn.max_tokens,
+                                    options_.attention_window));
   return absl::OkStatus();
 }
 

@@ -28,6 +28,7 @@ struct InteractiveOptions {
   bool sign = false;       // a sign says that a line can be typed
   // How states are written; where it signs them, those that are read need its signature.
   StateFileOptions files = {};
+  int64_t attention_window = 0;  // GeneratorOptions::attention_window
   // Whether somebody wants the answer stopped; asked once, it is forgotten.
   std::function<bool()> take_stop = [] { return false; };
 };

@@ -1,5 +1,6 @@
 #include "tools/commands/lone_sequence.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "engine/base/durable_files.h"
@@ -17,9 +18,11 @@ constexpr std::chrono::milliseconds kPiece(50);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Generator>> MakeLoneGenerator(Backend& backend,
-                                                             const HybridH3& model,
-                                                             int64_t tokens) {
-  GeneratorOptions options{.max_sequences = 1};
+                                                             const HybridH3& model, int64_t tokens,
+                                                             int64_t attention_window) {
+  GeneratorOptions options{.max_sequences = 1, .attention_window = attention_window};
+  const int64_t chunk = backend.prefill_shape().grid;
+  if (attention_window > 0) tokens = std::min(tokens, attention_window + chunk + kWindowBlock);
   options.key_value_bytes = (tokens + 64) * model.config().n_layer * 8 * model.config().d_model;
   return Generator::Create(backend, model, options);
 }

@@ -19,9 +19,11 @@
 
 namespace hippodrome {
 
-// With one slot and the pages of `tokens`, no more. Errors: those of Generator::Create().
+// With one slot and the pages of `tokens`, no more, or of a window of attention if there is one.
+// Errors: those of Generator::Create().
 absl::StatusOr<std::unique_ptr<Generator>> MakeLoneGenerator(Backend& backend,
-                                                             const HybridH3& model, int64_t tokens);
+                                                             const HybridH3& model, int64_t tokens,
+                                                             int64_t attention_window);
 
 // What a sequence said.
 struct LoneOutput {

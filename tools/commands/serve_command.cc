@@ -92,10 +92,15 @@ absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options,
                                                             }));
     const std::string why = parts.device_obstacle.empty() ? "" : " (" + parts.device_obstacle + ")";
     std::printf("%s runs on %s%s\n", source.name.c_str(), parts.device.c_str(), why.c_str());
+    if (parts.info.attention_window() > 0) {
+      std::printf("%s sees the last %lld tokens or a few more: an approximation of the model\n",
+                  source.name.c_str(), static_cast<long long>(parts.info.attention_window()));
+    }
     Log(LogLine(LogLevel::kInfo, "model_loaded")
             .Text("model", source.name)
             .Text("device", parts.device)
             .Text("obstacle", parts.device_obstacle)
+            .Integer("attention_window", parts.info.attention_window())
             .Seconds("duration_s", std::chrono::steady_clock::now() - begin));
     models.push_back(std::move(parts));
   }

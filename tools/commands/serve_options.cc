@@ -86,6 +86,7 @@ const CommandSpec kServeSpec = {
          std::to_string(GeneratorOptions().max_sequences)},
         {"kv-bytes", "N", "bytes for the keys and values of attention layers, per model",
          std::to_string(GeneratorOptions().key_value_bytes)},
+        AttentionWindowOption(),
         {"state-store", "memory|DIR|redis://HOST:PORT/DATABASE",
          "where states are kept that clients go on from by handle", StateOptions().store},
         {"state-store-bytes", "N",
@@ -243,6 +244,7 @@ absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(generator.max_sequences, line.Integer("max-sequences", 1, 1 << 16));
   HIPPODROME_ASSIGN_OR_RETURN(generator.key_value_bytes,
                               line.Integer("kv-bytes", 0, int64_t{1} << 50));
+  HIPPODROME_ASSIGN_OR_RETURN(generator.attention_window, line.AttentionWindow());
   HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_slots, line.Integer("prefix-slots", 0, 1 << 16));
   HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_interval,
                               line.Integer("prefix-interval", 1, int64_t{1} << 30));

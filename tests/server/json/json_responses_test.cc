@@ -68,16 +68,18 @@ TEST(JsonResponsesTest, Others) {
   v1::Model& decoder = *models.add_models();
   decoder.set_name("m");
   decoder.set_architecture("h3");
+  decoder.set_attention_window(1024);
   v1::Model& encoder = *models.add_models();
   encoder.set_name("e");
   encoder.set_architecture("bigs");
   encoder.set_max_positions(128);
   encoder.set_head("masked_lm");
-  EXPECT_EQ(ModelsBody(models),
-            R"({"object":"list","data":[{"id":"m","object":"model","created":0,)"
-            R"("owned_by":"hippodrome","max_model_len":null,"architecture":"h3"},)"
-            R"({"id":"e","object":"model","created":0,"owned_by":"hippodrome",)"
-            R"("max_model_len":128,"architecture":"bigs","head":"masked_lm"}]})");
+  EXPECT_EQ(
+      ModelsBody(models),
+      R"({"object":"list","data":[{"id":"m","object":"model","created":0,)"
+      R"("owned_by":"hippodrome","max_model_len":null,"architecture":"h3","attention_window":1024},)"
+      R"({"id":"e","object":"model","created":0,"owned_by":"hippodrome",)"
+      R"("max_model_len":128,"architecture":"bigs","head":"masked_lm"}]})");
   v1::TokenizeResponse tokens;
   tokens.add_token_ids(7);
   v1::Model model;

@@ -57,6 +57,7 @@ TEST(ServeOptionsTest, EveryOption) {
                                           "5",
                                           "--kv-bytes",
                                           "1000",
+                                          "--attention-window=512",
                                           "--max-queue",
                                           "7",
                                           "--max-wait=2.5",
@@ -84,6 +85,7 @@ TEST(ServeOptionsTest, EveryOption) {
   EXPECT_EQ(options->load.cpu.threads, 3);
   EXPECT_EQ(options->load.generator.max_sequences, 5);
   EXPECT_EQ(options->load.generator.key_value_bytes, 1000);
+  EXPECT_EQ(options->load.generator.attention_window, 512);
   EXPECT_EQ(options->server.batcher.max_queue, 7);
   EXPECT_EQ(options->server.encoding.max_queue, 7);
   EXPECT_EQ(options->load.encoder.pad_to, 128);
@@ -117,6 +119,8 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
       {"--model", "x", "--threads", "2x"},
       {"--model", "x", "--max-sequences", "0"},
       {"--model", "x", "--kv-bytes", "9999999999999999999"},
+      {"--model", "x", "--attention-window", "63"},
+      {"--model", "x", "--attention-window", "-64"},
       {"--model", "x", "--max-stall-ms", "0"},
       {"--model", "x", "--pad-to", "0"},
       {"--model", "x", "--pad-to", "all"},
