@@ -45,6 +45,27 @@ absl::Status CheckWindow(int64_t window, const H3Config& config) {
                          ", expected 0 or at least " + std::to_string(kWindowBlock));
 }
 
+// Of one checkpoint; 1 of a model whose layers keep nothing but rows.
+int64_t CheckpointBytes(const StateLayout& layout) {
+  int64_t bytes = 0;
+  for (const LayerLayout& layer : layout.layers) {
+    for (const StateArray& array : layer.arrays) {
+      bytes += array.values() * static_cast<int64_t>(sizeof(float));
+    }
+  }
+  return std::max<int64_t>(1, bytes);
+}
+
+// Of `tokens` from `position` of a prompt, how many go before the next checkpoint.
+int64_t TokensToCheckpoint(int64_t position, int64_t tokens, int64_t interval) {
+  if (interval == 0) return tokens;
+  const SequencePart part = {.tokens = static_cast<int32_t>(tokens),
+                             .start = static_cast<int32_t>(position)};
+  int64_t next = interval - position % interval;
+  while (next < tokens && !FitsCapture(part, next)) next += interval;
+  return std::min(next, tokens);
+}
+
 }  // namespace
 
 struct Generator::Impl {
@@ -52,8 +73,10 @@ struct Generator::Impl {
        std::unique_ptr<DecodeState> state)
       : b(backend),
         model(model),
+        arithmetic(Arithmetic(backend, model.linear_dtype(), state->window())),
         max_sequences(options.max_sequences),
         limits(model, *state, max_sequences, backend.prefill_shape().grid),
+        most_checkpoints(options.checkpoint_bytes / CheckpointBytes(limits.layout())),
         state(std::move(state)),
         cache(*this->state, options.prefix_slots, options.prefix_interval),
         prefill(backend, model),
@@ -63,6 +86,10 @@ struct Generator::Impl {
         scorer(backend, model.config().vocab_size, max_sequences) {}
 
   void Start(Sequence& s);
+  void LimitCheckpoints(int64_t most);
+  void KeepCheckpoint(Sequence& s);
+  void KeepFirstCheckpoint(Sequence& s);
+  void KeepCheckpointIfDue(Sequence& s);
   void BeginChunk();
   ChunkPart PartOf(SequenceId id, int64_t tokens);
   void DropCaptures(ChunkPart& part);
@@ -84,8 +111,10 @@ struct Generator::Impl {
 
   Backend& b;
   const HybridH3& model;
+  std::string arithmetic;
   int64_t max_sequences;
   RequestLimits limits;
+  int64_t most_checkpoints;  // of all sequences
   std::unique_ptr<DecodeState> state;
   PrefixCache cache;
   std::map<SequenceId, Sequence> sequences;
@@ -111,6 +140,9 @@ void Generator::Impl::Start(Sequence& s) {
   if (r.start) {
     s.state = cache.Reserve(s.cost.pages);
     state->Import(*r.start, s.state);
+    if (limits.layout().window == 0) s.checkpoints = r.start->checkpoints;
+    LimitCheckpoints(most_checkpoints);
+    KeepFirstCheckpoint(s);
     return;
   }
   // The token before the first that is scored tells how likely that one is.
@@ -119,12 +151,50 @@ void Generator::Impl::Start(Sequence& s) {
     if (auto hit = cache.Take(r.cache_salt, r.prompt, most, s.cost.pages)) {
       s.state = std::move(hit->state);
       s.position = s.cached = hit->position;
+      KeepFirstCheckpoint(s);
     }
   }
   if (s.state.slot < 0) s.state = cache.Reserve(s.cost.pages);
   if (r.cache_prompt) {
     s.wanted = cache.Wanted(r.cache_salt, r.prompt, s.position, r.cache_marks);
   }
+}
+
+// Of all sequences, at most so many: the oldest go of the sequence that has most.
+void Generator::Impl::LimitCheckpoints(int64_t most) {
+  int64_t held = 0;
+  for (const auto& [id, s] : sequences) held += std::ssize(s.checkpoints);
+  for (; held > most; --held) {
+    const auto largest =
+        std::max_element(sequences.begin(), sequences.end(), [](const auto& a, const auto& b) {
+          return a.second.checkpoints.size() < b.second.checkpoints.size();
+        });
+    std::vector<Checkpoint>& checkpoints = largest->second.checkpoints;
+    checkpoints.erase(checkpoints.begin());
+  }
+}
+
+// One of a sequence as it is now.
+void Generator::Impl::KeepCheckpoint(Sequence& s) {
+  if (most_checkpoints < 1) return;
+  if (std::ssize(s.checkpoints) == kMaxCheckpoints) s.checkpoints.erase(s.checkpoints.begin());
+  LimitCheckpoints(most_checkpoints - 1);
+  s.checkpoints.push_back({.position = s.position,
+                           .layers = std::make_shared<const std::vector<LayerArrays>>(
+                               state->ExportRecurrent(s.state, s.position, limits.layout()))});
+}
+
+// Where a sequence begins with tokens that others took in.
+void Generator::Impl::KeepFirstCheckpoint(Sequence& s) {
+  const int64_t last = s.checkpoints.empty() ? 0 : s.checkpoints.back().position;
+  const int64_t interval = s.request.checkpoint_interval;
+  if (interval > 0 && s.position - last >= interval) KeepCheckpoint(s);
+}
+
+// Where it has taken tokens in.
+void Generator::Impl::KeepCheckpointIfDue(Sequence& s) {
+  const int64_t interval = s.request.checkpoint_interval;
+  if (interval > 0 && s.position % interval == 0) KeepCheckpoint(s);
 }
 
 // The next `tokens` of a prompt, with room for the states that the tree wants of them.
@@ -173,7 +243,8 @@ void Generator::Impl::BeginChunk() {
     Sequence& s = sequences.at(id);
     Start(s);
     if (s.position >= s.share_at) StopWaiting(s);  // the tree has what they wait for
-    int64_t tokens = prefill.TokensAt(s.position, s.prompt_end);
+    int64_t tokens = TokensToCheckpoint(s.position, prefill.TokensAt(s.position, s.prompt_end),
+                                        s.request.checkpoint_interval);
     if (s.position < s.share_at) tokens = std::min(tokens, s.share_at - s.position);
     if (rows + tokens > prefill.max_rows()) continue;
     rows += tokens;
@@ -282,6 +353,7 @@ void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
     Sequence& s = found->second;
     KeepCaptures(chunk[i], s);
     s.position += prefill.TokensOf(static_cast<int64_t>(i));
+    KeepCheckpointIfDue(s);
     prompts.erase(std::find(prompts.begin(), prompts.end(), id));
     if (!s.prompt_done()) {
       prompts.push_back(id);
@@ -306,11 +378,13 @@ std::vector<SequenceId> Generator::Impl::PartFollowers(SequenceId id) {
     f.state = cache.Fork(s.state, s.position, f.cost.pages);
     f.position = s.position;
     f.cached = std::ssize(f.request.prompt);
+    f.checkpoints = s.checkpoints;
     if (f.request.score_prompt) f.prompt_scores = s.prompt_scores;
     f.decoding = true;
     f.leader = 0;
     f.request.start.reset();
   }
+  LimitCheckpoints(most_checkpoints);
   family.push_back(id);
   return family;
 }
@@ -389,6 +463,7 @@ void Generator::Impl::HandOver(SequenceId id, SequenceId heir) {
   to.position = from.position;
   to.cached = from.cached;
   to.wanted = std::move(from.wanted);
+  to.checkpoints = std::move(from.checkpoints);
   if (to.request.score_prompt) to.prompt_scores = std::move(from.prompt_scores);
   to.leader = 0;
   to.beginner = 0;
@@ -473,6 +548,7 @@ absl::StatusOr<SequenceId> Generator::Admit(GenerationRequest request) {
   const SequenceId id = impl_->next_id++;
   Sequence& s = impl_->sequences.try_emplace(id, std::move(request), cost).first->second;
   impl_->reserved_pages += cost.pages;
+  if (s.request.start) s.exact = GoesOnExactly(*s.request.start, impl_->arithmetic);
   const auto beginner =
       std::find_if(impl_->prompts.begin(), impl_->prompts.end(),
                    [&](SequenceId other) { return impl_->sequences.at(other).CanBegin(s); });
@@ -537,7 +613,9 @@ void Generator::Step(std::vector<TokenEvent>& events) {
   if (batch.empty()) return;
   std::vector<TokenChoice> chosen = impl_->step.Next(tokens, how);
   for (size_t i = 0; i < batch.size(); ++i) {
-    ++impl_->sequences.at(batch[i]).position;
+    Sequence& s = impl_->sequences.at(batch[i]);
+    ++s.position;
+    impl_->KeepCheckpointIfDue(s);
     impl_->Append(batch[i], std::move(chosen[i]), events);
   }
 }
@@ -566,8 +644,9 @@ absl::StatusOr<SavedState> Generator::Save(SequenceId sequence) const {
                                               : "the sequence has no token yet");
   }
   SavedState saved{.model = impl_->limits.layout().model,
-                   .arithmetic = arithmetic(),
+                   .arithmetic = impl_->arithmetic,
                    .lossy = s.lossy,
+                   .exact = s.exact,
                    .position = s.position,
                    .first_row = impl_->state->FirstSeen(s.position),
                    .prompt_tokens = s.prompt_tokens,
@@ -578,12 +657,14 @@ absl::StatusOr<SavedState> Generator::Save(SequenceId sequence) const {
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
   saved.layers = impl_->state->Export(s.state, s.position, impl_->limits.layout());
+  saved.checkpoints = s.checkpoints;
+  if (!saved.checkpoints.empty() && saved.checkpoints.back().position == s.position) {
+    saved.checkpoints.pop_back();  // the state itself
+  }
   return saved;
 }
 
-std::string Generator::arithmetic() const {
-  return Arithmetic(impl_->b, impl_->model.linear_dtype(), impl_->state->window());
-}
+std::string Generator::arithmetic() const { return impl_->arithmetic; }
 
 const StateLayout& Generator::state_layout() const { return impl_->limits.layout(); }
 

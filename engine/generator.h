@@ -56,6 +56,14 @@ struct GenerationRequest {
   // Tokens of the prompt after which the tree should hold a state, rounded down to a multiple of
   // kCaptureTokens; each in [1, prompt size], kMaxCacheMarks at most.
   std::vector<int64_t> cache_marks = {};
+
+  // Tokens from one checkpoint of the state to the next, a multiple of kCaptureTokens; 0: none but
+  // those that `start` had, which stay. The sequence has one behind each multiple of it that it
+  // takes in, and where it begins with tokens that others took in, be it `start` or the tree,
+  // unless there is one less than an interval before. There are none before kTransformTokens of a
+  // prompt of as many or more. Of more than kMaxCheckpoints, or than there is memory for, the
+  // oldest go.
+  int64_t checkpoint_interval = 0;
 };
 inline constexpr int64_t kMaxCacheMarks = 64;
 
@@ -89,6 +97,8 @@ struct GeneratorOptions {
   int64_t attention_window = 0;
   int64_t prefix_slots = 0;       // of the tree of prefixes, beside those; 0: there is none
   int64_t prefix_interval = 512;  // tokens of a prompt between two states of the tree; >= 1
+  // Of host memory for the checkpoints of all sequences; those that they share count for each.
+  int64_t checkpoint_bytes = int64_t{256} << 20;
 };
 
 // What a sequence reserves from admission to release, or what is there in all. Sequences that share

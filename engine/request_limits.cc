@@ -123,6 +123,19 @@ absl::Status RequestLimits::ValidateScoring(const GenerationRequest& request) co
   return CheckWithin("shared_tokens", request.shared_tokens, may_share ? request.score_from : 0);
 }
 
+absl::Status RequestLimits::ValidateCheckpoints(const GenerationRequest& request) const {
+  const int64_t interval = request.checkpoint_interval;
+  if (interval > 0 && layout_.window > 0) {
+    return FieldError(
+        "checkpoint_interval",
+        std::to_string(interval) +
+            ", expected 0: the attention window drops the rows that earlier positions need");
+  }
+  if (interval >= 0 && interval % kCaptureTokens == 0) return absl::OkStatus();
+  return FieldError("checkpoint_interval", std::to_string(interval) + ", expected a multiple of " +
+                                               std::to_string(kCaptureTokens));
+}
+
 absl::Status RequestLimits::ValidateLength(const GenerationRequest& request) const {
   const int64_t before = TokensBefore(request);
   if (config_.max_position_embeddings > 0 &&
@@ -148,6 +161,7 @@ absl::Status RequestLimits::Validate(const GenerationRequest& request) const {
   HIPPODROME_RETURN_IF_ERROR(ValidateStart(request));
   HIPPODROME_RETURN_IF_ERROR(ValidateMarks(request));
   HIPPODROME_RETURN_IF_ERROR(ValidateScoring(request));
+  HIPPODROME_RETURN_IF_ERROR(ValidateCheckpoints(request));
   HIPPODROME_RETURN_IF_ERROR(CheckTokenIds("prompt", request.prompt, config_.vocab_size));
   HIPPODROME_RETURN_IF_ERROR(CheckLogitChanges(request.changes, config_.vocab_size));
   if (const int32_t k = request.likeliest.value_or(0); k < 0 || k > kMaxLikeliest) {

@@ -35,6 +35,7 @@ class RequestLimits {
   absl::Status ValidateStart(const GenerationRequest& request) const;
   absl::Status ValidateMarks(const GenerationRequest& request) const;
   absl::Status ValidateScoring(const GenerationRequest& request) const;
+  absl::Status ValidateCheckpoints(const GenerationRequest& request) const;
   absl::Status ValidateLength(const GenerationRequest& request) const;
 
   const H3Config& config_;

@@ -40,7 +40,8 @@ bool Sequence::CanLead(const GenerationRequest& other) const {
     return false;
   }
   return other.cache_prompt == request.cache_prompt && other.cache_salt == request.cache_salt &&
-         other.start == request.start && other.prompt == request.prompt;
+         other.checkpoint_interval == request.checkpoint_interval && other.start == request.start &&
+         other.prompt == request.prompt;
 }
 
 bool Sequence::CanBegin(const Sequence& other) const {

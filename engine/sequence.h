@@ -52,6 +52,8 @@ struct Sequence {
   std::optional<AdjustedTokens> adjusted = {};  // where its request changes logits
   std::vector<TokenScores> prompt_scores = {};  // so far
   std::vector<int64_t> wanted = {};             // positions at which the tree wants its state
+  bool exact = true;                            // as SavedState::exact
+  std::vector<Checkpoint> checkpoints = {};     // ascending, in [1, position]
 
   SequenceId leader = 0;                   // whose state it gets where the prompt ends; 0: its own
   std::vector<SequenceId> followers = {};  // whose leader it is

@@ -96,6 +96,7 @@ hippodrome_test_files(engine_tests
     engine/generator_scores_test.cc
     engine/generator_start_test.cc
     engine/generator_sharing_test.cc
+    engine/generator_checkpoints_test.cc
     engine/generator_test.cc
     engine/initialization/initial_weights_test.cc
     engine/mixer_states_test.cc
@@ -108,6 +109,7 @@ hippodrome_test_files(engine_tests
     engine/diagonal_kernel_test.cc
     engine/state/decode_state_test.cc
     engine/state/prefix_tree_test.cc
+    engine/state/rewind_test.cc
     engine/state/saved_state_test.cc
     engine/state/state_file_test.cc
     reference/sample_test.cc

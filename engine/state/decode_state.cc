@@ -133,18 +133,28 @@ void DecodeState::Release(SequenceState& state) {
   state = {};
 }
 
+std::vector<LayerArrays> DecodeState::ExportRecurrent(const SequenceState& state, int64_t position,
+                                                      const StateLayout& layout) const {
+  std::vector<LayerArrays> saved(layout.layers.size());
+  for (size_t i = 0; i < saved.size(); ++i) {
+    const auto& recurrent = layers_.recurrent[i];
+    if (recurrent == nullptr) continue;
+    for (const StateArray& array : layout.layers[i].arrays) {
+      saved[i].emplace_back(Elements(array.shape));
+    }
+    const std::vector<std::span<float>> arrays(saved[i].begin(), saved[i].end());
+    backend_.ExportSlot(*recurrent, state.slot, position, arrays);
+  }
+  return saved;
+}
+
 std::vector<SavedLayer> DecodeState::Export(const SequenceState& state, int64_t position,
                                             const StateLayout& layout) const {
   const int64_t first = FirstSeen(position);
+  std::vector<LayerArrays> recurrent = ExportRecurrent(state, position, layout);
   std::vector<SavedLayer> saved(layout.layers.size());
   for (size_t i = 0; i < saved.size(); ++i) {
-    if (const auto& recurrent = layers_.recurrent[i]; recurrent != nullptr) {
-      for (const auto& array : layout.layers[i].arrays) {
-        saved[i].arrays.emplace_back(Elements(array.shape));
-      }
-      const std::vector<std::span<float>> arrays(saved[i].arrays.begin(), saved[i].arrays.end());
-      backend_.ExportSlot(*recurrent, state.slot, position, arrays);
-    }
+    saved[i].arrays = std::move(recurrent[i]);
     if (const auto& rows = layers_.attention[i]; rows != nullptr) {
       const auto size = static_cast<size_t>((position - first) * layout.layers[i].row_width);
       saved[i].keys.resize(size);

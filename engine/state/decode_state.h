@@ -70,6 +70,9 @@ class DecodeState {
   // says: rows from FirstSeen(position) on. Waits for pending work.
   std::vector<SavedLayer> Export(const SequenceState& state, int64_t position,
                                  const StateLayout& layout) const;
+  // The recurrent part of that alone, by layer.
+  std::vector<LayerArrays> ExportRecurrent(const SequenceState& state, int64_t position,
+                                           const StateLayout& layout) const;
   // REQUIRES: CheckState() is OK with `saved` for the model of these layers, and the fresh `state`
   // has pages of the rows that the next token sees.
   void Import(const SavedState& saved, SequenceState& state);

@@ -50,21 +50,80 @@ absl::Status CheckIds(const SavedState& state, const StateLayout& layout) {
                     fmt::format("{}, expected 0 to {}", *state.last_token, layout.vocab_size - 1));
 }
 
+absl::Status CheckArrays(const std::string& prefix, const LayerArrays& arrays,
+                         const LayerLayout& layout) {
+  HIPPODROME_RETURN_IF_ERROR(
+      CheckSizeOf(prefix + "arrays", arrays.size(), std::ssize(layout.arrays)));
+  for (size_t i = 0; i < layout.arrays.size(); ++i) {
+    HIPPODROME_RETURN_IF_ERROR(CheckSizeOf(prefix + layout.arrays[i].name, arrays[i].size(),
+                                           Elements(layout.arrays[i].shape)));
+  }
+  return absl::OkStatus();
+}
+
 // `tokens`: of which there are rows.
 absl::Status CheckLayer(const std::string& prefix, const SavedLayer& layer, int64_t tokens,
                         const LayerLayout& layout) {
-  HIPPODROME_RETURN_IF_ERROR(
-      CheckSizeOf(prefix + "arrays", layer.arrays.size(), std::ssize(layout.arrays)));
-  for (size_t i = 0; i < layout.arrays.size(); ++i) {
-    HIPPODROME_RETURN_IF_ERROR(CheckSizeOf(prefix + layout.arrays[i].name, layer.arrays[i].size(),
-                                           Elements(layout.arrays[i].shape)));
-  }
+  HIPPODROME_RETURN_IF_ERROR(CheckArrays(prefix, layer.arrays, layout));
   const int64_t rows = tokens * layout.row_width;
   HIPPODROME_RETURN_IF_ERROR(CheckSizeOf(prefix + "keys", layer.keys.size(), rows));
   return CheckSizeOf(prefix + "values", layer.values.size(), rows);
 }
 
+absl::Status CheckCheckpoints(const SavedState& state, const StateLayout& layout) {
+  if (std::ssize(state.checkpoints) > kMaxCheckpoints) {
+    return FieldError("checkpoints", fmt::format("{}, expected at most {}",
+                                                 state.checkpoints.size(), kMaxCheckpoints));
+  }
+  if (state.first_row > 0 && !state.checkpoints.empty()) {
+    return FieldError("checkpoints", "expected none: the rows that they need were dropped");
+  }
+  int64_t before = 0;
+  for (size_t j = 0; j < state.checkpoints.size(); ++j) {
+    const Checkpoint& checkpoint = state.checkpoints[j];
+    if (checkpoint.position <= before || checkpoint.position >= state.position) {
+      return FieldError("checkpoints", fmt::format("{}, expected {} to {}", checkpoint.position,
+                                                   before + 1, state.position - 1));
+    }
+    before = checkpoint.position;
+    const std::string prefix = CheckpointPrefix(j);
+    HIPPODROME_RETURN_IF_ERROR(
+        CheckSizeOf(prefix + "layers", checkpoint.layers->size(), std::ssize(layout.layers)));
+    for (size_t i = 0; i < layout.layers.size(); ++i) {
+      HIPPODROME_RETURN_IF_ERROR(
+          CheckArrays(prefix + LayerPrefix(i), (*checkpoint.layers)[i], layout.layers[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+int64_t BytesOf(const LayerArrays& arrays) {
+  size_t numbers = 0;
+  for (const std::vector<float>& array : arrays) numbers += array.size();
+  return static_cast<int64_t>(numbers * sizeof(float));
+}
+
 }  // namespace
+
+bool GoesOnExactly(const SavedState& state, const std::string& arithmetic) {
+  return state.exact && !state.lossy && state.arithmetic == arithmetic;
+}
+
+int64_t BytesOf(const SavedState& state) {
+  auto bytes = static_cast<int64_t>(state.tokens.size() * sizeof(int32_t));
+  for (const SavedLayer& layer : state.layers) {
+    bytes += BytesOf(layer.arrays);
+    bytes += static_cast<int64_t>((layer.keys.size() + layer.values.size()) * sizeof(float));
+  }
+  for (const Checkpoint& checkpoint : state.checkpoints) bytes += BytesOf(checkpoint);
+  return bytes;
+}
+
+int64_t BytesOf(const Checkpoint& checkpoint) {
+  int64_t bytes = 0;
+  for (const LayerArrays& arrays : *checkpoint.layers) bytes += BytesOf(arrays);
+  return bytes;
+}
 
 absl::Status CheckModel(const std::string& model, const StateLayout& layout) {
   if (model == layout.model) return absl::OkStatus();
@@ -81,10 +140,14 @@ absl::Status CheckState(const SavedState& state, const StateLayout& layout) {
     HIPPODROME_RETURN_IF_ERROR(CheckLayer(LayerPrefix(i), state.layers[i],
                                           state.position - state.first_row, layout.layers[i]));
   }
-  return absl::OkStatus();
+  return CheckCheckpoints(state, layout);
 }
 
 std::string LayerPrefix(size_t layer) { return fmt::format("layers.{}.", layer); }
+
+std::string CheckpointPrefix(size_t checkpoint) {
+  return fmt::format("checkpoints.{}.", checkpoint);
+}
 
 int64_t Elements(const std::vector<int64_t>& shape) {
   int64_t product = 1;

@@ -3,6 +3,7 @@
 #define HIPPODROME_ENGINE_STATE_SAVED_STATE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,14 +13,29 @@
 
 namespace hippodrome {
 
+// What a layer's recurrent state exports, in its order; none for attention layers.
+using LayerArrays = std::vector<std::vector<float>>;
+
 struct SavedLayer {
-  // What the layer's recurrent state exports, in its order; empty for attention layers.
-  std::vector<std::vector<float>> arrays;
+  LayerArrays arrays;
   // [position - first_row, d] each, keys as attention takes them; empty for recurrent layers.
   std::vector<float> keys, values;
 
   bool operator==(const SavedLayer&) const = default;
 };
+
+// What a state was at an earlier position, but for the rows of attention layers: those are the
+// first of the state's own. Copies share the arrays, which never change.
+struct Checkpoint {
+  int64_t position = 0;                                    // tokens before it
+  std::shared_ptr<const std::vector<LayerArrays>> layers;  // by layer
+
+  bool operator==(const Checkpoint& other) const {
+    return position == other.position && *layers == *other.layers;
+  }
+};
+// Of one state, at most.
+inline constexpr int64_t kMaxCheckpoints = 64;
 
 // Everything that the next token depends on but for what a request says: a model and this go on as
 // if nothing had happened in between, with the same bits where `arithmetic` is the same and nothing
@@ -28,6 +44,7 @@ struct SavedState {
   std::string model;                  // HybridH3::fingerprint()
   std::string arithmetic;             // Arithmetic() of what computed it
   bool lossy = false;                 // was rounded to bf16 on its way
+  bool exact = true;                  // has the bits of one piece, but for being lossy now
   int64_t position = 0;               // tokens that are in the state
   int64_t first_row = 0;              // > 0: keys and values of tokens before it were dropped
   std::vector<int32_t> tokens;        // those, or empty where left out
@@ -36,9 +53,18 @@ struct SavedState {
   uint64_t seed = 0;                  // of the sampler
   int64_t created = 0;                // Unix seconds
   std::vector<SavedLayer> layers;
+  // Ascending, in [1, position); none where rows were dropped.
+  std::vector<Checkpoint> checkpoints = {};
 
   bool operator==(const SavedState&) const = default;
 };
+
+// Whether what goes on from `state` by `arithmetic` has the bits of one piece.
+bool GoesOnExactly(const SavedState& state, const std::string& arithmetic);
+
+// Those of the numbers: arrays, rows, tokens and checkpoints.
+int64_t BytesOf(const SavedState& state);
+int64_t BytesOf(const Checkpoint& checkpoint);
 
 // What a saved state of a layer holds.
 struct LayerLayout {
@@ -64,6 +90,9 @@ absl::Status CheckState(const SavedState& state, const StateLayout& layout);
 
 // What the names of a layer's arrays begin with: "layers.3.".
 std::string LayerPrefix(size_t layer);
+
+// What the names of a checkpoint's layers begin with: "checkpoints.0.".
+std::string CheckpointPrefix(size_t checkpoint);
 
 // Elements of an array. REQUIRES: they fit.
 int64_t Elements(const std::vector<int64_t>& shape);

@@ -20,6 +20,7 @@ constexpr char kStateFormat[] = "hippodrome.state";
 constexpr char kStateVersion[] = "1";
 constexpr char kTokens[] = "tokens";
 constexpr size_t kHeadRoom = size_t{64} << 10;  // enough for the header of most models
+constexpr size_t kSealRoom = 512;               // enough for checksum and signature in it
 
 using Metadata = std::map<std::string, std::string>;
 using Tensors = std::map<std::string, TensorView>;
@@ -73,7 +74,26 @@ bool SameText(std::string_view a, std::string_view b) {
 
 // ---- Metadata ----------------------------------------------------------------------------------
 
-Metadata MetadataOf(const SavedState& state, bool lossy) {
+// What one file has and another has not.
+struct FileForm {
+  bool lossy = false;
+  bool tokens = false;
+  size_t checkpoints = 0;  // the last ones of the state
+};
+
+std::span<const Checkpoint> CheckpointsOf(const SavedState& state, const FileForm& form) {
+  return std::span(state.checkpoints).last(form.checkpoints);
+}
+
+std::string PositionsOf(std::span<const Checkpoint> checkpoints) {
+  std::string positions;
+  for (const Checkpoint& checkpoint : checkpoints) {
+    positions += (positions.empty() ? "" : " ") + std::to_string(checkpoint.position);
+  }
+  return positions;
+}
+
+Metadata MetadataOf(const SavedState& state, const FileForm& form) {
   Metadata metadata = {{"format", kStateFormat},
                        {"version", kStateVersion},
                        {"model", state.model},
@@ -84,7 +104,9 @@ Metadata MetadataOf(const SavedState& state, bool lossy) {
   if (state.last_token) metadata["last_token"] = std::to_string(*state.last_token);
   if (state.first_row > 0) metadata["first_row"] = std::to_string(state.first_row);
   if (state.prompt_tokens > 0) metadata["prompt_tokens"] = std::to_string(state.prompt_tokens);
-  if (lossy) metadata["lossy"] = "true";
+  if (form.lossy) metadata["lossy"] = "true";
+  if (!state.exact) metadata["exact"] = "false";
+  if (form.checkpoints > 0) metadata["checkpoints"] = PositionsOf(CheckpointsOf(state, form));
   return metadata;
 }
 
@@ -103,8 +125,7 @@ absl::Status Expect(const Metadata& metadata, const std::string& name,
 
 // The one way of writing a number, so that equal states are equal bytes.
 template <typename Number>
-absl::StatusOr<Number> NumberIn(const Metadata& metadata, const std::string& name) {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Required(metadata, name));
+absl::StatusOr<Number> ParseNumber(const std::string& name, std::string_view text) {
   Number number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || std::to_string(number) != text) {
@@ -113,17 +134,47 @@ absl::StatusOr<Number> NumberIn(const Metadata& metadata, const std::string& nam
   return number;
 }
 
-absl::StatusOr<bool> ReadLossy(const Metadata& metadata) {
-  if (!metadata.contains("lossy")) return false;
-  HIPPODROME_RETURN_IF_ERROR(Expect(metadata, "lossy", "true"));
+template <typename Number>
+absl::StatusOr<Number> NumberIn(const Metadata& metadata, const std::string& name) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Required(metadata, name));
+  return ParseNumber<Number>(name, text);
+}
+
+// Whether a label is there, which is always `text`.
+absl::StatusOr<bool> HasLabel(const Metadata& metadata, const std::string& name,
+                              const std::string& text) {
+  if (!metadata.contains(name)) return false;
+  HIPPODROME_RETURN_IF_ERROR(Expect(metadata, name, text));
   return true;
+}
+
+absl::StatusOr<std::vector<int64_t>> ReadCheckpoints(const Metadata& metadata) {
+  const std::string name = "checkpoints";
+  std::vector<int64_t> positions;
+  const auto found = metadata.find(name);
+  if (found == metadata.end()) return positions;
+  std::string_view rest = found->second;
+  for (bool more = true; more;) {
+    if (std::ssize(positions) == kMaxCheckpoints) {
+      return FieldError(name, fmt::format("more than {}", kMaxCheckpoints));
+    }
+    const size_t space = rest.find(' ');
+    HIPPODROME_ASSIGN_OR_RETURN(const int64_t position,
+                                ParseNumber<int64_t>(name, rest.substr(0, space)));
+    positions.push_back(position);
+    more = space != std::string_view::npos;
+    if (more) rest.remove_prefix(space + 1);
+  }
+  return positions;
 }
 
 absl::StatusOr<StateFileSummary> ReadMetadata(const Metadata& metadata) {
   StateFileSummary summary;
   HIPPODROME_ASSIGN_OR_RETURN(summary.model, Required(metadata, "model"));
   HIPPODROME_ASSIGN_OR_RETURN(summary.arithmetic, Required(metadata, "arithmetic"));
-  HIPPODROME_ASSIGN_OR_RETURN(summary.lossy, ReadLossy(metadata));
+  HIPPODROME_ASSIGN_OR_RETURN(summary.lossy, HasLabel(metadata, "lossy", "true"));
+  HIPPODROME_ASSIGN_OR_RETURN(const bool inexact, HasLabel(metadata, "exact", "false"));
+  summary.exact = !inexact;
   HIPPODROME_ASSIGN_OR_RETURN(summary.position, NumberIn<int64_t>(metadata, "position"));
   HIPPODROME_ASSIGN_OR_RETURN(summary.seed, NumberIn<uint64_t>(metadata, "seed"));
   HIPPODROME_ASSIGN_OR_RETURN(summary.created, NumberIn<int64_t>(metadata, "created"));
@@ -141,6 +192,7 @@ absl::StatusOr<StateFileSummary> ReadMetadata(const Metadata& metadata) {
     HIPPODROME_ASSIGN_OR_RETURN(summary.prompt_tokens,
                                 NumberIn<int64_t>(metadata, "prompt_tokens"));
   }
+  HIPPODROME_ASSIGN_OR_RETURN(summary.checkpoints, ReadCheckpoints(metadata));
   return summary;
 }
 
@@ -159,34 +211,49 @@ absl::Status CheckChecksum(const SafetensorsIndex& index) {
 
 // ---- Tensors -----------------------------------------------------------------------------------
 
-// Those of a file of `layout`, in the order in which they are written.
-// Those of a state of so many tokens, the rows from `first_row` on.
+void AddArrays(const std::string& prefix, const LayerLayout& layer, DType dtype,
+               std::vector<TensorSpec>& specs) {
+  for (const StateArray& array : layer.arrays) {
+    specs.push_back({prefix + array.name, dtype, array.shape});
+  }
+}
+
+// Those of a file of `layout`, in the order in which they are written: of a state of so many
+// tokens, the rows from `first_row` on.
 std::vector<TensorSpec> TensorsOf(const StateLayout& layout, int64_t position, int64_t first_row,
-                                  bool lossy, bool tokens) {
-  const DType dtype = lossy ? DType::kBF16 : DType::kF32;
+                                  const FileForm& form) {
+  const DType dtype = form.lossy ? DType::kBF16 : DType::kF32;
   std::vector<TensorSpec> specs;
-  if (tokens) specs.push_back({kTokens, DType::kI32, {position}});
+  if (form.tokens) specs.push_back({kTokens, DType::kI32, {position}});
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     const LayerLayout& layer = layout.layers[i];
-    for (const StateArray& array : layer.arrays) {
-      specs.push_back({LayerPrefix(i) + array.name, dtype, array.shape});
-    }
+    AddArrays(LayerPrefix(i), layer, dtype, specs);
     if (layer.row_width == 0) continue;
     for (const char* rows : {"keys", "values"}) {
       specs.push_back({LayerPrefix(i) + rows, dtype, {position - first_row, layer.row_width}});
+    }
+  }
+  for (size_t j = 0; j < form.checkpoints; ++j) {
+    for (size_t i = 0; i < layout.layers.size(); ++i) {
+      AddArrays(CheckpointPrefix(j) + LayerPrefix(i), layout.layers[i], dtype, specs);
     }
   }
   return specs;
 }
 
 // Calls visit(numbers) for each in that order, but for the tokens.
-template <typename State, typename Visit>
-void VisitNumbers(State& state, const Visit& visit) {
-  for (auto& layer : state.layers) {
-    for (auto& array : layer.arrays) visit(array);
+template <typename Visit>
+void VisitNumbers(const SavedState& state, const FileForm& form, const Visit& visit) {
+  for (const SavedLayer& layer : state.layers) {
+    for (const auto& array : layer.arrays) visit(array);
     if (layer.keys.empty()) continue;
     visit(layer.keys);
     visit(layer.values);
+  }
+  for (const Checkpoint& checkpoint : CheckpointsOf(state, form)) {
+    for (const LayerArrays& arrays : *checkpoint.layers) {
+      for (const auto& array : arrays) visit(array);
+    }
   }
 }
 
@@ -201,19 +268,20 @@ void AppendNumbers(const std::vector<float>& numbers, bool lossy, std::string& f
 }
 
 // All that follows the header, with room for it.
-std::string DataOf(const SavedState& state, bool lossy, bool tokens) {
+std::string DataOf(const SavedState& state, const FileForm& form) {
   size_t bytes = kHeadRoom + state.tokens.size() * sizeof(int32_t);
-  VisitNumbers(state, [&](const std::vector<float>& numbers) {
-    bytes += numbers.size() * (lossy ? sizeof(BF16) : sizeof(float));
+  VisitNumbers(state, form, [&](const std::vector<float>& numbers) {
+    bytes += numbers.size() * (form.lossy ? sizeof(BF16) : sizeof(float));
   });
   std::string data;
   data.reserve(bytes);
-  if (tokens) {
+  if (form.tokens) {
     data.append(reinterpret_cast<const char*>(state.tokens.data()),
                 state.tokens.size() * sizeof(int32_t));
   }
-  VisitNumbers(state,
-               [&](const std::vector<float>& numbers) { AppendNumbers(numbers, lossy, data); });
+  VisitNumbers(state, form, [&](const std::vector<float>& numbers) {
+    AppendNumbers(numbers, form.lossy, data);
+  });
   return data;
 }
 
@@ -250,16 +318,39 @@ absl::Status CheckTensors(const Tensors& tensors, const std::vector<TensorSpec>&
   return FieldError(OneLine(other->first), "the model has no such tensor");
 }
 
+absl::StatusOr<LayerArrays> ReadArrays(const Tensors& tensors, const std::string& prefix,
+                                       const LayerLayout& layout) {
+  LayerArrays arrays;
+  for (const StateArray& array : layout.arrays) {
+    HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> numbers,
+                                ToFloats(tensors.at(prefix + array.name)));
+    arrays.push_back(std::move(numbers));
+  }
+  return arrays;
+}
+
+absl::Status ReadCheckpointArrays(const Tensors& tensors, const StateLayout& layout,
+                                  const std::vector<int64_t>& positions, SavedState& state) {
+  for (size_t j = 0; j < positions.size(); ++j) {
+    std::vector<LayerArrays> layers;
+    for (size_t i = 0; i < layout.layers.size(); ++i) {
+      HIPPODROME_ASSIGN_OR_RETURN(
+          LayerArrays arrays,
+          ReadArrays(tensors, CheckpointPrefix(j) + LayerPrefix(i), layout.layers[i]));
+      layers.push_back(std::move(arrays));
+    }
+    state.checkpoints.push_back(
+        {positions[j], std::make_shared<const std::vector<LayerArrays>>(std::move(layers))});
+  }
+  return absl::OkStatus();
+}
+
 // Those of the file, which CheckTensors() found to be those of the layout.
 absl::Status ReadNumbers(const Tensors& tensors, const StateLayout& layout, SavedState& state) {
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     const std::string prefix = LayerPrefix(i);
     SavedLayer& layer = state.layers.emplace_back();
-    for (const StateArray& array : layout.layers[i].arrays) {
-      HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> numbers,
-                                  ToFloats(tensors.at(prefix + array.name)));
-      layer.arrays.push_back(std::move(numbers));
-    }
+    HIPPODROME_ASSIGN_OR_RETURN(layer.arrays, ReadArrays(tensors, prefix, layout.layers[i]));
     if (layout.layers[i].row_width == 0) continue;
     HIPPODROME_ASSIGN_OR_RETURN(layer.keys, ToFloats(tensors.at(prefix + "keys")));
     HIPPODROME_ASSIGN_OR_RETURN(layer.values, ToFloats(tensors.at(prefix + "values")));
@@ -282,22 +373,36 @@ absl::StatusOr<SafetensorsIndex> ParseStateFile(std::string_view bytes) {
   return index;
 }
 
+// How many of the last checkpoints a file of `form` has room for.
+absl::StatusOr<size_t> CheckpointsThatFit(const SavedState& state, const StateLayout& layout,
+                                          FileForm form, size_t most_bytes) {
+  for (form.checkpoints = state.checkpoints.size(); form.checkpoints > 0; --form.checkpoints) {
+    HIPPODROME_ASSIGN_OR_RETURN(
+        const SafetensorsHead head,
+        MakeSafetensorsHead(TensorsOf(layout, state.position, state.first_row, form),
+                            MetadataOf(state, form)));
+    if (head.text.size() + kSealRoom + head.data_size <= most_bytes) break;
+  }
+  return form.checkpoints;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> WriteStateFile(const SavedState& state, const StateLayout& layout,
                                            const StateFileOptions& options) {
   HIPPODROME_RETURN_IF_ERROR(CheckState(state, layout));
-  const bool lossy = options.lossy || state.lossy;
-  const bool tokens = options.tokens && !state.tokens.empty();
-  const std::vector<TensorSpec> specs =
-      TensorsOf(layout, state.position, state.first_row, lossy, tokens);
-  std::string data = DataOf(state, lossy, tokens);
+  FileForm form{.lossy = options.lossy || state.lossy,
+                .tokens = options.tokens && !state.tokens.empty()};
+  HIPPODROME_ASSIGN_OR_RETURN(form.checkpoints,
+                              CheckpointsThatFit(state, layout, form, options.most_bytes));
+  const std::vector<TensorSpec> specs = TensorsOf(layout, state.position, state.first_row, form);
+  std::string data = DataOf(state, form);
   HIPPODROME_ASSIGN_OR_RETURN(const Tensors views, ViewsOf(specs, data));
   HIPPODROME_RETURN_IF_ERROR(CheckTensors(views, specs));
-  Metadata metadata = MetadataOf(state, lossy);
-  const CanonicalForm form(metadata, views);
-  if (options.sign) metadata["signature"] = options.sign(form.parts());
-  metadata["checksum"] = form.Checksum();
+  Metadata metadata = MetadataOf(state, form);
+  const CanonicalForm canonical(metadata, views);
+  if (options.sign) metadata["signature"] = options.sign(canonical.parts());
+  metadata["checksum"] = canonical.Checksum();
   HIPPODROME_ASSIGN_OR_RETURN(const SafetensorsHead head, MakeSafetensorsHead(specs, metadata));
   data.insert(0, head.text);
   return data;
@@ -317,17 +422,21 @@ absl::StatusOr<SavedState> ReadStateFile(std::string_view bytes, const StateLayo
   SavedState state{.model = std::move(said.model),
                    .arithmetic = std::move(said.arithmetic),
                    .lossy = said.lossy,
+                   .exact = said.exact,
                    .position = said.position,
                    .first_row = said.first_row,
                    .prompt_tokens = said.prompt_tokens,
                    .last_token = said.last_token,
                    .seed = said.seed,
                    .created = said.created};
+  const FileForm form{.lossy = state.lossy,
+                      .tokens = index.tensors.contains(kTokens),
+                      .checkpoints = said.checkpoints.size()};
   HIPPODROME_RETURN_IF_ERROR(
-      CheckTensors(index.tensors, TensorsOf(layout, state.position, state.first_row, state.lossy,
-                                            index.tensors.contains(kTokens))));
+      CheckTensors(index.tensors, TensorsOf(layout, state.position, state.first_row, form)));
   ReadTokenIds(index.tensors, state);
   HIPPODROME_RETURN_IF_ERROR(ReadNumbers(index.tensors, layout, state));
+  HIPPODROME_RETURN_IF_ERROR(ReadCheckpointArrays(index.tensors, layout, said.checkpoints, state));
   HIPPODROME_RETURN_IF_ERROR(CheckState(state, layout));
   return state;
 }

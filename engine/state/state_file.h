@@ -3,10 +3,14 @@
 // Tensors: layers.{i}.{array} F32 of the shape that StateLayout says (of H3 layers shift_inputs
 // [d, N] and modes [h_1, h_2, H, M, 2]); layers.{i}.keys and layers.{i}.values F32
 // [position - first_row, d] of attention layers; tokens I32 [position], which may be left out. BF16
-// in place of F32 in a file that is labelled lossy. Metadata: format, version, model, arithmetic,
-// position, seed, created; last_token where there is one; first_row, the position of the first row
-// of keys and values, where an attention window has dropped those before it; prompt_tokens where
-// there are any; lossy ("true") where it is; checksum; signature, where its writer had a key.
+// in place of F32 in a file that is labelled lossy. Where there are checkpoints:
+// checkpoints.{j}.layers.{i}.{array}, as those.
+//
+// Metadata: format, version, model, arithmetic, position, seed, created; last_token where there is
+// one; first_row, the position of the first row of keys and values, where an attention window has
+// dropped those before it; prompt_tokens where there are any; lossy ("true") where it is; exact
+// ("false") where it is not; checkpoints, their positions, as "64 128", where there are any;
+// checksum; signature, where its writer had a key.
 //
 // checksum is the XXH3 of 128 bits, and signature an authentication code, of everything else in
 // one order: for each other entry of the metadata, by name, "BYTES NAME BYTES VALUE\n", BYTES being
@@ -38,6 +42,8 @@ struct StateFileOptions {
   bool lossy = false;     // round to bf16: half the size
   bool tokens = true;     // write the ids
   StateSigner sign = {};  // may be null
+  // The oldest checkpoints are left out of a file that would have more; all else is written.
+  size_t most_bytes = SIZE_MAX;
 };
 
 // The file of `state`. Errors: those of CheckState(), kInvalidArgument for a number that is not
@@ -65,12 +71,14 @@ bool HasStateFormat(const std::map<std::string, std::string>& metadata);
 struct StateFileSummary {
   std::string model, arithmetic;
   bool lossy = false;
+  bool exact = true;
   int64_t position = 0;
   int64_t first_row = 0;
   int64_t prompt_tokens = 0;
   std::optional<int32_t> last_token;
   uint64_t seed = 0;
-  int64_t created = 0;  // Unix seconds
+  int64_t created = 0;               // Unix seconds
+  std::vector<int64_t> checkpoints;  // their positions
   std::string checksum, signature;
   std::vector<TensorSpec> tensors;  // by name
 };

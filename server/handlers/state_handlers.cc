@@ -20,16 +20,6 @@ constexpr int64_t kMostForks = 128;
 constexpr int kTooLarge = 413;
 constexpr int kConflict = 409;
 
-// In memory.
-int64_t BytesOf(const SavedState& state) {
-  size_t bytes = state.tokens.size() * sizeof(int32_t);
-  for (const SavedLayer& layer : state.layers) {
-    for (const std::vector<float>& array : layer.arrays) bytes += array.size() * sizeof(float);
-    bytes += (layer.keys.size() + layer.values.size()) * sizeof(float);
-  }
-  return static_cast<int64_t>(bytes);
-}
-
 // A state of another model than the one that is asked is no mistake in the request.
 absl::Status Refused(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) ? WithHttpStatus(status, kConflict) : status;
@@ -103,7 +93,7 @@ absl::StatusOr<v1::State> StateHandlers::Put(const std::string& handle, std::str
   }
   kept.set_position(state.position);
   kept.set_bytes(std::ssize(file));
-  kept.set_exact(!state.lossy && state.arithmetic == arithmetic);
+  kept.set_exact(GoesOnExactly(state, arithmetic));
   HIPPODROME_ASSIGN_OR_RETURN(StateStore * store, Store());
   HIPPODROME_ASSIGN_OR_RETURN(
       const StoredState stored,
@@ -232,8 +222,7 @@ absl::StatusOr<std::function<void(SavedState state, StateKept kept)>> StateHandl
   if (request.has_state_ttl()) ttl = request.state_ttl();
   HIPPODROME_ASSIGN_OR_RETURN(wanted.ttl, Ttl(ttl));
   wanted.layout = model.state_layout();
-  wanted.exact = !wanted.lossy &&
-                 (start == nullptr || (!start->lossy && start->arithmetic == model.arithmetic()));
+  wanted.exact = !wanted.lossy && (start == nullptr || GoesOnExactly(*start, model.arithmetic()));
   return [this, wanted](SavedState state, StateKept kept) {
     const auto room = TakeRoom(BytesOf(state));
     const auto held = std::make_shared<const SavedState>(std::move(state));
@@ -256,7 +245,9 @@ v1::State StateHandlers::Describe(const SavedState& state, const Wanted& wanted)
 v1::State StateHandlers::Keep(const SavedState& state, const Wanted& wanted) {
   v1::State kept = Describe(state, wanted);
   const absl::Status status = Guarded([&]() -> absl::Status {
-    const StateFileOptions how{.lossy = wanted.lossy, .sign = signer()};
+    const StateFileOptions how{.lossy = wanted.lossy,
+                               .sign = signer(),
+                               .most_bytes = static_cast<size_t>(options_.max_state_bytes)};
     HIPPODROME_ASSIGN_OR_RETURN(std::string file, WriteStateFile(state, wanted.layout, how));
     kept.set_bytes(std::ssize(file));
     HIPPODROME_RETURN_IF_ERROR(CheckBytes(kept.bytes()));

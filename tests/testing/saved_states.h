@@ -3,6 +3,7 @@
 #define HIPPODROME_TESTS_TESTING_SAVED_STATES_H_
 
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -47,6 +48,20 @@ inline SavedState SmallState(int64_t position, uint32_t seed = 1) {
     }
     layer.keys = numbers(position * of.row_width);
     layer.values = numbers(position * of.row_width);
+  }
+  return state;
+}
+
+// The same with checkpoints behind `positions`.
+inline SavedState SmallStateWith(int64_t position, const std::vector<int64_t>& positions) {
+  SavedState state = SmallState(position);
+  for (const int64_t at : positions) {
+    std::vector<LayerArrays> layers;
+    for (const SavedLayer& layer : SmallState(at, static_cast<uint32_t>(at)).layers) {
+      layers.push_back(layer.arrays);
+    }
+    state.checkpoints.push_back(
+        {at, std::make_shared<const std::vector<LayerArrays>>(std::move(layers))});
   }
   return state;
 }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
+#include <numeric>
 
 #include "engine/base/status.h"
 #include "kernels/cpu_instruction_set.h"
@@ -64,6 +66,64 @@ TEST(CheckStateTest, NamesWhatDoesNotFit) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << message;
     EXPECT_THAT(Message(status), testing::StartsWith(message));
   }
+}
+
+TEST(CheckStateTest, NamesTheCheckpointThatDoesNotFit) {
+  const std::vector<std::pair<std::string, std::vector<int64_t>>> positions = {
+      {"", {1, 29}},
+      {"checkpoints: 30, expected 9 to 29", {8, 30}},
+      {"checkpoints: 0, expected 1 to 29", {0}},
+      {"checkpoints: 8, expected 9 to 29", {8, 8}},
+      {"checkpoints: 8, expected 17 to 29", {16, 8}},
+  };
+  for (const auto& [message, at] : positions) {
+    EXPECT_EQ(Message(CheckState(SmallStateWith(30, at), SmallStateLayout())), message);
+  }
+  std::vector<int64_t> many(kMaxCheckpoints + 1);
+  std::iota(many.begin(), many.end(), 1);
+  EXPECT_EQ(Message(CheckState(SmallStateWith(100, many), SmallStateLayout())),
+            "checkpoints: 65, expected at most 64");
+  SavedState state = SmallStateWith(30, {8, 16});
+  std::vector<LayerArrays> layers = *state.checkpoints[1].layers;
+  layers[2][1].pop_back();
+  state.checkpoints[1].layers = std::make_shared<const std::vector<LayerArrays>>(layers);
+  EXPECT_EQ(Message(CheckState(state, SmallStateLayout())),
+            "checkpoints.1.layers.2.modes: 15 numbers, expected 16");
+  layers.pop_back();
+  state.checkpoints[1].layers = std::make_shared<const std::vector<LayerArrays>>(layers);
+  EXPECT_EQ(Message(CheckState(state, SmallStateLayout())),
+            "checkpoints.1.layers: 2 numbers, expected 3");
+}
+
+TEST(CheckStateTest, CheckpointsNeedAllRows) {
+  StateLayout layout = SmallStateLayout();
+  layout.window = 64;
+  SavedState state = SmallStateWith(300, {8});
+  EXPECT_TRUE(CheckState(state, layout).ok());
+  state.first_row = 64;
+  state.layers[1].keys.resize(236 * 4);
+  state.layers[1].values.resize(236 * 4);
+  EXPECT_EQ(Message(CheckState(state, layout)),
+            "checkpoints: expected none: the rows that they need were dropped");
+  state.checkpoints.clear();
+  EXPECT_TRUE(CheckState(state, layout).ok());
+}
+
+TEST(SavedStateTest, CountsItsBytes) {
+  const int64_t arrays = 2 * (16 + 16) * 4;
+  EXPECT_EQ(BytesOf(SmallState(30)), 30 * 4 + arrays + 2 * 30 * 4 * 4);
+  EXPECT_EQ(BytesOf(SmallStateWith(30, {8, 16})), BytesOf(SmallState(30)) + 2 * arrays);
+}
+
+TEST(SavedStateTest, GoesOnExactlyWhereNothingWasRounded) {
+  SavedState state = SmallState(5);
+  EXPECT_TRUE(GoesOnExactly(state, state.arithmetic));
+  EXPECT_FALSE(GoesOnExactly(state, "cuda bf16"));
+  state.lossy = true;
+  EXPECT_FALSE(GoesOnExactly(state, state.arithmetic));
+  state.lossy = false;
+  state.exact = false;
+  EXPECT_FALSE(GoesOnExactly(state, state.arithmetic));
 }
 
 TEST(CheckStateTest, APositionTableIsALimit) {

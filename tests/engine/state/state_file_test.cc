@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <set>
 
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
@@ -46,6 +47,51 @@ TEST(StateFileTest, GivesTheSameStateBack) {
     state.tokens.clear();
     EXPECT_EQ(ReadStateFile(Written(state), SmallStateLayout()).value(), state);
   }
+}
+
+TEST(StateFileTest, HoldsCheckpoints) {
+  SavedState state = SmallStateWith(30, {8, 16, 24});
+  const std::string bytes = Written(state);
+  EXPECT_EQ(ReadStateFile(bytes, SmallStateLayout()).value(), state);
+  EXPECT_EQ(SummarizeStateFile(bytes).value().checkpoints, (std::vector<int64_t>{8, 16, 24}));
+  const StateFileParts parts(bytes);
+  EXPECT_EQ(parts.metadata.at("checkpoints"), "8 16 24");
+  EXPECT_TRUE(parts.tensors.contains("checkpoints.2.layers.2.modes"));
+  EXPECT_FALSE(parts.tensors.contains("checkpoints.0.layers.1.keys"));
+  EXPECT_FALSE(StateFileParts(Written(SmallState(30))).metadata.contains("checkpoints"));
+  const SavedState lossy =
+      ReadStateFile(Written(state, {.lossy = true}), SmallStateLayout()).value();
+  const float exact = (*state.checkpoints[1].layers)[2][1][3];
+  EXPECT_NEAR((*lossy.checkpoints[1].layers)[2][1][3], exact, std::abs(exact) / 256);
+}
+
+// Whatever the limit is: the file is below it, or has no checkpoints any more.
+TEST(StateFileTest, LeavesTheOldestCheckpointsOutThatDoNotFit) {
+  const SavedState state = SmallStateWith(200, {64, 128, 192});
+  const size_t whole = Written(state).size();
+  const size_t bare = Written(SmallState(200)).size();
+  std::set<size_t> kept;
+  for (size_t most = bare; most < whole + 600; most += 10) {
+    const std::string bytes = Written(state, {.most_bytes = most});
+    SavedState expected = state;
+    SavedState read = ReadStateFile(bytes, SmallStateLayout()).value();
+    kept.insert(read.checkpoints.size());
+    expected.checkpoints.erase(
+        expected.checkpoints.begin(),
+        expected.checkpoints.end() - static_cast<int64_t>(read.checkpoints.size()));
+    EXPECT_EQ(read, expected);
+    EXPECT_TRUE(read.checkpoints.empty() || bytes.size() <= most) << most;
+  }
+  EXPECT_EQ(kept, (std::set<size_t>{0, 1, 2, 3}));
+  EXPECT_EQ(Written(state, {.most_bytes = 1}).size(), bare);
+}
+
+TEST(StateFileTest, SaysThatItIsNotExact) {
+  SavedState state = SmallState(5);
+  EXPECT_FALSE(StateFileParts(Written(state)).metadata.contains("exact"));
+  state.exact = false;
+  EXPECT_EQ(ReadStateFile(Written(state), SmallStateLayout()).value(), state);
+  EXPECT_FALSE(SummarizeStateFile(Written(state)).value().exact);
 }
 
 TEST(StateFileTest, KeepsEveryBitOfANumber) {
@@ -209,6 +255,48 @@ std::vector<Broken> BrokenFields() {
   };
 }
 
+std::vector<Broken> BrokenCheckpoints() {
+  std::vector<Broken> broken = {
+      {"checkpoints.1.layers.0.shift_inputs: missing",
+       [](StateFileParts& p) { p.metadata["checkpoints"] = "8 16"; }},
+      {"checkpoints.0.layers.0.modes: the model has no such tensor",
+       [](StateFileParts& p) { p.metadata.erase("checkpoints"); }},
+      {"checkpoints.0.layers.2.modes: missing",
+       [](StateFileParts& p) { p.tensors.erase("checkpoints.0.layers.2.modes"); }},
+      {"checkpoints.0.layers.2.modes: F32 [16], expected F32 [1, 1, 4, 2, 2]",
+       [](StateFileParts& p) { p.tensors["checkpoints.0.layers.2.modes"].spec.shape = {16}; }},
+      {"checkpoints.0.layers.0.modes: element 3 is not a finite number",
+       [](StateFileParts& p) {
+         SetFloat(p.tensors["checkpoints.0.layers.0.modes"], 3, std::nanf(""));
+       }},
+      {"exact: \"true\"", [](StateFileParts& p) { p.metadata["exact"] = "true"; }},
+  };
+  for (const char* text :
+       {"", " ", "8 ", " 8", "08", "x", "8,16", "8  16", "9223372036854775808"}) {
+    broken.push_back(
+        {"checkpoints: \"", [text](StateFileParts& p) { p.metadata["checkpoints"] = text; }});
+  }
+  for (const char* text : {"0", "-8", "20", "21", "9223372036854775807"}) {
+    broken.push_back({std::string("checkpoints: ") + text + ", expected 1 to 19",
+                      [text](StateFileParts& p) { p.metadata["checkpoints"] = text; }});
+  }
+  std::string many = "1";
+  for (int64_t i = 0; i < kMaxCheckpoints; ++i) many += " 1";
+  broken.push_back({"checkpoints: more than 64",
+                    [many](StateFileParts& p) { p.metadata["checkpoints"] = many; }});
+  return broken;
+}
+
+TEST(StateFileTest, NamesTheCheckpointThatIsWrong) {
+  for (const Broken& broken : BrokenCheckpoints()) {
+    StateFileParts parts(Written(SmallStateWith(20, {8})));
+    broken.change(parts);
+    const absl::Status status = ReadError(parts.Sealed());
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << broken.message << " " << status;
+    EXPECT_THAT(Message(status), StartsWith(broken.message));
+  }
+}
+
 TEST(StateFileTest, NamesTheFieldThatIsWrong) {
   for (const Broken& broken : BrokenFields()) {
     StateFileParts parts(Written(SmallState(5)));
@@ -293,7 +381,7 @@ TEST(StateFileTest, SummarizesWithoutTheModel) {
 // ---- Damage ------------------------------------------------------------------------------------
 
 TEST(StateFileTest, EveryCutIsRefused) {
-  const std::string bytes = Written(SmallState(5));
+  const std::string bytes = Written(SmallStateWith(5, {2}));
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_TRUE(absl::IsInvalidArgument(ReadError(bytes.substr(0, size)))) << size;
   }
@@ -308,7 +396,7 @@ constexpr int kDamagedFiles = 100'000;
 // Flips up to 8 bits of a file, or also cuts it: it is refused as damaged, or says the same.
 TEST(StateFileTest, RandomDamageIsRefusedOrChangesNothing) {
   std::mt19937_64 random(16);
-  const SavedState state = SmallState(5);
+  const SavedState state = SmallStateWith(5, {2, 4});
   const std::string good = Written(state);
   for (int round = 0; round < kDamagedFiles; ++round) {
     std::string bytes = good;
