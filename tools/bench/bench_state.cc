@@ -19,6 +19,10 @@ namespace hippodrome {
 namespace {
 
 constexpr double kMilliseconds = 1e3;  // per second
+constexpr int64_t kChoices = 64;       // over one context
+constexpr int64_t kChoiceTokens = 16;  // of each its own
+constexpr int64_t kRests = 32;         // of prompts that begin alike
+constexpr int64_t kColdTokens[] = {100, 500, 1000};
 
 std::vector<int32_t> Prompt(const H3Config& config, int64_t tokens, int64_t seed) {
   std::vector<int32_t> prompt;
@@ -37,16 +41,27 @@ int64_t Bytes(const SavedState& state) {
   return floats * static_cast<int64_t>(sizeof(float));
 }
 
-// Seconds from admission to the first token; the sequence is gone then.
-double FirstToken(Generator& generator, GenerationRequest request) {
+// Seconds from the admission of all to their first tokens; the sequences are gone then.
+double FirstTokens(Generator& generator, const std::vector<GenerationRequest>& requests) {
   BestTime time;
   time.Run([&] {
+    std::vector<SequenceId> ids;
+    for (const GenerationRequest& request : requests) ids.push_back(*generator.Admit(request));
     std::vector<TokenEvent> events;
-    const SequenceId id = *generator.Admit(std::move(request));
     generator.Prefill(Generator::Clock::time_point::max(), events);
-    generator.Release(id);
+    for (const SequenceId id : ids) generator.Release(id);
   });
   return time.seconds();
+}
+
+double FirstToken(Generator& generator, const GenerationRequest& request) {
+  return FirstTokens(generator, {request});
+}
+
+GenerationRequest Asking(std::vector<int32_t> prompt) {
+  GenerationRequest request{.prompt = std::move(prompt), .max_tokens = 1};
+  request.ignore_eos = true;
+  return request;
 }
 
 // What a benchmark of states runs on.
@@ -56,25 +71,30 @@ struct Bench {
   const HybridH3& model;
   std::vector<BenchResult> results = {};
 
-  void Add(const std::string& name, double seconds, double limit) {
+  void Add(const std::string& name, double seconds, double limit, int64_t length = 0) {
     results.push_back({.name = name,
-                       .length = benchmark.tokens,
+                       .length = length == 0 ? benchmark.tokens : length,
                        .weights = WeightsName(benchmark.weights),
                        .value = seconds * kMilliseconds,
                        .unit = "ms",
                        .limit = limit * kMilliseconds,
                        .fraction = limit / seconds});
   }
-  absl::StatusOr<std::unique_ptr<Generator>> NewGenerator() const {
-    const int64_t rows = 4 * (benchmark.tokens + benchmark.rest + kPageTokens);
+  absl::StatusOr<std::unique_ptr<Generator>> NewGenerator(int64_t sequences = 2,
+                                                          int64_t prefix_slots = 8) const {
+    const int64_t longest = std::max(benchmark.tokens, kColdTokens[2]) + benchmark.rest;
+    const int64_t rows = (sequences + 2) * (longest + 2 * kRests + kPageTokens);
     return Generator::Create(*machine.backend, model,
-                             {.max_sequences = 2,
+                             {.max_sequences = sequences,
                               .key_value_bytes = KeyValueBytes(benchmark.config, rows),
-                              .prefix_slots = 8});
+                              .prefix_slots = prefix_slots});
   }
   absl::StatusOr<SavedState> SomeState() const;
   absl::Status MoveState(const SavedState& saved);
   absl::Status MeetPrompts();
+  absl::Status ChooseAmong();
+  absl::Status TakeInRests();
+  absl::Status FillTree();
 };
 
 absl::StatusOr<SavedState> Bench::SomeState() const {
@@ -139,13 +159,90 @@ absl::Status Bench::MeetPrompts() {
     for (int64_t j = benchmark.tokens; j < tokens; ++j)
       longer.prompt[j] = (longer.prompt[j] + 1) % static_cast<int32_t>(benchmark.config.vocab_size);
     generator->ClearPrefixes();
-    const double cold = FirstToken(*generator, std::move(known));
-    const double warm = FirstToken(*generator, std::move(longer));
+    const double cold = FirstToken(*generator, known);
+    const double warm = FirstToken(*generator, longer);
     if (i == 0 || cold < miss) miss = cold;
     if (i == 0 || warm < hit) hit = warm;
   }
   Add("miss", miss, miss);
   Add("hit", hit, miss * static_cast<double>(benchmark.rest) / static_cast<double>(tokens));
+  return absl::OkStatus();
+}
+
+// All go on from the state behind the context, which is taken in once.
+absl::Status Bench::ChooseAmong() {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto generator, NewGenerator(kChoices, 0));
+  std::vector<GenerationRequest> own;
+  for (int64_t i = 0; i < kChoices; ++i) {
+    own.push_back(Asking(Prompt(benchmark.config, kChoiceTokens, i + 1)));
+    own.back().score_prompt = true;
+    own.back().likeliest = 1;
+  }
+  const GenerationRequest context = Asking(Prompt(benchmark.config, benchmark.tokens, 0));
+  BestTime once, all;
+  double parts = 0;
+  for (int i = 0; i < benchmark.repeats; ++i) {
+    once.Run([&] { (void)FirstToken(*generator, context); });
+    const double seconds = FirstTokens(*generator, own);
+    if (i == 0 || seconds < parts) parts = seconds;
+    all.Run([&] {
+      const SequenceId id = *generator->Admit(context);
+      std::vector<TokenEvent> events;
+      generator->Prefill(Generator::Clock::time_point::max(), events);
+      const auto state = std::make_shared<const SavedState>(*generator->Save(id));
+      generator->Release(id);
+      std::vector<GenerationRequest> choices = own;
+      for (GenerationRequest& choice : choices) choice.start = state;
+      (void)FirstTokens(*generator, choices);
+    });
+  }
+  Add("choices", all.seconds(), once.seconds() + parts);
+  return absl::OkStatus();
+}
+
+// Of prompts that begin with what the tree has: of different lengths, and of their mean.
+absl::Status Bench::TakeInRests() {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto generator, NewGenerator(kRests));
+  GenerationRequest known = Asking(Prompt(benchmark.config, benchmark.tokens, 0));
+  (void)FirstToken(*generator, known);
+  double ragged = 0;
+  double equal = 0;
+  for (int i = 0; i < benchmark.repeats; ++i) {
+    std::vector<GenerationRequest> different, same;
+    for (int64_t j = 0; j < kRests; ++j) {
+      for (const bool differ : {true, false}) {
+        const int64_t seed = 1 + (differ ? 0 : kRests) + j + 2 * kRests * i;
+        const auto rest = Prompt(benchmark.config, differ ? 2 * j + 1 : kRests, seed);
+        GenerationRequest& request = (differ ? different : same).emplace_back(known);
+        request.prompt.insert(request.prompt.end(), rest.begin(), rest.end());
+      }
+    }
+    const double one = FirstTokens(*generator, different);
+    const double other = FirstTokens(*generator, same);
+    if (i == 0 || one < ragged) ragged = one;
+    if (i == 0 || other < equal) equal = other;
+  }
+  Add("ragged", ragged, equal);
+  return absl::OkStatus();
+}
+
+// Prompts that nobody asked before, with the tree, which keeps states of them, and without.
+absl::Status Bench::FillTree() {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto with, NewGenerator());
+  HIPPODROME_ASSIGN_OR_RETURN(const auto without, NewGenerator(2, 0));
+  for (const int64_t tokens : kColdTokens) {
+    double filled = 0;
+    double plain = 0;
+    for (int i = 0; i < benchmark.repeats; ++i) {
+      const GenerationRequest request = Asking(Prompt(benchmark.config, tokens, tokens + i));
+      with->ClearPrefixes();
+      const double one = FirstToken(*with, request);
+      const double other = FirstToken(*without, request);
+      if (i == 0 || one < filled) filled = one;
+      if (i == 0 || other < plain) plain = other;
+    }
+    Add("cold", filled, plain, tokens);
+  }
   return absl::OkStatus();
 }
 
@@ -159,6 +256,9 @@ absl::StatusOr<BenchReport> BenchState(Machine& machine, const StateBenchmark& b
   HIPPODROME_ASSIGN_OR_RETURN(const SavedState saved, bench.SomeState());
   HIPPODROME_RETURN_IF_ERROR(bench.MoveState(saved));
   HIPPODROME_RETURN_IF_ERROR(bench.MeetPrompts());
+  HIPPODROME_RETURN_IF_ERROR(bench.ChooseAmong());
+  HIPPODROME_RETURN_IF_ERROR(bench.TakeInRests());
+  HIPPODROME_RETURN_IF_ERROR(bench.FillTree());
   BenchReport report;
   report.ceilings = machine.measure_ceilings();
   report.results = std::move(bench.results);

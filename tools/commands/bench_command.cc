@@ -103,7 +103,7 @@ const CommandSpec kKernelsBenchSpec = {.name = "bench kernels",
 
 const CommandSpec kStateBenchSpec = {
     .name = "bench state",
-    .summary = "Measures forks, exports, imports and prefix hits of a state.",
+    .summary = "Measures forks, exports, imports and sharing of states.",
     .usage = {"(--preset NAME | --config FILE) [OPTION]..."},
     .description =
         "The limit of fork, export, import, write and read is the time of a copy of the bytes, "
@@ -283,7 +283,7 @@ constexpr Subcommand kBenchmarks[] = {
     {"generate", "prefill and decode of a language model", GenerateBench},
     {"encode", "an encoder", EncodeBench},
     {"train", "a step of training a language model", TrainBench},
-    {"state", "forks, exports, imports and hits of a state", StateBench},
+    {"state", "forks, exports, imports and sharing of states", StateBench},
     {"kernels", "the operations of a backend", KernelsBench},
     {"serve", "a server that runs already, under load", BenchServeCommand},
 };

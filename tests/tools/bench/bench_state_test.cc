@@ -22,14 +22,20 @@ TEST(BenchStateTest, EveryMoveIsComparedToACopy) {
       {.config = TinyConfig(), .weights = DType::kF32, .tokens = 80, .rest = 16, .repeats = 2});
   ASSERT_TRUE(report.ok()) << report.status();
   std::vector<std::string> names;
+  std::vector<int64_t> cold;
   for (const BenchResult& result : report->results) {
     names.push_back(result.name);
-    EXPECT_EQ(result.length, 80);
+    if (result.name == "cold") {
+      cold.push_back(result.length);
+    } else {
+      EXPECT_EQ(result.length, 80);
+    }
     EXPECT_GT(result.value, 0) << result.name;
     EXPECT_NEAR(result.limit / result.value, result.fraction, 1e-9) << result.name;
   }
-  EXPECT_THAT(names,
-              ElementsAre("copy", "fork", "export", "import", "write", "read", "miss", "hit"));
+  EXPECT_THAT(names, ElementsAre("copy", "fork", "export", "import", "write", "read", "miss", "hit",
+                                 "choices", "ragged", "cold", "cold", "cold"));
+  EXPECT_THAT(cold, ElementsAre(100, 500, 1000));
 }
 
 }  // namespace
