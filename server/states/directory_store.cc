@@ -1,5 +1,6 @@
 #include "server/states/directory_store.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -53,12 +55,14 @@ std::optional<StoredState> ParseFileName(std::string_view name) {
   return state;
 }
 
-// What a folder has; nothing where it is not there.
+// What a folder has; nothing where it is not there. The standard library's iterator ends the
+// process where memory runs out.
 std::vector<fs::path> EntriesOf(const fs::path& folder) {
   std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    entries.push_back(at->path());
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(folder.c_str()), closedir);
+  while (const dirent* entry = directory != nullptr ? readdir(directory.get()) : nullptr) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") entries.push_back(folder / name);
   }
   return entries;
 }
