@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kCodeBytes = 32;
 constexpr size_t kLeastKeyBytes = kCodeBytes;  // a shorter key is easier to guess than a code
 constexpr size_t kMostKeyBytes = 1024;
-constexpr int64_t kMostFileBytes = 4096;
+constexpr int64_t kMostKeyFileBytes = 4096;
 
 struct FreeMac {
   void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
@@ -60,7 +60,7 @@ StateSigner HmacSha256(std::string key) {
 }
 
 absl::StatusOr<std::string> ReadStateKey(const std::string& path) {
-  HIPPODROME_ASSIGN_OR_RETURN(std::string key, ReadGuardedFile(path, kMostFileBytes));
+  HIPPODROME_ASSIGN_OR_RETURN(std::string key, ReadGuardedFile(path, kMostKeyFileBytes));
   key.resize(key.find_last_not_of("\r\n") + 1);
   if (key.size() >= kLeastKeyBytes && key.size() <= kMostKeyBytes) return key;
   return InvalidArgument(fmt::format("{}: a key of {} bytes, expected {} to {}", path, key.size(),

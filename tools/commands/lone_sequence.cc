@@ -58,7 +58,10 @@ absl::StatusOr<LoneOutput> RunLoneSequence(Generator& generator, const LoneRun& 
 }
 
 std::string WhyInexact(const SavedState& state, const std::string& arithmetic) {
-  if (!state.lossy && state.arithmetic == arithmetic) return "";
+  if (GoesOnExactly(state, arithmetic)) return "";
+  if (!state.lossy && state.arithmetic == arithmetic) {
+    return "the state went on from one that was not exact";
+  }
   return std::string("the state is ") + (state.lossy ? "lossy, of \"" : "of \"") +
          OneLine(state.arithmetic) + "\", this is \"" + arithmetic + "\": it is not exact";
 }
