@@ -1,5 +1,5 @@
-// Loaded before a program with LD_PRELOAD: moves its wall clock, and lets it run out of memory, as
-// the file that HIPPODROME_FAULTS names says while it runs.
+// Loaded before a program with LD_PRELOAD: moves its wall clock, and lets it run out of memory, or
+// of room on the disk, as the file that HIPPODROME_FAULTS names says while it runs.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 
@@ -17,6 +19,7 @@ struct Faults {
   std::atomic<int64_t> clock_seconds;  // that are added to the wall clock
   // Allocations that still succeed before one fails, which counts to -1; negative: all succeed.
   std::atomic<int64_t> allocations;
+  std::atomic<int64_t> disk_full;  // 1: files take half of what is written
 };
 
 Faults* Open() {
@@ -60,4 +63,16 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
     time->tv_sec += faults->clock_seconds.load();
   }
   return result;
+}
+
+extern "C" size_t fwrite(const void* data, size_t size, size_t count, FILE* file) {
+  using Function = size_t (*)(const void*, size_t, size_t, FILE*);
+  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "fwrite"));
+  const bool output = file == stdout || file == stderr;
+  if (output || faults == nullptr || faults->disk_full.load() == 0) {
+    return real(data, size, count, file);
+  }
+  const size_t written = real(data, size, count / 2, file);
+  errno = ENOSPC;
+  return written;
 }

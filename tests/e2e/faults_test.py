@@ -1,15 +1,19 @@
-"""Memory that runs out anywhere in a request, and a wall clock that jumps.
+"""Memory that runs out anywhere in a request, a disk that is full, and a wall clock that jumps.
 
   faults_test.py HIPPODROME MODELS_DIR FAULT_SHIM [--long] [--json FILE]
 
-FAULT_SHIM, loaded before the server, makes one allocation fail, and moves the wall clock. A client that cannot
-be accepted must not keep out others. Where memory runs out later, the request ends with an error, or the server
-says that it cannot go on, and ends: nobody waits for ever, and what goes on is whole. Clocks that jump must touch
-nobody. --long tries each allocation of each kind of request, the short form some.
+FAULT_SHIM, loaded before the server, makes one allocation fail, fills the disk, and moves the wall clock. A client
+that cannot be accepted must not keep out others. Where memory runs out later, the request ends with an error, or
+the server says that it cannot go on, and ends: nobody waits for ever, and what goes on is whole; so are the states
+that are kept. Where the disk is full an answer has no handle, and what was kept before is there. Clocks that jump
+must touch nobody but states that expire. --long tries each allocation of each kind of request, the short form some.
 """
 
+import base64
 import collections
 import concurrent.futures
+import contextlib
+import http.client
 import json
 import mmap
 import os
@@ -34,6 +38,14 @@ REQUESTS = {
     "encoder": request("/predict", b'{"inputs": [["a word"], ["two words"]]}'),
     "metrics": b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n",
 }
+KEPT, PUT = "0" * 31 + "1", "0" * 31 + "2"  # handles
+PLACE = "/v1/states/"
+
+
+def saying(prompt, **fields):
+    return request("/v1/completions", json.dumps(
+        {"model": "h3-demo", "prompt": prompt, "max_tokens": 4, "temperature": 0, "ignore_eos": True,
+         **fields}).encode())
 
 
 class Faults:
@@ -42,9 +54,10 @@ class Faults:
     def __init__(self, arguments):
         self.arguments = arguments
         self.file = tempfile.NamedTemporaryFile()
-        self.file.write(struct.pack("qq", 0, -1))
+        self.file.write(struct.pack("qqq", 0, -1, 0))
         self.file.flush()
-        self.shared = mmap.mmap(self.file.fileno(), 16)
+        self.shared = mmap.mmap(self.file.fileno(), 24)
+        self.states = tempfile.TemporaryDirectory(prefix="hippodrome-")
         self.environment = {"LD_PRELOAD": os.path.abspath(arguments.shim),
                             "HIPPODROME_FAULTS": self.file.name}
 
@@ -53,7 +66,7 @@ class Faults:
         self.fail(-1)
         os.environ.update(self.environment)
         try:
-            return Server(self.arguments.hippodrome, self.arguments.models)
+            return Server(self.arguments.hippodrome, self.arguments.models, "--state-store", self.states.name)
         finally:
             for name in self.environment:
                 del os.environ[name]
@@ -63,10 +76,19 @@ class Faults:
 
     def fail(self, allocation):
         """The one after so many; -1: none."""
-        self.shared[8:] = struct.pack("q", allocation)
+        self.shared[8:16] = struct.pack("q", allocation)
 
     def failed(self):
-        return struct.unpack("q", self.shared[8:])[0] < 0
+        return struct.unpack("q", self.shared[8:16])[0] < 0
+
+    def fill_disk(self, full):
+        self.shared[16:] = struct.pack("q", full)
+
+    def files(self):
+        """Of states, and those that are left over."""
+        found = [name for _, _, names in os.walk(self.states.name) for name in names]
+        whole = [name for name in found if name.endswith(".safetensors")]
+        return whole, sorted(set(found) - set(whole))
 
 
 def outcome(client, data):
@@ -97,8 +119,10 @@ def newcomer(server, data):
 def verdict(server, answer):
     """`answer`, or that the server ended, and said why; whoever comes next is served otherwise."""
     ended = answer == "closed" and wait_until(lambda: server.process.poll() is not None, 0.2)
-    if ended or newcomer(server, REQUESTS["completion"]) != "200":
-        assert wait_until(lambda: server.process.poll() == 1), (answer, server.said())
+    following = None if ended else newcomer(server, REQUESTS["completion"])
+    if following != "200":
+        assert wait_until(lambda: server.process.poll() == 1), (
+            answer, following, server.process.poll(), server.said())
         assert CANNOT_GO_ON in server.said(), server.said()
         return "the server ended"
     assert answer in ("closed", "200", "500", "503"), answer
@@ -149,12 +173,20 @@ def answering(server, faults, data, step):
     return server, dict(seen)
 
 
-def memory(faults, long):
+def memory(faults, file, long):
     server, accepted = accepting(None, faults)
     seen = {}
     for name, data in REQUESTS.items():
         server, seen[name] = answering(server, faults, data, 1 if long else 97)
         print(name, seen[name], flush=True)
+    # Of the states that are kept now, each is whole; and the first is what it was.
+    server = going(server, faults)
+    assert fetch(server, KEPT) == (200, file)
+    whole, left = faults.files()
+    for name in whole:
+        assert fetch(server, name[:32])[0] == 200, name
+    assert left == [], left
+    assert server.metrics()["hippodrome_state_store_damaged_total"] == 0
     server.__exit__()
     return {"clients_without_memory": accepted, "requests_without_memory": seen}
 
@@ -180,15 +212,77 @@ def clock(server, faults):
     return {"streams": 24, "jumps_s": [3600, -7200, 3600]}
 
 
+# ---- States
+
+
+def ask(server, method, path, body=b""):
+    client = http.client.HTTPConnection(*server.http, timeout=60)
+    with contextlib.closing(client):
+        client.request(method, path, body)
+        answer = client.getresponse()
+        return answer.status, answer.read()
+
+
+def fetch(server, handle):
+    return ask(server, "GET", PLACE + handle)
+
+
+def complete_states(server, prompt, **fields):
+    body = saying(prompt, **fields).split(b"\r\n\r\n", 1)[1]
+    status, text = ask(server, "POST", "/v1/completions", body)
+    return status, json.loads(text)
+
+
+def keep(server):
+    """The file that KEPT names from now on."""
+    answer = complete_states(server, "The end", return_state="inline")[1]
+    file = base64.b64decode(answer["state"]["data"])
+    assert ask(server, "PUT", PLACE + KEPT, file)[0] == 200
+    return file
+
+
+def full_disk(server, faults, file):
+    """What is asked has its answer without a handle, and what was kept is there."""
+    expected = complete_states(server, " of", state=KEPT)[1]["choices"]
+    before = faults.files()
+    faults.fill_disk(1)
+    for _ in range(20):
+        status, answer = complete_states(server, " of", state=KEPT, return_state="handle")
+        assert (status, answer["choices"], answer["state"]["handle"]) == (200, expected, None), answer
+        assert ask(server, "PUT", PLACE + PUT, file)[0] == 503
+        assert ask(server, "POST", f"{PLACE}{KEPT}/fork")[0] == 503
+        assert fetch(server, KEPT) == (200, file)
+    assert faults.files() == before and before[1] == [], (before, faults.files())
+    assert "state_not_kept" in server.said(), server.said()
+    faults.fill_disk(0)
+    assert complete_states(server, " of", state=KEPT, return_state="handle")[1]["state"]["handle"]
+    assert wait_until(lambda: server.load() == server.base), server.load()
+    return {"answers_without_handle": 20, "states_refused": 40}
+
+
+def expiry(server, faults):
+    """A state lives as long as the wall clock says, wherever it jumps."""
+    handle = complete_states(server, "The end", return_state="handle", state_ttl=3600)[1]["state"]["handle"]
+    for seconds, status in ((3000, 200), (-86400, 200), (3700, 404)):
+        faults.jump(seconds)
+        assert fetch(server, handle)[0] == status, seconds
+        assert fetch(server, KEPT)[0] == 200, seconds
+    faults.jump(0)
+
+
 def main():
     arguments = http_peers.arguments("shim")
     faults = Faults(arguments)
     with faults.start() as server:
         report = {"clock": clock(server, faults)}
+        server.base = server.load()
+        file = keep(server)
+        expiry(server, faults)
+        report["full_disk"] = full_disk(server, faults, file)
         assert server.get("/ready")[0] == 200
         code = server.stop()
         assert code == 0, (code, server.said())
-    report.update(memory(faults, arguments.long))
+    report.update(memory(faults, file, arguments.long))
     print(json.dumps(report, indent=1))
     http_peers.write_report(arguments.json, report)
 
