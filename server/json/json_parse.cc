@@ -1,6 +1,8 @@
 #include "server/json/json_parse.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -136,6 +138,30 @@ absl::StatusOr<Json> ParseObject(const std::string& text, const char* what) {
     return InvalidArgument(std::string(what) + " must be a JSON object");
   }
   return std::move(builder.value());
+}
+
+LongestString FindLongestString(std::string_view text, std::string_view name) {
+  std::string_view longest;
+  for (size_t quote = text.find('"'); quote != text.npos; quote = text.find('"', quote)) {
+    const size_t begin = quote + 1;
+    size_t end = begin;
+    for (;; end += 2) {  // what is escaped is no end
+      end = std::min(text.find_first_of("\"\\", end), text.size());
+      if (end == text.size() || text[end] == '"') break;
+    }
+    if (end - begin > longest.size()) longest = text.substr(begin, end - begin);
+    quote = std::min(end + 1, text.size());
+  }
+  if (longest.empty()) return {};
+  std::string_view before = text.substr(0, static_cast<size_t>(longest.data() - text.data()) - 1);
+  for (const char* end : {":", "\""}) {
+    while (!before.empty() && std::strchr(" \t\r\n", before.back())) before.remove_suffix(1);
+    if (!before.ends_with(end)) return {longest, false};
+    before.remove_suffix(1);
+  }
+  const bool is_member = before.ends_with(name) && before.size() > name.size() &&
+                         before[before.size() - name.size() - 1] == '"';
+  return {longest, is_member};
 }
 
 }  // namespace hippodrome

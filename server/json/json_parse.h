@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
@@ -16,6 +17,14 @@ using Json = nlohmann::json;
 // Stops where the first of these is broken. Errors: kInvalidArgument with the place, or the member
 // that is there twice. `what` it is, for errors.
 absl::StatusOr<Json> ParseObject(const std::string& text, const char* what = "the body");
+
+// What is between the quotes of the longest string in `text`, which need not be valid, and whether
+// it is the value of a member `name`, written without escapes.
+struct LongestString {
+  std::string_view value;
+  bool is_member = false;
+};
+LongestString FindLongestString(std::string_view text, std::string_view name);
 
 }  // namespace hippodrome
 

@@ -9,6 +9,7 @@
 #include "engine/generator.h"
 #include "server/handlers/generation_numbers.h"
 #include "server/json/state_json.h"
+#include "server/states/state_store.h"
 
 namespace hippodrome {
 namespace {
@@ -167,12 +168,20 @@ absl::Status ReadAnswer(const Json& json, CompletionCall& call, v1::GenerateRequ
   return absl::OkStatus();
 }
 
-// What it goes on from, and what becomes of its state in the end.
+// What it goes on from. A file is large, and one for all: it is with the first request alone.
+absl::Status ReadStart(const Json& json, std::vector<v1::GenerateRequest>& requests) {
+  const Json* state = Find(json, "state");
+  if (state == nullptr) return absl::OkStatus();
+  if (!state->is_string()) return WrongType("state", "a string", *state);
+  HIPPODROME_ASSIGN_OR_RETURN(*requests.front().mutable_state(),
+                              StateFromText(state->get_ref<const std::string&>()));
+  const std::string& start = requests.front().state();
+  for (size_t i = 1; i < requests.size() && IsStateHandle(start); ++i) requests[i].set_state(start);
+  return absl::OkStatus();
+}
+
+// What is to be in the state, and what becomes of it in the end.
 absl::Status ReadState(const Json& json, v1::GenerateRequest& request) {
-  HIPPODROME_ASSIGN_OR_RETURN(const auto state, TextField(json, "state"));
-  if (state) {
-    HIPPODROME_ASSIGN_OR_RETURN(*request.mutable_state(), StateFromText(*state));
-  }
   HIPPODROME_ASSIGN_OR_RETURN(const auto position, IntegerField(json, "position"));
   if (position) request.set_position(*position);
   HIPPODROME_ASSIGN_OR_RETURN(const auto wanted, TextField(json, "return_state"));
@@ -227,7 +236,7 @@ absl::Status ReadPrompts(const Json& json, const RequestLimits& limits,
                          std::vector<v1::GenerateRequest>& requests) {
   const Json* prompt = Find(json, "prompt");
   if (prompt == nullptr) {
-    if (common.state().empty()) return FieldError("prompt", "it is missing");
+    if (Find(json, "state") == nullptr) return FieldError("prompt", "it is missing");
     requests.push_back(common);
     return absl::OkStatus();
   }
@@ -330,6 +339,7 @@ absl::StatusOr<CompletionCall> ParseCompletion(const std::string& body,
   HIPPODROME_RETURN_IF_ERROR(ReadState(json, common));
   HIPPODROME_RETURN_IF_ERROR(ReadCaching(json, common));
   HIPPODROME_RETURN_IF_ERROR(ReadPrompts(json, limits, common, call.requests));
+  HIPPODROME_RETURN_IF_ERROR(ReadStart(json, call.requests));
   HIPPODROME_RETURN_IF_ERROR(ReadCounts(json, limits, call));
   return call;
 }

@@ -1,6 +1,10 @@
 #include "server/routes/http_routes.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "engine/base/status.h"
@@ -11,6 +15,7 @@
 #include "server/json/json_responses.h"
 #include "server/routes/completion_work.h"
 #include "server/routes/openapi.h"
+#include "server/status_map.h"
 #include "server/version.h"
 
 namespace hippodrome {
@@ -21,6 +26,24 @@ namespace {
 bool AsksTei(const std::string& body) {
   const absl::StatusOr<Json> json = ParseObject(body);
   return json.ok() && json->contains("inputs") && !json->contains("prompt");
+}
+
+// A completion may bring a state, in base64, beside as much as other bodies have.
+int64_t MostCompletionBytes(const HttpOptions& http, const StateOptions& states) {
+  if (!states.import) return http.max_body_bytes;
+  const int64_t with_state = http.max_body_bytes + (states.max_state_bytes + 2) / 3 * 4;
+  return std::max(http.max_body_bytes, std::min(with_state, http.max_body_bytes_total));
+}
+
+// What is parsed may take many times its bytes, but for one string.
+absl::Status CheckBesideState(const std::string& body, int64_t most) {
+  const auto size = static_cast<int64_t>(body.size());
+  if (size <= most) return absl::OkStatus();
+  const LongestString longest = FindLongestString(body, "state");
+  if (longest.is_member && size - std::ssize(longest.value) <= most) return absl::OkStatus();
+  return WithHttpStatus(
+      absl::OutOfRangeError(fmt::format("the body has more than {} bytes beside its state", most)),
+      413);
 }
 
 template <typename Routes>
@@ -36,13 +59,15 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const AccessControl
     : handlers_(handlers),
       metrics_(metrics),
       access_(access),
+      max_body_bytes_(options.max_body_bytes),
       encoding_(handlers, options),
       tgi_(handlers),
       tei_(handlers),
       kserve_(handlers),
       states_(handlers.states()),
       router_({
-          {kCompletionsPath, "POST", Bind(this, &HttpRoutes::Completions)},
+          {kCompletionsPath, "POST", Bind(this, &HttpRoutes::Completions), ErrorShape::kOpenAi,
+           Access::kKey, MostCompletionBytes(options, handlers.states().options())},
           {"/v1/chat/completions", "POST", Bind(this, &HttpRoutes::NoChats)},
           {"/v1/embeddings", "POST", Bind(&encoding_, &EncodingRoutes::Embeddings)},
           {"/v1/models", "GET", Bind(this, &HttpRoutes::ListModels)},
@@ -144,21 +169,23 @@ HttpReply HttpRoutes::Complete(HttpRequest& request, HttpReply reply) const {
 }
 
 HttpReply HttpRoutes::Completions(const HttpRequest& request) {
+  const absl::Status small = CheckBesideState(request.body, max_body_bytes_);
+  if (!small.ok()) return Failed(small);
   absl::StatusOr<CompletionCall> call = ParseCompletion(request.body, handlers_.limits());
   if (!call.ok()) return Failed(call.status());
   if (call->requests.front().state().empty()) {
     return Complete(*std::move(call), request.caller());
   }
   HttpReply reply;  // to read the state takes a while
-  reply.later = [this, call = *std::move(call), &request] {
-    return Complete(call, request.caller());
-  };
+  const auto shared = std::make_shared<CompletionCall>(*std::move(call));
+  reply.later = [this, shared, &request] { return Complete(std::move(*shared), request.caller()); };
   return reply;
 }
 
 HttpReply HttpRoutes::Complete(CompletionCall call, const Caller& caller) {
   absl::StatusOr<CompletionGroup> made = handlers_.Complete(call.requests, call.candidates, caller);
   if (!made.ok()) return Failed(made.status());
+  std::string().swap(*call.requests.front().mutable_state());  // it may be large, and was read
   HttpReply reply;
   reply.streamed = call.stream;
   if (call.stream) {

@@ -93,6 +93,7 @@ class HttpRoutes {
   Handlers& handlers_;
   Metrics& metrics_;
   const AccessControl& access_;
+  const int64_t max_body_bytes_;
   EncodingRoutes encoding_;
   TgiRoutes tgi_;
   TeiRoutes tei_;

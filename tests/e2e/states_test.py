@@ -244,6 +244,38 @@ class StatesTest(unittest.TestCase):
         self.assertEqual(sizes, [whole["bytes"], half["bytes"]])
         self.assertEqual(self.client.grpc(grpc_messages.GENERATE, request + number(27, 2))[0], INVALID_ARGUMENT)
 
+    def test_a_large_file_in_a_request(self):
+        """Beside as much as other bodies have; what is no state has no more room than elsewhere."""
+        prompt = [5 + i * i % 1000 for i in range(5000)]
+        state = self.client.complete(prompt=prompt, max_tokens=1, return_state="inline")["state"]
+        self.assertGreater(len(state["data"]), 9 * MIB)
+        kept = f"/v1/states/{UNKNOWN[1:]}2"
+        self.assertEqual(self.client.ask("PUT", kept, base64.b64decode(state["data"]))[0], 200)
+        expected = ids(self.client.complete(state=kept[-32:]))
+        self.assertEqual(ids(self.client.complete(state=state["data"])), expected)
+        several = self.client.complete(state=state["data"], prompt=[[5, 6], [7]])
+        self.assertEqual(len(several["choices"]), 2)
+        large = "a" * (9 * MIB)
+        for fields in ({"prompt": large}, {"state": state["data"], "prompt": large}, {"x": {"y": large}},
+                       {"state": state["data"], "prompt": [1] * (3 * MIB)}):
+            self.assertEqual(self.client.refusal(**fields), 413)
+        damaged = state["data"][:9 * MIB] + "AAAA" + state["data"][9 * MIB + 4:]
+        self.assertEqual(self.client.refusal(state=damaged), 400)
+        self.assertEqual(self.client.ask("POST", "/tokenize", json.dumps({"prompt": large}))[0], 413)
+        with Server(arguments.hippodrome, arguments.models, "--state-import", "off") as server:
+            self.refused_early(server, 8 * MIB)
+        with Server(arguments.hippodrome, arguments.models, "--max-state-bytes", str(3 * MIB)) as server:
+            self.refused_early(server, 12 * MIB)
+
+    def refused_early(self, server, most):
+        """As soon as its length is announced, or has come."""
+        head = http_peers.HEAD.format("/v1/completions")
+        status, _ = server.send((head + f"Content-Length: {most + 1}\r\n\r\n").encode())
+        self.assertEqual(status, 413)
+        piece = b"%x\r\n" % MIB + b" " * MIB + b"\r\n"
+        chunks = (head + "Transfer-Encoding: chunked\r\n\r\n").encode() + piece * (most // MIB + 1)
+        self.assertIn(server.send(chunks)[0], (413, 0))  # its answer may be lost where it closes
+
     def state_key(self, name, text):
         path = os.path.join(self.folder, name)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

@@ -26,6 +26,32 @@ TEST(ParseObjectTest, BuildsWhatIsThere) {
   EXPECT_EQ(ParseObject(" {} \n")->dump(), "{}");
 }
 
+TEST(FindLongestStringTest, EscapedQuotesAreNoEnd) {
+  const auto longest = [](std::string_view text) { return FindLongestString(text, "a").value; };
+  EXPECT_EQ(longest(""), "");
+  EXPECT_EQ(longest("[1, 2]"), "");
+  EXPECT_EQ(longest(R"({"a": "bcd", "e": ""})"), "bcd");
+  EXPECT_EQ(longest(R"({"ab\"c": "\\", "d": 1})"), R"(ab\"c)");
+  EXPECT_EQ(longest(R"(["\\", "abc"])"), "abc");
+  // What is not valid has none that is longer than what is there.
+  EXPECT_EQ(longest(R"(["abc)"), "abc");
+  EXPECT_EQ(longest("\"\\"), "\\");
+  EXPECT_EQ(longest("\""), "");
+}
+
+TEST(FindLongestStringTest, KnowsItsMember) {
+  const auto is_member = [](std::string_view text) {
+    return FindLongestString(text, "state").is_member;
+  };
+  EXPECT_TRUE(is_member(R"({"state":"abcdefgh"})"));
+  EXPECT_TRUE(is_member("{\"x\": \"y\", \"state\" \n:\t\"abcdefgh\""));
+  for (const char* text : {R"({"prompt":"abcdefgh"})", R"({"state":["abcdefgh"]})", R"("abcdefgh")",
+                           R"(:"abcdefgh")", R"(":"abcdefgh")", R"(state":"abcdefgh")",
+                           R"("estate":"abcdefgh")", R"({"state","abcdefgh"})", ""}) {
+    EXPECT_FALSE(is_member(text)) << text;
+  }
+}
+
 TEST(ParseObjectTest, NestingIsBounded) {
   const auto nested = [](int depth) {
     return R"({"x": )" + std::string(depth, '[') + std::string(depth, ']') + "}";

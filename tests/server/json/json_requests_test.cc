@@ -61,6 +61,20 @@ TEST(ParseCompletionTest, PromptsAreScoredWhereTheyAreEchoedWithLogProbabilities
 }
 
 // Some clients have no other numbers than floats.
+TEST(ParseCompletionTest, AStatesFileIsThereOnce) {
+  const auto file = Parse(R"({"prompt": ["a", "b"], "state": "AAECAw=="})");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->requests[0].state(), std::string("\0\1\2\3", 4));
+  EXPECT_EQ(file->requests[1].state(), "");
+  const std::string handle(32, 'a');
+  const auto named = Parse(R"({"prompt": ["a", "b"], "state": ")" + handle + "\"}");
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->requests[1].state(), handle);
+  EXPECT_TRUE(Parse(R"({"state": "AAECAw=="})").ok());
+  EXPECT_FALSE(Parse(R"({"state": null})").ok());
+  EXPECT_EQ(Field(Parse(R"({"prompt": "a", "state": 3})").status()), "state");
+}
+
 TEST(ParseCompletionTest, IntegersMayBeWrittenAsFloats) {
   const auto call = Parse(R"({"prompt": [1.0, 2e0], "max_tokens": 16.0, "top_k": 1e3, "n": 2.0,
                               "logprobs": 1.0, "seed": -1.0})");
