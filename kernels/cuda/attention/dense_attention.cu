@@ -173,7 +173,8 @@ BidirectionalView<T> MakeView(const BidirectionalAttentionCall& call) {
                                  .rotary = {nullptr, 0},
                                  .heads = static_cast<int>(call.shape.heads),
                                  .head_dim = static_cast<int>(call.shape.head_dim),
-                                 .page_tokens = 0};
+                                 .page_tokens = 0,
+                                 .window = kNoWindow};
   return {.view = view,
           .mask = static_cast<const int32_t*>(call.mask.data),
           .mask_stride = call.mask.stride,
