@@ -62,6 +62,8 @@ struct StateOptions {
   int64_t max_state_bytes = int64_t{64} << 20;            // of one file
   bool import = true;                                     // files of clients are taken
   std::string key;                                        // file of ReadStateKey(); empty: none
+  // Tokens from one checkpoint of a kept state to the next, a multiple of kCaptureTokens; 0: none.
+  int64_t checkpoint_interval = 0;
   std::chrono::seconds max_ttl = std::chrono::hours(24);  // that a handle lives, > 0
   // What requests that are here hold as states: those that they go on from, those that are being
   // kept, and, once more, those that are being received. One always may.

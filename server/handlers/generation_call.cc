@@ -8,6 +8,7 @@
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
 #include "engine/parameter_ranges.h"
+#include "engine/state/rewind.h"
 
 namespace hippodrome {
 namespace {
@@ -150,20 +151,36 @@ absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
   return call;
 }
 
-absl::Status GoOnFrom(std::shared_ptr<const SavedState> state, const v1::GenerateRequest& request,
-                      GenerationCall& call) {
-  if (request.has_position() && request.position() != state->position) {
-    return FieldError("position", fmt::format("{}, but the state has {} tokens, and none before "
-                                              "them are kept to go back to",
-                                              request.position(), state->position));
+absl::StatusOr<StartingPoint> GoBack(std::shared_ptr<const SavedState> state, int64_t position) {
+  StartingPoint start{.seed = state->seed};
+  if (position == state->position) {
+    start.state = std::move(state);
+    return start;
   }
-  if (call.request.prompt.empty() && !state->last_token) {
+  HIPPODROME_ASSIGN_OR_RETURN(Rewound rewound, Rewind(*state, position));
+  start.tokens = std::move(rewound.tokens);
+  if (!rewound.state) return start;
+  // What was loaded counts as in use until nobody goes on from it.
+  struct Earlier {
+    std::shared_ptr<const SavedState> loaded;
+    SavedState state;
+  };
+  const auto earlier = std::make_shared<Earlier>(std::move(state), *std::move(rewound.state));
+  start.state = std::shared_ptr<const SavedState>(earlier, &earlier->state);
+  return start;
+}
+
+absl::Status GoOnFrom(const StartingPoint& start, const v1::GenerateRequest& request,
+                      GenerationCall& call) {
+  std::vector<int32_t>& prompt = call.request.prompt;
+  prompt.insert(prompt.begin(), start.tokens.begin(), start.tokens.end());
+  if (prompt.empty() && (start.state == nullptr || !start.state->last_token)) {
     return FieldError("prompt",
                       "the state has no token that is still to be taken in: expected a text or "
                       "token ids");
   }
-  if (!request.has_seed()) call.request.sampling.seed = state->seed;
-  call.request.start = std::move(state);
+  if (!request.has_seed()) call.request.sampling.seed = start.seed;
+  call.request.start = start.state;
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,9 +33,18 @@ absl::StatusOr<GenerationCall> ToCall(const v1::GenerateRequest& request,
                                       const ServedDecoder& model, const RequestLimits& limits,
                                       const Caller& caller);
 
-// Makes `call`, of `request`, go on from `state`. Errors: kInvalidArgument where they do not go
+// What a request goes on from.
+struct StartingPoint {
+  std::shared_ptr<const SavedState> state;  // null: from nothing
+  std::vector<int32_t> tokens;              // that are taken in again before the prompt
+  uint64_t seed = 0;                        // where the request has none
+};
+// `state` as it was after `position` tokens: see Rewind(), whose errors it has.
+absl::StatusOr<StartingPoint> GoBack(std::shared_ptr<const SavedState> state, int64_t position);
+
+// Makes `call`, of `request`, go on from `start`. Errors: kInvalidArgument where they do not go
 // together.
-absl::Status GoOnFrom(std::shared_ptr<const SavedState> state, const v1::GenerateRequest& request,
+absl::Status GoOnFrom(const StartingPoint& start, const v1::GenerateRequest& request,
                       GenerationCall& call);
 
 // The log probabilities in the answer to `call`.

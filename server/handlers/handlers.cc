@@ -1,5 +1,6 @@
 #include "server/handlers/handlers.h"
 
+#include <optional>
 #include <utility>
 
 #include "engine/base/field_error.h"
@@ -39,9 +40,10 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(const std::shared_ptr<ServedD
     HIPPODROME_ASSIGN_OR_RETURN(calls.emplace_back(), ToCall(request, *model, limits_, caller));
     scores += choices * Scores(calls.back());
   }
+  CompletionGroup made{.model = model};
+  for (const GenerationCall& call : calls) made.prompts.push_back(call.request.prompt);
   HIPPODROME_RETURN_IF_ERROR(AddStates(*model, requests, caller, calls));
   HIPPODROME_RETURN_IF_ERROR(CheckScores(scores, limits_));
-  CompletionGroup made{.model = model};
   for (size_t p = 0; p < calls.size(); ++p) {
     const uint64_t seed = calls[p].request.sampling.seed;
     for (int64_t i = 0; i < choices; ++i) {
@@ -49,7 +51,6 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(const std::shared_ptr<ServedD
       call.request.sampling.seed = ChoiceSeed(seed, requests[p].choice() + i);
       HIPPODROME_ASSIGN_OR_RETURN(made.generations.emplace_back(), model->Submit(std::move(call)));
     }
-    made.prompts.push_back(std::move(calls[p].request.prompt));
   }
   return made;
 }
@@ -57,16 +58,24 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(const std::shared_ptr<ServedD
 absl::Status Handlers::AddStates(const ServedDecoder& model,
                                  std::span<const v1::GenerateRequest> requests,
                                  const Caller& caller, std::vector<GenerationCall>& calls) {
-  std::shared_ptr<const SavedState> start;
-  if (!requests.front().state().empty()) {
-    HIPPODROME_ASSIGN_OR_RETURN(start, states_.Load(requests.front().state(), model, caller));
-  } else if (requests.front().has_position()) {
+  const v1::GenerateRequest& first = requests.front();
+  std::optional<StartingPoint> start;
+  if (!first.state().empty()) {
+    HIPPODROME_ASSIGN_OR_RETURN(std::shared_ptr<const SavedState> state,
+                                states_.Load(first.state(), model, caller));
+    const int64_t position = first.has_position() ? first.position() : state->position;
+    HIPPODROME_ASSIGN_OR_RETURN(start, GoBack(std::move(state), position));
+  } else if (first.has_position()) {
     return FieldError("position", "it needs a state");
   }
   for (size_t i = 0; i < calls.size(); ++i) {
-    if (start != nullptr) HIPPODROME_RETURN_IF_ERROR(GoOnFrom(start, requests[i], calls[i]));
+    if (start) HIPPODROME_RETURN_IF_ERROR(GoOnFrom(*start, requests[i], calls[i]));
+    const SavedState* state = start ? start->state.get() : nullptr;
     HIPPODROME_ASSIGN_OR_RETURN(calls[i].keep_state,
-                                states_.Keeper(requests[i], model, start.get(), caller));
+                                states_.Keeper(requests[i], model, state, caller));
+    if (calls[i].keep_state) {
+      calls[i].request.checkpoint_interval = states_.options().checkpoint_interval;
+    }
   }
   return absl::OkStatus();
 }

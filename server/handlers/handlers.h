@@ -27,7 +27,7 @@ namespace hippodrome {
 // Answers that are being made to the prompts of one call.
 struct CompletionGroup {
   std::shared_ptr<const ServedDecoder> model;
-  std::vector<std::vector<int32_t>> prompts;             // their tokens
+  std::vector<std::vector<int32_t>> prompts;             // their tokens, where they are new
   std::vector<std::unique_ptr<Generation>> generations;  // [prompts * choices]
 };
 

@@ -72,7 +72,7 @@ constexpr RequestField kCompletion[] = {
     {"state", kTextSchema,
      "a state to go on from: a handle, or the file in base64; then the prompt is what is new, and "
      "may be empty"},
-    {"position", kCountSchema, "tokens that must be in the state"},
+    {"position", kCountSchema, "go back to so many tokens of the state first"},
     {"return_state", R"({"type": "string", "enum": ["none", "handle", "inline"],
         "default": "none"})",
      "what becomes of the state behind the last token: of one answer to one prompt"},

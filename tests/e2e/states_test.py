@@ -276,6 +276,45 @@ class StatesTest(unittest.TestCase):
         chunks = (head + "Transfer-Encoding: chunked\r\n\r\n").encode() + piece * (most // MIB + 1)
         self.assertIn(server.send(chunks)[0], (413, 0))  # its answer may be lost where it closes
 
+    def test_going_back(self):
+        """A turn that is undone was not there: the same text, bit for bit at a checkpoint."""
+        with Server(arguments.hippodrome, arguments.models, "--state-checkpoints", "8") as server:
+            client = Client(server)
+            prompt = self.client.tokens(TURNS[0])
+            tokens = 8 - len(prompt) % 8 + 8 + 1  # the last one is not in the state
+            first = client.complete(prompt=prompt, max_tokens=tokens, return_state="handle")
+            position = first["state"]["position"]
+            self.assertEqual(position % 8, 0)
+            new = self.client.tokens(TURNS[2])
+            wanted = {"max_tokens": 20, "logprobs": 1, "return_state": "handle"}
+            expected = client.complete(prompt=new, state=first["state"]["handle"], **wanted)
+            turn = client.complete(prompt=TURNS[1], max_tokens=30, state=first["state"]["handle"],
+                                   return_state="handle")["state"]["handle"]
+            last = ids(first)[-1:]
+            back = client.complete(prompt=last + new, state=turn, position=position, **wanted)
+            self.assertEqual(back["choices"][0]["logprobs"]["token_logprobs"],
+                             expected["choices"][0]["logprobs"]["token_logprobs"])
+            self.assertEqual(ids(back), ids(expected))
+            self.assertTrue(back["state"]["exact"])
+            self.assertEqual(back["usage"], expected["usage"])
+            self.assertEqual(back["usage"]["prompt_tokens_details"]["cached_tokens"], position)
+            # Between two checkpoints the rest is taken in again.
+            between = client.complete(prompt=new, state=turn, position=position + 3, **wanted)
+            self.assertEqual(between["usage"]["prompt_tokens_details"]["cached_tokens"], position)
+            self.assertFalse(between["state"]["exact"])
+            # Back to the beginning there is nothing of the state.
+            cold = client.complete(prompt=prompt, **wanted)
+            again = client.complete(prompt=prompt, state=turn, position=0, **wanted)
+            self.assertEqual(again["choices"][0]["logprobs"]["token_logprobs"],
+                             cold["choices"][0]["logprobs"]["token_logprobs"])
+            # Over gRPC it is the same.
+            text, number = grpc_messages.text, grpc_messages.number
+            request = (grpc_messages.generate_message(TURNS[2], 20) + text(20, turn) +
+                       number(21, position + 3))
+            status, messages = client.grpc(grpc_messages.GENERATE, request)
+            self.assertEqual([status, len(messages)], [OK, 20])
+            self.assertEqual(client.grpc(grpc_messages.GENERATE, request + number(21, 10**6))[0], INVALID_ARGUMENT)
+
     def state_key(self, name, text):
         path = os.path.join(self.folder, name)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
@@ -325,7 +364,10 @@ class StatesTest(unittest.TestCase):
         answer = client.complete(prompt=TURNS[0], return_state="handle")["state"]
         handle, position = answer["handle"], answer["position"]
         self.assertEqual(client.refusal(state=handle, position=position), 200)
-        self.assertEqual(client.refusal(state=handle, position=position - 1), 400)
+        self.assertEqual(client.refusal(prompt="a", state=handle, position=position - 1), 200)
+        for wrong in (-1, position + 1):
+            self.assertEqual(client.refusal(prompt="a", state=handle, position=wrong), 400)
+        self.assertEqual(client.refusal(prompt="a", position=0), 400)
         self.assertEqual(client.refusal(state=UNKNOWN), 404)
         self.assertEqual(client.refusal(state=UNKNOWN, stream=True), 404)
         self.assertEqual(client.refusal(state="short"), 400)

@@ -94,6 +94,10 @@ const CommandSpec kServeSpec = {
          std::to_string(StateOptions().store_bytes)},
         {"max-state-bytes", "N", "bytes of one state",
          std::to_string(StateOptions().max_state_bytes)},
+        {"state-checkpoints", "N",
+         "tokens between two checkpoints of a kept state, to which `position` of a request can go "
+         "back without taking tokens in again; a multiple of 8, 0: none",
+         std::to_string(StateOptions().checkpoint_interval)},
         {"state-key", "FILE",
          "a secret of 32 bytes or more: states are signed with it, and those without its signature "
          "refused"},
@@ -291,6 +295,13 @@ absl::StatusOr<StateOptions> ReadStateOptions(const CommandLine& line) {
                               line.Integer("max-state-bytes", 1, int64_t{1} << 40));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string import, line.Choice("state-import"));
   states.import = import == "on";
+  HIPPODROME_ASSIGN_OR_RETURN(states.checkpoint_interval,
+                              line.Integer("state-checkpoints", 0, int64_t{1} << 40));
+  if (states.checkpoint_interval % kCaptureTokens != 0) {
+    return Usage(line.Called("state-checkpoints") + " is " +
+                 std::to_string(states.checkpoint_interval) + ", expected a multiple of " +
+                 std::to_string(kCaptureTokens));
+  }
   states.key = line.Text("state-key");
   if (line.Has("state-key") && states.key.empty()) return Usage("--state-key is '', expected FILE");
   return states;
@@ -385,6 +396,11 @@ absl::StatusOr<ServeOptions> ReadServeOptions(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(options.load, ReadLoadOptions(line));
   HIPPODROME_ASSIGN_OR_RETURN(options.server, ReadServerOptions(line));
   HIPPODROME_ASSIGN_OR_RETURN(options.server.models, ReadModels(line));
+  if (options.load.generator.attention_window > 0 && options.server.states.checkpoint_interval > 0) {
+    return Usage(
+        "--attention-window drops the rows that earlier positions need: it does not go with "
+        "--state-checkpoints");
+  }
   return options;
 }
 
