@@ -105,6 +105,7 @@ struct Generator::Impl {
   void SampleFirst(const std::vector<std::vector<SequenceId>>& families,
                    std::vector<TokenEvent>& events);
   void Append(SequenceId id, TokenChoice choice, std::vector<TokenEvent>& events);
+  bool BetweenParts(SequenceId id) const;
   void Drop(SequenceId id);
   SequenceId HeirOf(const Sequence& s) const;
   void HandOver(SequenceId id, SequenceId heir);
@@ -429,6 +430,16 @@ void Generator::Impl::Append(SequenceId id, TokenChoice choice, std::vector<Toke
   events.push_back(std::move(event));
 }
 
+// Whether a part of its prompt has been taken in, and none is at the moment: a chunk changes states
+// layer by layer.
+bool Generator::Impl::BetweenParts(SequenceId id) const {
+  const Sequence& s = sequences.at(id);
+  const int64_t before = s.request.start ? s.request.start->position : 0;
+  return s.state.slot >= 0 && s.position > before &&
+         std::none_of(chunk.begin(), chunk.end(),
+                      [&](const ChunkPart& part) { return part.id == id; });
+}
+
 // Takes a sequence out of the queue, and its slot and pages out of the chunk in progress.
 void Generator::Impl::Drop(SequenceId id) {
   const auto prompt = std::find(prompts.begin(), prompts.end(), id);
@@ -639,26 +650,33 @@ void Generator::Release(SequenceId sequence) {
 
 absl::StatusOr<SavedState> Generator::Save(SequenceId sequence) const {
   const Sequence& s = impl_->sequences.at(sequence);
+  // Whose state is that of `s`.
+  const Sequence& holder = s.leader == 0 ? s : impl_->sequences.at(s.leader);
   if (!s.has_last_token()) {
-    return FailedPrecondition(s.generated > 0 ? "the sequence has failed: there is nothing to save"
-                                              : "the sequence has no token yet");
+    if (s.generated > 0) return FailedPrecondition("the sequence has failed: it has no state");
+    if (!impl_->BetweenParts(s.leader == 0 ? sequence : s.leader)) {
+      return FailedPrecondition("no part of the sequence's prompt is taken in, or one is just now");
+    }
   }
   SavedState saved{.model = impl_->limits.layout().model,
                    .arithmetic = impl_->arithmetic,
                    .lossy = s.lossy,
                    .exact = s.exact,
-                   .position = s.position,
-                   .first_row = impl_->state->FirstSeen(s.position),
-                   .prompt_tokens = s.prompt_tokens,
-                   .last_token = s.tokens.back(),
+                   .position = holder.position,
+                   .first_row = impl_->state->FirstSeen(holder.position),
+                   .prompt_tokens = std::min(s.prompt_tokens, holder.position),
                    .seed = s.request.sampling.seed};
-  if (s.first == 0) saved.tokens.assign(s.tokens.begin(), s.tokens.end() - 1);
+  if (s.has_last_token()) saved.last_token = s.tokens.back();
+  if (s.first == 0) {
+    const std::span<const int32_t> tokens = s.Tokens(0, saved.position);
+    saved.tokens.assign(tokens.begin(), tokens.end());
+  }
   saved.created = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
-  saved.layers = impl_->state->Export(s.state, s.position, impl_->limits.layout());
+  saved.layers = impl_->state->Export(holder.state, saved.position, impl_->limits.layout());
   saved.checkpoints = s.checkpoints;
-  if (!saved.checkpoints.empty() && saved.checkpoints.back().position == s.position) {
+  if (!saved.checkpoints.empty() && saved.checkpoints.back().position == saved.position) {
     saved.checkpoints.pop_back();  // the state itself
   }
   return saved;

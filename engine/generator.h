@@ -164,9 +164,11 @@ class Generator {
   // ignored.
   void Release(SequenceId sequence);
 
-  // What a sequence is at this moment: all tokens but the last one, which is beside them. `tokens`
-  // is empty where it started from a state without. REQUIRES: admitted and not released. Errors:
-  // kFailedPrecondition before its first token, and after kFailed.
+  // What a sequence is at this moment: all tokens but the last one, which is beside them; of a
+  // prompt that is half taken in, the tokens that are, and no last one. Going on from there with
+  // the other tokens of the prompt changes no bit. `tokens` is empty where it started from a state
+  // without. REQUIRES: admitted and not released. Errors: kFailedPrecondition before any of its
+  // prompt was taken in, while a part of it is, and after kFailed.
   absl::StatusOr<SavedState> Save(SequenceId sequence) const;
   // SavedState::arithmetic of what it computes.
   std::string arithmetic() const;

@@ -135,6 +135,10 @@ absl::Status CheckState(const SavedState& state, const StateLayout& layout) {
   HIPPODROME_RETURN_IF_ERROR(CheckModel(state.model, layout));
   HIPPODROME_RETURN_IF_ERROR(CheckPosition(state, layout));
   HIPPODROME_RETURN_IF_ERROR(CheckIds(state, layout));
+  if (state.pending_text.size() > kMaxPendingText) {
+    return FieldError("pending_text", fmt::format("{} bytes, expected at most {}",
+                                                  state.pending_text.size(), kMaxPendingText));
+  }
   HIPPODROME_RETURN_IF_ERROR(CheckSizeOf("layers", state.layers.size(), std::ssize(layout.layers)));
   for (size_t i = 0; i < state.layers.size(); ++i) {
     HIPPODROME_RETURN_IF_ERROR(CheckLayer(LayerPrefix(i), state.layers[i],

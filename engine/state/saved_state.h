@@ -2,6 +2,7 @@
 #ifndef HIPPODROME_ENGINE_STATE_SAVED_STATE_H_
 #define HIPPODROME_ENGINE_STATE_SAVED_STATE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -37,6 +38,10 @@ struct Checkpoint {
 // Of one state, at most.
 inline constexpr int64_t kMaxCheckpoints = 64;
 
+// Of SavedState::pending_text: a stop string of 256 bytes but its last one, and three bytes of a
+// character.
+inline constexpr size_t kMaxPendingText = 258;
+
 // Everything that the next token depends on but for what a request says: a model and this go on as
 // if nothing had happened in between, with the same bits where `arithmetic` is the same and nothing
 // is `lossy`, else within the error bounds.
@@ -52,6 +57,9 @@ struct SavedState {
   std::optional<int32_t> last_token;  // given out, not yet in the state
   uint64_t seed = 0;                  // of the sampler
   int64_t created = 0;                // Unix seconds
+  // Bytes that end the text of the tokens and were not given out: what may become a stop string,
+  // and a character that is incomplete. The text of the next token follows them.
+  std::string pending_text = {};
   std::vector<SavedLayer> layers;
   // Ascending, in [1, position); none where rows were dropped.
   std::vector<Checkpoint> checkpoints = {};

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "engine/base/field_error.h"
 #include "engine/base/one_line.h"
 #include "engine/base/status.h"
@@ -107,6 +108,9 @@ Metadata MetadataOf(const SavedState& state, const FileForm& form) {
   if (form.lossy) metadata["lossy"] = "true";
   if (!state.exact) metadata["exact"] = "false";
   if (form.checkpoints > 0) metadata["checkpoints"] = PositionsOf(CheckpointsOf(state, form));
+  if (!state.pending_text.empty()) {
+    metadata["pending_text"] = absl::BytesToHexString(state.pending_text);
+  }
   return metadata;
 }
 
@@ -168,6 +172,22 @@ absl::StatusOr<std::vector<int64_t>> ReadCheckpoints(const Metadata& metadata) {
   return positions;
 }
 
+// In lower case alone, and never empty: one way of writing them too.
+absl::StatusOr<std::string> ReadPendingText(const Metadata& metadata) {
+  const auto found = metadata.find("pending_text");
+  if (found == metadata.end()) return std::string();
+  const std::string& hex = found->second;
+  if (hex.size() > 2 * kMaxPendingText) {
+    return FieldError("pending_text", fmt::format("{} digits, expected at most {}", hex.size(),
+                                                  2 * kMaxPendingText));
+  }
+  if (hex.empty() || hex.size() % 2 != 0 ||
+      hex.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return FieldError("pending_text", "expected bytes, of two hexadecimal digits in lower case");
+  }
+  return absl::HexStringToBytes(hex);
+}
+
 absl::StatusOr<StateFileSummary> ReadMetadata(const Metadata& metadata) {
   StateFileSummary summary;
   HIPPODROME_ASSIGN_OR_RETURN(summary.model, Required(metadata, "model"));
@@ -193,6 +213,7 @@ absl::StatusOr<StateFileSummary> ReadMetadata(const Metadata& metadata) {
                                 NumberIn<int64_t>(metadata, "prompt_tokens"));
   }
   HIPPODROME_ASSIGN_OR_RETURN(summary.checkpoints, ReadCheckpoints(metadata));
+  HIPPODROME_ASSIGN_OR_RETURN(summary.pending_text, ReadPendingText(metadata));
   return summary;
 }
 
@@ -428,7 +449,8 @@ absl::StatusOr<SavedState> ReadStateFile(std::string_view bytes, const StateLayo
                    .prompt_tokens = said.prompt_tokens,
                    .last_token = said.last_token,
                    .seed = said.seed,
-                   .created = said.created};
+                   .created = said.created,
+                   .pending_text = std::move(said.pending_text)};
   const FileForm form{.lossy = state.lossy,
                       .tokens = index.tensors.contains(kTokens),
                       .checkpoints = said.checkpoints.size()};

@@ -10,6 +10,7 @@
 // one; first_row, the position of the first row of keys and values, where an attention window has
 // dropped those before it; prompt_tokens where there are any; lossy ("true") where it is; exact
 // ("false") where it is not; checkpoints, their positions, as "64 128", where there are any;
+// pending_text, in hexadecimal, where there is some;
 // checksum; signature, where its writer had a key.
 //
 // checksum is the XXH3 of 128 bits, and signature an authentication code, of everything else in
@@ -79,6 +80,7 @@ struct StateFileSummary {
   uint64_t seed = 0;
   int64_t created = 0;               // Unix seconds
   std::vector<int64_t> checkpoints;  // their positions
+  std::string pending_text;
   std::string checksum, signature;
   std::vector<TensorSpec> tensors;  // by name
 };

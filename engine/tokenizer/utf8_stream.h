@@ -18,6 +18,8 @@ class Utf8Stream {
   std::string Finish();
   // Whether a character is held back.
   bool incomplete() const { return !held_.empty(); }
+  // What there is of it: 3 bytes at most.
+  const std::string& held() const { return held_; }
 
  private:
   std::string held_;

@@ -254,7 +254,42 @@ TEST_P(GeneratorStartTest, RefusesWhatItCannotGoOnFrom) {
   EXPECT_EQ(TokensBefore(request), 13);
 }
 
-TEST_P(GeneratorStartTest, SavesNothingBeforeTheFirstToken) {
+// Wherever a prompt is between two of its parts, the rest goes on from there with the same bits.
+TEST_P(GeneratorStartTest, HalfAPromptGoesOnAsIfItHadNeverStopped) {
+  const auto before = std::make_shared<SavedState>(Run(Request(37, 2, 4), 2).second);
+  for (const bool with_start : {false, true}) {
+    GenerationRequest request = Request(1300, 8, 7, 1.1f);
+    request.changes = {.repetition_penalty = 1.1f, .frequency_penalty = 0.7f};
+    if (with_start) request.start = before;
+    const Answer whole = Run(request, 8).first;
+    const auto generator = NewGenerator();
+    const SequenceId leader = generator->Admit(request).value();
+    const SequenceId follower = generator->Admit(request).value();
+    std::vector<TokenEvent> events;
+    std::vector<SavedState> saved;
+    while (generator->prefilling()) {
+      generator->Prefill(Generator::Clock::time_point::min(), events);
+      absl::StatusOr<SavedState> state = generator->Save(saved.size() % 2 == 0 ? leader : follower);
+      if (events.empty() && state.ok()) saved.push_back(*std::move(state));
+    }
+    ASSERT_EQ(saved.size(), 2u);
+    for (const SavedState& half : saved) {
+      EXPECT_EQ(half.position % 512, 0);
+      EXPECT_EQ(half.prompt_tokens, half.position);
+      EXPECT_FALSE(half.last_token);
+      EXPECT_TRUE(CheckState(half, generator->state_layout()).ok());
+      const int64_t taken_in = half.position - (with_start ? before->position + 1 : 0);
+      GenerationRequest rest = request;
+      rest.prompt.erase(rest.prompt.begin(), rest.prompt.begin() + taken_in);
+      rest.start = std::make_shared<SavedState>(half);
+      rest.sampling.seed = half.seed;
+      EXPECT_EQ(TokensBefore(rest), TokensBefore(request));
+      EXPECT_EQ(Run(rest, 8).first, whole) << "after " << half.position;
+    }
+  }
+}
+
+TEST_P(GeneratorStartTest, SavesNothingBeforeAPartOfThePromptIsTakenIn) {
   const auto generator = NewGenerator();
   const SequenceId id = generator->Admit(Request(600, 3, 6)).value();
   EXPECT_TRUE(absl::IsFailedPrecondition(generator->Save(id).status()));

@@ -161,6 +161,8 @@ absl::Status InspectState(const std::string& path) {
   }
   if (summary->last_token)
     std::printf("last token %d, not in the state yet\n", *summary->last_token);
+  if (!summary->pending_text.empty())
+    std::printf("pending text of %zu bytes\n", summary->pending_text.size());
   std::printf("seed %llu\ncreated %lld\nchecksum %s, as it should be\nsignature %s\n",
               static_cast<unsigned long long>(summary->seed),
               static_cast<long long>(summary->created), summary->checksum.c_str(),

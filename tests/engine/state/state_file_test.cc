@@ -140,6 +140,21 @@ TEST(StateFileTest, RowsThatWereDroppedAreNotInIt) {
   EXPECT_EQ(Field(ReadStateFile(parts.Sealed(), layout).status()), "layers.1.keys");
 }
 
+TEST(StateFileTest, KeepsTheTextThatIsPending) {
+  SavedState state = SmallState(5);
+  EXPECT_EQ(StateFileParts(Written(state)).metadata.count("pending_text"), 0u);
+  state.pending_text = std::string("a\0\xe2\xff", 4);
+  const std::string bytes = Written(state);
+  EXPECT_EQ(StateFileParts(bytes).metadata["pending_text"], "6100e2ff");
+  EXPECT_EQ(ReadStateFile(bytes, SmallStateLayout()).value(), state);
+  EXPECT_EQ(SummarizeStateFile(bytes)->pending_text, state.pending_text);
+  state.pending_text.assign(kMaxPendingText, 'x');
+  EXPECT_EQ(ReadStateFile(Written(state), SmallStateLayout()).value(), state);
+  state.pending_text += 'x';
+  EXPECT_THAT(Message(WriteStateFile(state, SmallStateLayout()).status()),
+              StartsWith("pending_text: 259 bytes, expected at most 258"));
+}
+
 TEST(StateFileTest, EqualStatesAreEqualBytes) {
   EXPECT_EQ(Written(SmallState(5)), Written(SmallState(5)));
   EXPECT_NE(Written(SmallState(5, 1)), Written(SmallState(5, 2)));
@@ -231,6 +246,12 @@ std::vector<Broken> BrokenFields() {
       {"last_token: \"x\"", [](StateFileParts& p) { p.metadata["last_token"] = "x"; }},
       {"last_token: 50, expected 0 to 49",
        [](StateFileParts& p) { p.metadata["last_token"] = "50"; }},
+      {"pending_text: expected bytes", [](StateFileParts& p) { p.metadata["pending_text"] = ""; }},
+      {"pending_text: expected bytes", [](StateFileParts& p) { p.metadata["pending_text"] = "6"; }},
+      {"pending_text: expected bytes",
+       [](StateFileParts& p) { p.metadata["pending_text"] = "6A"; }},
+      {"pending_text: 518 digits, expected at most 516",
+       [](StateFileParts& p) { p.metadata["pending_text"] = std::string(518, '0'); }},
       {"lossy: \"false\"", [](StateFileParts& p) { p.metadata["lossy"] = "false"; }},
       {"layers.0.shift_inputs: F32 [4, 4], expected BF16 [4, 4]",
        [](StateFileParts& p) { p.metadata["lossy"] = "true"; }},
@@ -317,7 +338,8 @@ TEST(StateFileTest, AnotherModelIsAFailedPrecondition) {
 }
 
 TEST(StateFileTest, ChangesWithoutAChecksumAreRefused) {
-  for (const char* name : {"arithmetic", "model", "seed", "created", "last_token"}) {
+  for (const char* name :
+       {"arithmetic", "model", "seed", "created", "last_token", "pending_text"}) {
     StateFileParts parts(Written(SmallState(5)));
     parts.metadata[name] = "8";
     EXPECT_THAT(Message(ReadError(parts.Joined())), StartsWith("checksum: ")) << name;
