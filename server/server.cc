@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <thread>
 #include <utility>
@@ -15,6 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds kPoll{10};
 // For what has been made to reach its client.
 constexpr std::chrono::seconds kFlush{5};
+// Of the grace period, for states to be kept: a third, and so much at most.
+constexpr std::chrono::milliseconds kMostSaving{30000};
 
 std::vector<std::unique_ptr<ServedModel>> Serve(std::vector<ModelParts> models,
                                                 const ServerOptions& options, Metrics& metrics) {
@@ -152,8 +155,16 @@ int64_t Server::Drain(std::chrono::milliseconds delay, std::chrono::milliseconds
   Wait(delay, [] { return false; });
   repository_.Stop();
   handlers_.Close();
-  Wait(grace, [this] { return handlers_.pending() == 0; });
-  const int64_t cut = handlers_.pending();
+  const auto idle = [this] { return handlers_.pending() == 0; };
+  const auto saving = std::min(grace / 3, kMostSaving);
+  Wait(grace - saving, idle);
+  if (!grace_ended_.load()) handlers_.Migrate();
+  Wait(saving, idle);
+  const StateHandlers& states = handlers_.states();
+  if (states.migrated() > 0) {
+    Log(LogLine(LogLevel::kInfo, "migrated").Integer("requests", states.migrated()));
+  }
+  const int64_t cut = handlers_.pending() + states.lost();
   metrics_.CountCut(cut);
   handlers_.Abort();
   http_->Stop(kFlush);

@@ -24,6 +24,7 @@ hippodrome_test_files(server_tests
     server/batching/encoding_job_test.cc
     server/batching/encoding_stress_test.cc
     server/batching/generation_batcher_queue_test.cc
+    server/batching/generation_batcher_migrate_test.cc
     server/batching/generation_batcher_state_test.cc
     server/batching/generation_batcher_test.cc
     server/batching/token_stream_test.cc

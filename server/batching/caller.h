@@ -42,6 +42,7 @@ struct Caller {
   // Null without limits of its own. The transport's, so that it ends with the call and not with
   // what is left of that in a batcher.
   std::weak_ptr<Allowance> allowance;
+  bool may_migrate = false;  // its answer can say where to go on, should the server stop
   uint64_t number = Next();  // of the call
 
  private:

@@ -172,6 +172,14 @@ void GenerationBatcher::Close() {
   closed_ = true;
 }
 
+void GenerationBatcher::Migrate() {
+  {
+    std::lock_guard lock(mutex_);
+    migrate_ = true;
+  }
+  wake_.notify_one();
+}
+
 void GenerationBatcher::Abort(const absl::Status& reason) {
   {
     std::lock_guard lock(mutex_);
@@ -234,9 +242,30 @@ void GenerationBatcher::ApplyCommands() {
     std::lock_guard lock(mutex_);
     cancelled.swap(cancelled_);
     abort.swap(abort_);
+    migrating_ = migrate_;
   }
   DropCancelled(cancelled);
   if (abort) EndAll(*abort);
+  if (migrating_) {
+    FailWaiting(Unavailable("the server is stopping"));
+    MigrateRunning();
+  }
+}
+
+// As many as there is room for: the others go on until there is.
+void GenerationBatcher::MigrateRunning() {
+  for (auto it = running_.begin(); it != running_.end();) {
+    const auto sequence = it++;
+    if (!sequence->second->may_migrate()) continue;
+    const absl::StatusOr<bool> left = Guarded([&]() -> absl::StatusOr<bool> {
+      HIPPODROME_ASSIGN_OR_RETURN(SavedState state, engine_.Save(sequence->first));
+      return sequence->second->Migrate(std::move(state), StillPending());
+    });
+    if (!left.ok()) continue;  // not between two parts of its prompt
+    if (!*left) return;
+    metrics_.Migrated();
+    Remove(sequence);
+  }
 }
 
 void GenerationBatcher::DropCancelled(const std::vector<CancelledStream>& cancelled) {
@@ -434,7 +463,8 @@ absl::Status GenerationBatcher::Admit(Waiting& waiting) {
   const Clock::time_point now = Clock::now();
   if (waiting.call.caller.deadline <= now) return Expired(waiting, now);
   GenerationCall& call = waiting.call;
-  const RunningSequence::Context context{TokensBefore(call.request), call.held_tokens()};
+  const RunningSequence::Context context{TokensBefore(call.request), call.held_tokens(),
+                                         call.pending_text()};
   Held held{Cost(call.request), call.caller.client, call.caller.deadline};
   absl::StatusOr<SequenceId> id = Guarded([&] { return engine_.Admit(std::move(call.request)); });
   if (!id.ok()) return Internal("admission failed: " + Message(id.status()));
@@ -452,10 +482,12 @@ absl::Status GenerationBatcher::Admit(Waiting& waiting) {
 }
 
 // A slice of prefill, then a step for those that decode, once they have waited for max_stall or
-// nothing is left to prefill.
+// nothing is left to prefill. Those that migrate do so between two parts of their prompts, so that
+// slices are as short as can be then.
 void GenerationBatcher::RunEngine() {
   if (engine_.prefilling()) {
-    Clock::time_point until = Clock::now() + kTurn;
+    Clock::time_point until = Clock::now();
+    if (!migrating_) until += kTurn;
     if (engine_.decoding() > 0) until = std::min(until, last_step_ + options_.max_stall);
     Prefill(until);
   }
@@ -509,15 +541,19 @@ void GenerationBatcher::Deliver() {
 void GenerationBatcher::KeepState(Running::iterator it) {
   const absl::Status status = Guarded([&]() -> absl::Status {
     HIPPODROME_ASSIGN_OR_RETURN(SavedState state, engine_.Save(it->first));
-    // It is here until its client can have the last token.
-    pending_->fetch_add(1, std::memory_order_acq_rel);
-    const auto leave = [pending = pending_](const void*) {
-      pending->fetch_sub(1, std::memory_order_acq_rel);
-    };
-    it->second->KeepState(std::move(state), std::shared_ptr<const void>(this, leave));
+    it->second->KeepState(std::move(state), StillPending());
     return absl::OkStatus();
   });
   if (!status.ok()) it->second->stream().Fail(status);
+}
+
+// A request whose state is being kept is here until its client can have the last token.
+std::shared_ptr<const void> GenerationBatcher::StillPending() {
+  pending_->fetch_add(1, std::memory_order_acq_rel);
+  const auto leave = [pending = pending_](const void*) {
+    pending->fetch_sub(1, std::memory_order_acq_rel);
+  };
+  return {this, leave};
 }
 
 void GenerationBatcher::Remove(Running::iterator it) {

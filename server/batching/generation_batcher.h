@@ -57,6 +57,10 @@ class GenerationBatcher {
 
   // Refuses new requests from now on. Those that are here go on.
   void Close();
+  // From now on, what waits is refused with kUnavailable, and what runs and can go on elsewhere
+  // (GenerationCall::migrate) leaves between two of its tokens, with its state. REQUIRES: Close()
+  // was called.
+  void Migrate();
   // Ends all that waits or runs with `reason`.
   void Abort(const absl::Status& reason);
   // Requests that wait or run.
@@ -120,8 +124,11 @@ class GenerationBatcher {
   void Prefill(Clock::time_point until);
   void Step();
   void Deliver();
+  void MigrateRunning();
   // Hands over the state of a sequence that has finished.
   void KeepState(Running::iterator it);
+  // Something that is pending while it lives.
+  std::shared_ptr<const void> StillPending();
   void Remove(Running::iterator it);
   void Publish();
 
@@ -143,6 +150,7 @@ class GenerationBatcher {
   std::vector<CancelledStream> cancelled_;
   std::optional<absl::Status> abort_;
   bool closed_ = false;
+  bool migrate_ = false;
   std::string closed_reason_ = "the server is stopping";
   bool stopping_ = false;
 
@@ -152,6 +160,7 @@ class GenerationBatcher {
   std::atomic<bool> sound_ = true;
 
   // Of the loop thread.
+  bool migrating_ = false;
   Running running_;
   std::unordered_map<SequenceId, Held> held_;  // by those that run
   bool room_changed_ = false;                  // since the loop last looked who may start

@@ -8,18 +8,33 @@
 
 namespace hippodrome {
 
-TextDecoder::TextDecoder(const BpeTokenizer* tokenizer, std::vector<std::string> stops)
-    : tokenizer_(tokenizer), stops_(std::move(stops)) {}
+TextDecoder::TextDecoder(const BpeTokenizer* tokenizer, std::vector<std::string> stops,
+                         const std::string& pending)
+    : tokenizer_(tokenizer), stops_(std::move(stops)) {
+  if (tokenizer_ != nullptr) ready_ = stops_.Append(characters_.Append(pending));
+}
 
 std::string TextDecoder::Append(int32_t token) {
   if (tokenizer_ == nullptr) return "";
-  return stops_.Append(characters_.Append(tokenizer_->Bytes(token)));
+  std::string text = std::exchange(ready_, "");
+  text += stops_.Append(characters_.Append(tokenizer_->Bytes(token)));
+  return text;
 }
 
 std::string TextDecoder::Finish() {
   std::string text = stops_.Append(characters_.Finish());
+  text += FinishCharacters();
+  return text;
+}
+
+std::string TextDecoder::FinishCharacters() {
+  std::string text = std::exchange(ready_, "");
   text += stops_.Finish();
   return text;
+}
+
+std::string TextDecoder::pending() const {
+  return stopped() ? "" : ready_ + stops_.held() + characters_.held();
 }
 
 namespace {
@@ -36,10 +51,11 @@ bool Push(TokenStream& stream, StreamUpdate update) {
 RunningSequence::RunningSequence(const BpeTokenizer* tokenizer, GenerationCall call,
                                  const Context& context, Clock::time_point submitted,
                                  std::shared_ptr<TokenStream> stream)
-    : text_(tokenizer, std::move(call.stop)),
+    : text_(tokenizer, std::move(call.stop), context.pending_text),
       api_(call.caller.api),
       prompt_only_(call.prompt_only),
       keep_state_(std::move(call.keep_state)),
+      migrate_(std::move(call.migrate)),
       context_(context),
       submitted_(submitted),
       stream_(std::move(stream)) {}
@@ -57,7 +73,11 @@ StreamUpdate RunningSequence::Update(TokenEvent event) {
   if (event.scores) update.scores.push_back(*std::move(event.scores));
   update.completion_tokens = ++completion_tokens_;
   if (event.finish != FinishReason::kEndOfText) update.text = text_.Append(event.token);
-  if (event.finish != FinishReason::kNone) update.text += text_.Finish();
+  if (event.finish == FinishReason::kLength && keep_state_) {
+    update.text += text_.FinishCharacters();
+  } else if (event.finish != FinishReason::kNone) {
+    update.text += text_.Finish();
+  }
   if (event.finish == FinishReason::kEndOfText) {
     update.finish = StreamFinish::kEndOfText;
   } else if (text_.stopped()) {
@@ -102,8 +122,11 @@ bool RunningSequence::OnToken(TokenEvent event, Clock::time_point now, ModelMetr
 }
 
 void RunningSequence::KeepState(SavedState state, std::shared_ptr<const void> delivered) {
-  // Nobody was given it.
-  if (prompt_only_) state.last_token.reset();
+  if (prompt_only_) {
+    state.last_token.reset();  // nobody was given it
+  } else {
+    state.pending_text = text_.pending();
+  }
   keep_state_(std::move(state),
               [stream = stream_, update = *std::move(last_),
                delivered = std::move(delivered)](std::shared_ptr<const v1::State> kept) {
@@ -111,6 +134,26 @@ void RunningSequence::KeepState(SavedState state, std::shared_ptr<const void> de
                 last.state = std::move(kept);
                 Push(*stream, std::move(last));
               });
+}
+
+bool RunningSequence::Migrate(SavedState state, const std::shared_ptr<const void>& delivered) {
+  if (state.last_token) state.pending_text = text_.pending();
+  StreamUpdate update;
+  update.finish = StreamFinish::kMigrated;
+  update.prompt_tokens = context_.tokens;
+  update.cached_tokens = context_.held + cached_;
+  update.completion_tokens = completion_tokens_;
+  const auto kept = [stream = stream_, update,
+                     delivered](const std::shared_ptr<const v1::State>& state) {
+    if (state == nullptr) {
+      stream->Fail(Unavailable("the server is stopping, and could not keep the state"));
+      return;
+    }
+    StreamUpdate last = update;
+    last.state = state;
+    Push(*stream, std::move(last));
+  };
+  return migrate_(std::move(state), kept);
 }
 
 }  // namespace hippodrome

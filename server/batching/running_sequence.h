@@ -23,12 +23,18 @@ namespace hippodrome {
 class TextDecoder {
  public:
   // `tokenizer` may be null, then all text is empty; otherwise it must outlive the decoder.
-  TextDecoder(const BpeTokenizer* tokenizer, std::vector<std::string> stops);
+  // `pending`: what the text before this one left, as pending() gave it.
+  TextDecoder(const BpeTokenizer* tokenizer, std::vector<std::string> stops,
+              const std::string& pending = "");
 
   // Adds one token; returns the text that is now certain.
   std::string Append(int32_t token);
   // The tokens are complete: the rest of the text. May find a stop string.
   std::string Finish();
+  // The same, but an incomplete character stays behind, in pending().
+  std::string FinishCharacters();
+  // Bytes of tokens that were not given out, and may be yet.
+  std::string pending() const;
   // True once a stop string was found: the text is complete.
   bool stopped() const { return stops_.stopped(); }
 
@@ -36,6 +42,7 @@ class TextDecoder {
   const BpeTokenizer* tokenizer_;
   Utf8Stream characters_;
   StopMatcher stops_;
+  std::string ready_;  // of an earlier text, and certain
 };
 
 // Tells what became of a state.
@@ -50,7 +57,14 @@ struct GenerationCall {
   // Takes the state behind the last token, and calls `kept` once, on any thread. Must be cheap.
   // Null: nobody wants it.
   std::function<void(SavedState state, StateKept kept)> keep_state;
+  // The same, for whoever goes on elsewhere. False, with nothing done, while there is no room for
+  // the state. Null: it cannot go on elsewhere.
+  std::function<bool(SavedState state, StateKept kept)> migrate;
 
+  // What its answer begins with, of the text before.
+  std::string pending_text() const {
+    return request.start == nullptr || !request.prompt.empty() ? "" : request.start->pending_text;
+  }
   // Tokens that are in the state that it goes on from.
   int64_t held_tokens() const { return request.start == nullptr ? 0 : request.start->position; }
 
@@ -70,8 +84,9 @@ class RunningSequence {
 
   // What the first new token sees.
   struct Context {
-    int64_t tokens = 0;  // TokensBefore()
-    int64_t held = 0;    // of these, those of the state that it goes on from
+    int64_t tokens = 0;             // TokensBefore()
+    int64_t held = 0;               // of these, those of the state that it goes on from
+    std::string pending_text = {};  // GenerationCall::pending_text()
   };
 
   // `call` without its request, which is the engine's.
@@ -87,6 +102,11 @@ class RunningSequence {
   // until then. REQUIRES: wants_state().
   void KeepState(SavedState state, std::shared_ptr<const void> delivered);
 
+  bool may_migrate() const { return migrate_ != nullptr; }
+  // Hands over the state, here without text, and tells the client once that is kept. False, with
+  // nothing done, while there is no room for it. REQUIRES: may_migrate(), no last token was taken.
+  bool Migrate(SavedState state, const std::shared_ptr<const void>& delivered);
+
   // Before the first token: how much of what is behind the state was not taken in again.
   void set_cached(int64_t tokens) { cached_ = tokens; }
 
@@ -101,6 +121,7 @@ class RunningSequence {
   const Api api_;
   const bool prompt_only_;
   const std::function<void(SavedState state, StateKept kept)> keep_state_;
+  const std::function<bool(SavedState state, StateKept kept)> migrate_;
   const Context context_;
   int64_t cached_ = 0;
   const Clock::time_point submitted_;

@@ -23,6 +23,8 @@ class StopMatcher {
   // The text is complete: what was held back, or "" after a stop.
   std::string Finish();
   bool stopped() const { return stopped_; }
+  // What is held back.
+  const std::string& held() const { return held_; }
 
  private:
   struct Pattern {

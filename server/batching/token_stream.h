@@ -21,7 +21,8 @@ namespace v1 {
 class State;
 }  // namespace v1
 
-enum class StreamFinish : uint8_t { kNone, kStopString, kEndOfText, kLength };
+// kMigrated: the server stops, and another one can go on from the state.
+enum class StreamFinish : uint8_t { kNone, kStopString, kEndOfText, kLength, kMigrated };
 
 // One step of a request: a token with the text that it completes. The stream is over when `finish`
 // is set or `status` is an error.
@@ -37,7 +38,7 @@ struct StreamUpdate {
   int64_t prompt_tokens = 0;      // those of a state that it went on from included
   int64_t cached_tokens = 0;      // of these, those that were not taken in again
   int64_t completion_tokens = 0;  // so far
-  // With the last update, where the request asks for it.
+  // With the last update, where the request asks for it, and where it is migrated.
   std::shared_ptr<const v1::State> state = nullptr;
 
   bool last() const { return finish != StreamFinish::kNone || !status.ok(); }

@@ -82,6 +82,8 @@ v1::FinishReason ToProto(StreamFinish finish) {
       return v1::FINISH_REASON_STOP;
     case StreamFinish::kLength:
       return v1::FINISH_REASON_LENGTH;
+    case StreamFinish::kMigrated:
+      return v1::FINISH_REASON_MIGRATED;
     default:
       return v1::FINISH_REASON_UNSPECIFIED;
   }
@@ -230,7 +232,8 @@ class GenerationService : public v1::Generation::CallbackService {
     call->set_model(handlers_.ModelName(request->model()));
     call->BeginStream();
     if (!request->state().empty()) return GoOn(*context, std::move(call), *request);
-    auto generation = Admitted(access_, *context, *call, [&](const Caller& caller) {
+    auto generation = Admitted(access_, *context, *call, [&](Caller caller) {
+      caller.may_migrate = true;
       return handlers_.Generate(*request, caller);
     });
     return GenerateReactor::Start(*context, std::move(call), std::move(generation), executor_);
@@ -267,12 +270,13 @@ class GenerationService : public v1::Generation::CallbackService {
   // From a state.
   GenerateReactor* GoOn(grpc::CallbackServerContext& context, std::unique_ptr<CallRecord> call,
                         const v1::GenerateRequest& request) {
-    const auto caller =
+    auto caller =
         Admitted(access_, context, *call,
                  [](const Caller& admitted) -> absl::StatusOr<Caller> { return admitted; });
     if (!caller.ok()) {
       return GenerateReactor::Start(context, std::move(call), caller.status(), executor_);
     }
+    caller->may_migrate = true;
     // gRPC's own ends with the call.
     auto begin = [this, caller = *caller, copy = std::make_shared<v1::GenerateRequest>(request)] {
       return handlers_.Generate(*copy, caller);

@@ -13,6 +13,9 @@
 namespace hippodrome {
 namespace {
 
+// What a stop string holds back, and an incomplete character, are pending where a state is saved.
+static_assert(RequestLimits().max_stop_bytes + 2 == int64_t{kMaxPendingText});
+
 uint64_t RandomSeed() {
   thread_local std::mt19937_64 random{std::random_device{}()};
   return random();

@@ -42,7 +42,7 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(const std::shared_ptr<ServedD
   }
   CompletionGroup made{.model = model};
   for (const GenerationCall& call : calls) made.prompts.push_back(call.request.prompt);
-  HIPPODROME_RETURN_IF_ERROR(AddStates(*model, requests, caller, calls));
+  HIPPODROME_RETURN_IF_ERROR(AddStates(*model, requests, choices, caller, calls));
   HIPPODROME_RETURN_IF_ERROR(CheckScores(scores, limits_));
   for (size_t p = 0; p < calls.size(); ++p) {
     const uint64_t seed = calls[p].request.sampling.seed;
@@ -56,7 +56,7 @@ absl::StatusOr<CompletionGroup> Handlers::Complete(const std::shared_ptr<ServedD
 }
 
 absl::Status Handlers::AddStates(const ServedDecoder& model,
-                                 std::span<const v1::GenerateRequest> requests,
+                                 std::span<const v1::GenerateRequest> requests, int64_t choices,
                                  const Caller& caller, std::vector<GenerationCall>& calls) {
   const v1::GenerateRequest& first = requests.front();
   std::optional<StartingPoint> start;
@@ -68,14 +68,18 @@ absl::Status Handlers::AddStates(const ServedDecoder& model,
   } else if (first.has_position()) {
     return FieldError("position", "it needs a state");
   }
+  const SavedState* state = start ? start->state.get() : nullptr;
   for (size_t i = 0; i < calls.size(); ++i) {
     if (start) HIPPODROME_RETURN_IF_ERROR(GoOnFrom(*start, requests[i], calls[i]));
-    const SavedState* state = start ? start->state.get() : nullptr;
     HIPPODROME_ASSIGN_OR_RETURN(calls[i].keep_state,
                                 states_.Keeper(requests[i], model, state, caller));
     if (calls[i].keep_state) {
       calls[i].request.checkpoint_interval = states_.options().checkpoint_interval;
     }
+  }
+  // An answer has room for one state, and that has no log probabilities.
+  if (caller.may_migrate && calls.size() == 1 && choices == 1 && !first.score_prompt()) {
+    calls.front().migrate = states_.Migrator(first, model, state, caller);
   }
   return absl::OkStatus();
 }
@@ -171,6 +175,10 @@ void Handlers::Close() {
   AnnounceStop();
   closed_.store(true);
   models_.Close();
+}
+
+void Handlers::Migrate() {
+  if (states_.shared()) models_.Migrate();
 }
 
 void Handlers::Abort() {

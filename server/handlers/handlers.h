@@ -89,15 +89,19 @@ class Handlers {
   void AnnounceStop() { stopping_.store(true); }
   // Refuses new requests with kUnavailable. Those that are here go on.
   void Close();
+  // Requests that can go on elsewhere, from the store of states, end with what they need for that;
+  // those that wait, with kUnavailable. Without a store that others have too, nothing changes.
+  // REQUIRES: Close() was called.
+  void Migrate();
   // Ends all requests with kUnavailable.
   void Abort();
   // Requests that wait or run.
   int64_t pending() const;
 
  private:
-  // What `requests` say of states, to the calls that were made of them.
+  // What `requests` say of states, to the calls that were made of them; `choices` as in Complete().
   absl::Status AddStates(const ServedDecoder& model, std::span<const v1::GenerateRequest> requests,
-                         const Caller& caller, std::vector<GenerationCall>& calls);
+                         int64_t choices, const Caller& caller, std::vector<GenerationCall>& calls);
 
   StateHandlers states_;  // outlives the models, whose loops hand over states
   ModelList models_;

@@ -191,6 +191,11 @@ void ModelList::Close() {
   for (const Leaving& leaving : leaving_) leaving.model->Close();
 }
 
+void ModelList::Migrate() {
+  for (const auto& model : *all()) model->Migrate();
+  for (const auto& model : leaving()) model->Migrate();
+}
+
 void ModelList::Abort(const absl::Status& reason) {
   for (const auto& model : *all()) model->Abort(reason);
   for (const auto& model : leaving()) model->Abort(reason);

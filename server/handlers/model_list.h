@@ -58,6 +58,7 @@ class ModelList {
 
   // As of ServedModel, of all models, those that leave and those that are yet to come included.
   void Close();
+  void Migrate();
   void Abort(const absl::Status& reason);
   int64_t pending() const;
 

@@ -82,6 +82,7 @@ class ServedModel : public std::enable_shared_from_this<ServedModel> {
 
   // As of the batchers.
   virtual void Close() = 0;
+  virtual void Migrate() {}  // encoders' inputs are soon done
   virtual void Abort(const absl::Status& reason) = 0;
   virtual int64_t pending() const = 0;
   virtual Clock::time_point heartbeat() const = 0;
@@ -122,6 +123,7 @@ class ServedDecoder : public ServedModel {
   absl::StatusOr<TokenizerInfo> DescribeTokenizer() const override;
   absl::StatusOr<std::string> Detokenize(std::span<const int32_t> ids) const override;
   void Close() override { batcher_.Close(); }
+  void Migrate() override { batcher_.Migrate(); }
   void Abort(const absl::Status& reason) override { batcher_.Abort(reason); }
   int64_t pending() const override { return batcher_.pending(); }
   Clock::time_point heartbeat() const override { return batcher_.heartbeat(); }

@@ -200,9 +200,10 @@ absl::StatusOr<std::shared_ptr<const SavedState>> StateHandlers::Load(const std:
   return std::shared_ptr<const SavedState>(loaded, &loaded->state);
 }
 
-absl::StatusOr<std::function<void(SavedState state, StateKept kept)>> StateHandlers::Keeper(
-    const v1::GenerateRequest& request, const ServedDecoder& model, const SavedState* start,
-    const Caller& caller) {
+absl::StatusOr<StateHandlers::Wanted> StateHandlers::WantedOf(const v1::GenerateRequest& request,
+                                                              const ServedDecoder& model,
+                                                              const SavedState* start,
+                                                              const Caller& caller) const {
   Wanted wanted{.key = caller.key, .form = request.return_state()};
   if (!v1::ReturnState_IsValid(wanted.form)) {
     return FieldError("return_state", "expected NONE, HANDLE or INLINE");
@@ -217,12 +218,20 @@ absl::StatusOr<std::function<void(SavedState state, StateKept kept)>> StateHandl
   if (wanted.lossy && wanted.form == v1::RETURN_STATE_NONE) {
     return FieldError("state_dtype", "it needs a return_state");
   }
-  if (wanted.form == v1::RETURN_STATE_NONE) return nullptr;
   std::optional<int64_t> ttl;
   if (request.has_state_ttl()) ttl = request.state_ttl();
   HIPPODROME_ASSIGN_OR_RETURN(wanted.ttl, Ttl(ttl));
   wanted.layout = model.state_layout();
-  wanted.exact = !wanted.lossy && (start == nullptr || GoesOnExactly(*start, model.arithmetic()));
+  wanted.exact = start == nullptr || GoesOnExactly(*start, model.arithmetic());
+  return wanted;
+}
+
+absl::StatusOr<std::function<void(SavedState state, StateKept kept)>> StateHandlers::Keeper(
+    const v1::GenerateRequest& request, const ServedDecoder& model, const SavedState* start,
+    const Caller& caller) {
+  HIPPODROME_ASSIGN_OR_RETURN(Wanted wanted, WantedOf(request, model, start, caller));
+  if (wanted.form == v1::RETURN_STATE_NONE) return nullptr;
+  wanted.exact = wanted.exact && !wanted.lossy;
   return [this, wanted](SavedState state, StateKept kept) {
     const auto room = TakeRoom(BytesOf(state));
     const auto held = std::make_shared<const SavedState>(std::move(state));
@@ -230,6 +239,28 @@ absl::StatusOr<std::function<void(SavedState state, StateKept kept)>> StateHandl
     keeper_.Post([this, wanted, room, held, kept = std::move(kept)] {
       kept(std::make_shared<v1::State>(Keep(*held, wanted)));
     });
+  };
+}
+
+std::function<bool(SavedState state, StateKept kept)> StateHandlers::Migrator(
+    const v1::GenerateRequest& request, const ServedDecoder& model, const SavedState* start,
+    const Caller& caller) {
+  if (!shared()) return nullptr;
+  Wanted wanted = *WantedOf(request, model, start, caller);
+  wanted.form = v1::RETURN_STATE_HANDLE;
+  wanted.lossy = false;  // the text is to be the same
+  return [this, wanted = std::make_shared<const Wanted>(std::move(wanted))](SavedState state,
+                                                                            StateKept kept) {
+    const auto room = TakeRoom(BytesOf(state));
+    if (room == nullptr) return false;
+    const auto held = std::make_shared<const SavedState>(std::move(state));
+    keeper_.Post([this, wanted, room, held, kept = std::move(kept)] {
+      v1::State saved = Keep(*held, *wanted);
+      const bool lost = saved.handle().empty();
+      ++(lost ? lost_ : migrated_);
+      kept(lost ? nullptr : std::make_shared<v1::State>(std::move(saved)));
+    });
+    return true;
   };
 }
 

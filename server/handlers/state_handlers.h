@@ -47,6 +47,11 @@ class StateHandlers {
   absl::StatusOr<std::function<void()>> PrepareKey();
 
   const StateOptions& options() const { return options_; }
+  // Whether other processes find what is kept here.
+  bool shared() const { return store_ != nullptr && store_->shared(); }
+  // Migrations so far: those whose state was kept, and those whose state could not be.
+  int64_t migrated() const { return migrated_.load(); }
+  int64_t lost() const { return lost_.load(); }
 
   absl::StatusOr<v1::ListStatesResponse> List(const Caller& caller);
   absl::StatusOr<File> Get(const std::string& handle, const Caller& caller);
@@ -72,6 +77,12 @@ class StateHandlers {
   absl::StatusOr<std::function<void(SavedState state, StateKept kept)>> Keeper(
       const v1::GenerateRequest& request, const ServedDecoder& model, const SavedState* start,
       const Caller& caller);
+  // GenerationCall::migrate of the same: keeps a handle, and gives null where that fails. Null
+  // where the store is not shared. REQUIRES: Keeper() was OK.
+  std::function<bool(SavedState state, StateKept kept)> Migrator(const v1::GenerateRequest& request,
+                                                                 const ServedDecoder& model,
+                                                                 const SavedState* start,
+                                                                 const Caller& caller);
 
  private:
   struct Wanted {
@@ -87,6 +98,8 @@ class StateHandlers {
   absl::StatusOr<StateStore*> Store() const;
   StateSigner signer() const;
   absl::StatusOr<std::chrono::seconds> Ttl(std::optional<int64_t> ttl) const;
+  absl::StatusOr<Wanted> WantedOf(const v1::GenerateRequest& request, const ServedDecoder& model,
+                                  const SavedState* start, const Caller& caller) const;
   absl::StatusOr<SavedState> Read(const std::string& file, const Caller& caller,
                                   std::string& arithmetic) const;
   // Without what keeping it gives.
@@ -101,6 +114,7 @@ class StateHandlers {
   StateSigner signer_;  // guarded by key_mutex_; null: there is no key
   const std::shared_ptr<std::atomic<int64_t>> in_transit_ =
       std::make_shared<std::atomic<int64_t>>(0);
+  std::atomic<int64_t> migrated_ = 0, lost_ = 0;
   SerialExecutor keeper_;  // goes first: what was posted uses the others
 };
 

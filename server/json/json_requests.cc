@@ -75,7 +75,9 @@ constexpr RequestField kCompletion[] = {
     {"position", kCountSchema, "go back to so many tokens of the state first"},
     {"return_state", R"({"type": "string", "enum": ["none", "handle", "inline"],
         "default": "none"})",
-     "what becomes of the state behind the last token: of one answer to one prompt"},
+     "what becomes of the state behind the last token: of one answer to one prompt. A server that "
+     "stops gives a handle in any case, with the finish_reason migrated, where another one can go "
+     "on"},
     {"state_dtype", R"({"type": "string", "enum": ["f32", "bf16"], "default": "f32"})",
      "numbers of the state that is returned; bf16 halves it, and rounds"},
     {"state_ttl", kCountSchema,

@@ -24,6 +24,8 @@ OrderedJson FinishJson(StreamFinish finish) {
       return "stop";
     case StreamFinish::kLength:
       return "length";
+    case StreamFinish::kMigrated:
+      return "migrated";
     default:
       return nullptr;
   }

@@ -57,6 +57,8 @@ class ModelMetrics {
   // Tokens of which the client gets log probabilities.
   void Scored(int64_t tokens);
   void Cancelled(Phase where);
+  // A request that left with its state, for another server to go on.
+  void Migrated();
   // Until what a cancelled request held was free.
   void Freed(Duration since_cancelled);
   // A request for which the model computed a value that is not a number.

@@ -54,6 +54,9 @@ struct ModelMetrics::Series {
         cancelled_in{&cancelled.Add({{"model", m}, {"where", "queue"}}),
                      &cancelled.Add({{"model", m}, {"where", "prefill"}}),
                      &cancelled.Add({{"model", m}, {"where", "decode"}})},
+        migrated(Counter(r, "hippodrome_requests_migrated_total",
+                         "Requests that a drain ended with their state, for another server")
+                     .Add({{"model", m}})),
         rejected(AdmissionRejectedTotal(r)),
         not_a_number(Counter(r, "hippodrome_not_a_number_total",
                              "Requests that ended because the model computed no number")
@@ -99,6 +102,7 @@ struct ModelMetrics::Series {
   prometheus::Counter &prompt_tokens, &generated_tokens;
   Counters& cancelled;
   std::array<prometheus::Counter*, 3> cancelled_in;
+  prometheus::Counter& migrated;
   Counters& rejected;
   prometheus::Counter& not_a_number;
   GaugePart queued;
@@ -166,6 +170,8 @@ void ModelMetrics::Cancelled(Phase where) {
 }
 
 void ModelMetrics::NotANumber() { series_->not_a_number.Increment(); }
+
+void ModelMetrics::Migrated() { series_->migrated.Increment(); }
 
 void ModelMetrics::Rejected(const std::string& reason) {
   series_->rejected.Add({{"model", series_->model}, {"reason", reason}}).Increment();

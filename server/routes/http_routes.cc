@@ -182,7 +182,8 @@ HttpReply HttpRoutes::Completions(const HttpRequest& request) {
   return reply;
 }
 
-HttpReply HttpRoutes::Complete(CompletionCall call, const Caller& caller) {
+HttpReply HttpRoutes::Complete(CompletionCall call, Caller caller) {
+  caller.may_migrate = true;
   absl::StatusOr<CompletionGroup> made = handlers_.Complete(call.requests, call.candidates, caller);
   if (!made.ok()) return Failed(made.status());
   std::string().swap(*call.requests.front().mutable_state());  // it may be large, and was read

@@ -76,7 +76,7 @@ class HttpRoutes {
   HttpReply Complete(HttpRequest& request, HttpReply reply) const;
 
   HttpReply Completions(const HttpRequest& request);
-  HttpReply Complete(CompletionCall call, const Caller& caller);
+  HttpReply Complete(CompletionCall call, Caller caller);
   HttpReply NoChats(const HttpRequest& request);
   HttpReply Tokenize(const HttpRequest& request);
   HttpReply Detokenize(const HttpRequest& request);

@@ -110,6 +110,8 @@ class DirectoryStore final : public StateStore {
     metrics().SetUse(files.end() - oldest + (bytes > 0 ? 1 : 0), held + bytes);
   }
 
+  bool shared() const override { return true; }
+
  private:
   absl::StatusOr<StoredState> DoPut(const std::string& owner, const std::string& handle,
                                     const StateBytes& file, std::chrono::seconds lives) override {

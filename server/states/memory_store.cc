@@ -15,6 +15,8 @@ class MemoryStore final : public StateStore {
   MemoryStore(int64_t most_bytes, StateStoreMetrics& metrics, Clock clock)
       : StateStore(metrics), most_bytes_(most_bytes), clock_(std::move(clock)) {}
 
+  bool shared() const override { return false; }
+
  private:
   using Key = std::pair<std::string, std::string>;  // owner, handle
   struct Entry {

@@ -74,6 +74,8 @@ class RedisStore final : public StateStore {
   RedisStore(const RedisStoreOptions& options, StateStoreMetrics& metrics)
       : StateStore(metrics), options_(options) {}
 
+  bool shared() const override { return true; }
+
  private:
   absl::StatusOr<StoredState> DoPut(const std::string& owner, const std::string& handle,
                                     const StateBytes& file, std::chrono::seconds lives) override {

@@ -54,6 +54,9 @@ class StateStore {
   StateStore(const StateStore&) = delete;
   StateStore& operator=(const StateStore&) = delete;
 
+  // Whether what is here outlasts this process, for others to find it.
+  virtual bool shared() const = 0;
+
   // Keeps `file` for `lives`, in the place of what the owner has under this handle. REQUIRES:
   // IsStateHandle(handle), lives > 0.
   absl::StatusOr<StoredState> Put(const std::string& owner, const std::string& handle,

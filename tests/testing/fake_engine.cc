@@ -183,9 +183,10 @@ void FakeEngine::Release(SequenceId id) {
   sequences_.erase(it);
 }
 
-// With all tokens but the last in it, as the engine has it.
+// With all tokens but the last in it, or a part of the prompt, as the engine has it.
 absl::StatusOr<SavedState> FakeEngine::Save(SequenceId sequence) const {
   CheckThread();
+  if (sequences_.at(sequence).prefilled == 0) return FailedPrecondition("nothing is taken in");
   const Sequence& s = sequences_.at(sequence);
   const std::vector<int32_t>& prompt = s.request.prompt;
   SavedState state{.model = "fake",
@@ -193,9 +194,13 @@ absl::StatusOr<SavedState> FakeEngine::Save(SequenceId sequence) const {
                    .tokens = prompt,
                    .seed = s.request.sampling.seed};
   const auto size = static_cast<int64_t>(prompt.size());
-  for (int64_t i = 0; i + 1 < s.generated; ++i) state.tokens.push_back(prompt[i % size]);
+  if (s.generated > 0) {
+    for (int64_t i = 0; i + 1 < s.generated; ++i) state.tokens.push_back(prompt[i % size]);
+    state.last_token = prompt[(s.generated - 1) % size];
+  } else {
+    state.tokens.resize(std::min(s.prefilled, size));
+  }
   state.position = static_cast<int64_t>(state.tokens.size());
-  state.last_token = prompt[(s.generated - 1) % size];
   state.layers.push_back({.arrays = {{1, 2}}});
   return state;
 }

@@ -36,8 +36,9 @@ const CommandSpec kServeSpec = {
     .description =
         "A signal ends it: /ready and the gRPC health service say that it is stopping, while "
         "requests are still taken for the drain delay; then it takes no more, gives running "
-        "streams their grace period, and stops. A second signal ends both waits. The status is 0, "
-        "or 1 where requests were cut.\n"
+        "streams their grace period, and stops. In its last third, where --state-store is a "
+        "directory or Redis, those that still run end with a state from which another server goes "
+        "on. A second signal ends both waits. The status is 0, or 1 where requests were cut.\n"
         "The admin listener has /health, /ready, /metrics and /version, which the main one has "
         "too, "
         "on a thread and connections of its own: whatever clients do, it answers. There alone, "

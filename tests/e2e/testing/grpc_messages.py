@@ -101,9 +101,9 @@ def connection_data(connection, stream, data):
         yield piece
 
 
-def answer(connection, stream, message, pause=lambda: None):
-    """Sends the one message of a call that was opened. Its grpc-status, and the fields of all its answers,
-    joined by their number; `pause` is called before each read."""
+def answers(connection, stream, message, pause=lambda: None):
+    """Sends the one message of a call that was opened. Its grpc-status, and the messages of its answer; `pause` is
+    called before each read."""
     for _ in connection_data(connection, stream, raw_http2.message(message)):
         pass
     data = b""
@@ -120,12 +120,21 @@ def answer(connection, stream, message, pause=lambda: None):
             break
     else:
         raise OSError("the connection ended before the call")
-    found = collections.defaultdict(bytes)
+    found = []
     while data:
         size = int.from_bytes(data[1:5], "big")
-        for field, value in fields(data[5:5 + size]).items():
-            found[field] += value
+        found.append(data[5:5 + size])
         data = data[5 + size:]
+    return status, found
+
+
+def answer(connection, stream, message, pause=lambda: None):
+    """As answers(), with the fields of all messages, joined by their number."""
+    status, messages = answers(connection, stream, message, pause)
+    found = collections.defaultdict(bytes)
+    for part in messages:
+        for field, value in fields(part).items():
+            found[field] += value
     return status, found
 
 

@@ -84,6 +84,16 @@ TEST_F(GenerationBatcherStateTest, WhatGoesOnCountsWhatItTakesIn) {
   EXPECT_TRUE(AllFree());
 }
 
+// A character of which a part was given out is no text yet; the state has the part.
+TEST_F(GenerationBatcherStateTest, AnIncompleteCharacterGoesIntoTheState) {
+  Start();
+  const auto generation = Ask(Call("a\u20ac", 2, {"\u20ac!"}));
+  Keep(nullptr);
+  EXPECT_EQ(Collect(*generation).text, "a");
+  EXPECT_EQ(state_.pending_text, "\xE2");
+  EXPECT_EQ(Collect(*Submit(Call("a\u20ac", 2))).text, "a\uFFFD");
+}
+
 TEST_F(GenerationBatcherStateTest, AnAbandonedStateIsKeptForNobody) {
   Start();
   Ask(Call("abc", 2)).reset();
