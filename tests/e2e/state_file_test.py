@@ -36,6 +36,31 @@ def check_parts(folder, options, seed):
     assert parts == whole, (options, parts, whole)
 
 
+def interrupted(*arguments):
+    """The text of a command that a signal ends once it has begun, and what it says then."""
+    command = [HIPPODROME, "generate", "--model", MODEL, "--ignore-eos", "--max-tokens", "100000", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        text = os.read(process.stdout.fileno(), 1)
+        process.send_signal(signal.SIGTERM)
+        text += process.stdout.read()
+        said = process.stderr.read().decode()
+        assert process.wait() == 0, said
+    return text.decode().removesuffix("\n"), said
+
+
+def check_signal(folder):
+    """A signal ends an answer with its state, from which the text goes on."""
+    state = folder + "/signalled"
+    said, how = interrupted("--prompt", PROMPT, "--save-state", state)
+    assert f"to go on: --state {state}\n" in how, how
+    tokens = int(how.split("stopped after ")[1].split()[0])
+    text = json.loads(run("generate", "--model", MODEL, "--json", "--ignore-eos", "--prompt", PROMPT, "--max-tokens",
+                          str(tokens + 10)).stdout)["text"]
+    rest = json.loads(run("generate", "--model", MODEL, "--json", "--ignore-eos", "--state", state, "--max-tokens",
+                          "10").stdout)["text"]
+    assert said + rest == text, (said, rest, text)
+
+
 def check_new_text(folder):
     """A prompt after a state is what is new: saved twice, the states are the same."""
     one, two, three = folder + "/one", folder + "/two", folder + "/three"
@@ -162,6 +187,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_parts(folder, (), ())
         check_parts(folder, SAMPLED, ("--seed", "7"))
+        check_signal(folder)
         check_new_text(folder)
         check_session(folder, ())
         check_session(folder, (*SAMPLED, "--seed", "7"))

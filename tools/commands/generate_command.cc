@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "tools/commands/commands.h"
 #include "tools/commands/interactive_session.h"
 #include "tools/commands/lone_sequence.h"
+#include "tools/train/session/stop_signal.h"
 
 namespace hippodrome {
 namespace {
@@ -39,7 +41,9 @@ const CommandSpec kGenerateSpec = {
     .description =
         "Text is printed as it comes; of a model without tokenizer files, the JSON.\n"
         "With --interactive each line of standard input is a turn of a conversation, of which "
-        "nothing is taken in twice; /help tells the commands, Ctrl-C stops an answer.",
+        "nothing is taken in twice; /help tells the commands, Ctrl-C stops an answer.\n"
+        "With --save-state, SIGINT or SIGTERM ends an answer early, with status 0: the state that "
+        "it has got to is saved, and a line on standard error says how to go on.",
     .options = {
         ModelOption(),
         {"prompt", "TEXT", "the text to continue"},
@@ -159,10 +163,34 @@ absl::Status StartFrom(const std::string& bytes, const StateSigner& sign,
   return absl::OkStatus();
 }
 
-absl::Status SaveTo(const StateFiles& files, const Generator& generator, SequenceId sequence) {
+absl::Status SaveTo(const StateFiles& files, const Generator& generator, SequenceId sequence,
+                    const LoneOutput& output, int64_t tokens_before) {
   if (files.to.empty()) return absl::OkStatus();
-  HIPPODROME_ASSIGN_OR_RETURN(const SavedState state, generator.Save(sequence));
-  return SaveStateTo(files.to, state, generator.state_layout(), files.how);
+  HIPPODROME_ASSIGN_OR_RETURN(SavedState state, generator.Save(sequence));
+  state.pending_text = output.pending_text;
+  HIPPODROME_RETURN_IF_ERROR(SaveStateTo(files.to, state, generator.state_layout(), files.how));
+  if (output.finish != FinishReason::kNone) return absl::OkStatus();
+  if (state.last_token) {
+    std::fprintf(stderr, "hippodrome: stopped after %zu new tokens; to go on: --state %s\n",
+                 output.token_ids.size(), files.to.c_str());
+  } else {
+    std::fprintf(stderr,
+                 "hippodrome: stopped within the prompt; to go on: --state %s and the last %lld "
+                 "tokens of the prompt, as --prompt-ids\n",
+                 files.to.c_str(), static_cast<long long>(tokens_before - state.position));
+  }
+  return absl::OkStatus();
+}
+
+const char* FinishName(FinishReason finish) {
+  switch (finish) {
+    case FinishReason::kEndOfText:
+      return "stop";
+    case FinishReason::kNone:
+      return "interrupted";
+    default:
+      return "length";
+  }
 }
 
 void Print(const std::string& text) {
@@ -171,10 +199,9 @@ void Print(const std::string& text) {
 }
 
 void PrintJson(const LoneOutput& output) {
-  const nlohmann::json json = {
-      {"token_ids", output.token_ids},
-      {"text", output.text},
-      {"finish_reason", output.finish == FinishReason::kEndOfText ? "stop" : "length"}};
+  const nlohmann::json json = {{"token_ids", output.token_ids},
+                               {"text", output.text},
+                               {"finish_reason", FinishName(output.finish)}};
   std::printf("%s\n", json.dump().c_str());
 }
 
@@ -239,11 +266,19 @@ absl::Status OneAnswer(const CommandLine& line, GenerationRequest request, Backe
   HIPPODROME_RETURN_IF_ERROR(
       StartFrom(state, files.how.sign, *generator, line.Has("seed"), request));
   HIPPODROME_RETURN_IF_ERROR(generator->Validate(request));
-  HIPPODROME_ASSIGN_OR_RETURN(const SequenceId sequence, generator->Admit(std::move(request)));
   LoneRun run{.tokenizer = loaded.tokenizer.get()};
   if (!json) run.print = Print;
+  if (request.start && request.prompt.empty()) run.pending_text = request.start->pending_text;
+  const int64_t tokens_before = TokensBefore(request);
+  HIPPODROME_ASSIGN_OR_RETURN(const SequenceId sequence, generator->Admit(std::move(request)));
+  std::optional<StopSignal> signal;
+  if (!files.to.empty()) {
+    signal.emplace();
+    run.saved = sequence;
+    run.stopped = [&signal] { return signal->Received(); };
+  }
   HIPPODROME_ASSIGN_OR_RETURN(const LoneOutput output, RunLoneSequence(*generator, run));
-  HIPPODROME_RETURN_IF_ERROR(SaveTo(files, *generator, sequence));
+  HIPPODROME_RETURN_IF_ERROR(SaveTo(files, *generator, sequence, output, tokens_before));
   if (json) {
     PrintJson(output);
   } else {

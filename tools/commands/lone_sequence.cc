@@ -34,11 +34,17 @@ absl::StatusOr<LoneOutput> RunLoneSequence(Generator& generator, const LoneRun& 
     output.text += text;
     run.print(text);
   };
+  emit(characters.Append(run.pending_text));
   std::vector<TokenEvent> events;
-  while (output.finish == FinishReason::kNone && !run.stopped()) {
+  bool stopping = false;
+  while (output.finish == FinishReason::kNone) {
+    stopping = stopping || run.stopped();
+    if (stopping && (!run.saved || generator.Save(*run.saved).ok())) break;
     events.clear();
     if (generator.prefilling()) {
-      generator.Prefill(Generator::Clock::now() + kPiece, events);
+      // Only between two parts of a prompt is there a state.
+      const auto now = Generator::Clock::now();
+      generator.Prefill(stopping ? now : now + kPiece, events);
     } else {
       generator.Step(events);
     }
@@ -53,7 +59,11 @@ absl::StatusOr<LoneOutput> RunLoneSequence(Generator& generator, const LoneRun& 
       }
     }
   }
-  emit(characters.Finish());
+  if (run.saved && output.finish != FinishReason::kEndOfText) {
+    output.pending_text = characters.held();
+  } else {
+    emit(characters.Finish());
+  }
   return output;
 }
 

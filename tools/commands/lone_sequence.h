@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct LoneOutput {
   std::vector<int32_t> token_ids;
   std::string text;                           // empty without a tokenizer
   FinishReason finish = FinishReason::kNone;  // kNone: it was stopped
+  std::string pending_text;                   // SavedState::pending_text, where that is saved
 };
 
 struct LoneRun {
@@ -38,6 +40,11 @@ struct LoneRun {
   std::function<void(const std::string&)> print = [](const std::string&) {};
   // Asked before each token, and often while the prompt is taken in.
   std::function<bool()> stopped = [] { return false; };
+  // What the text begins with: SavedState::pending_text.
+  std::string pending_text = {};
+  // The sequence whose state is saved behind this: it stops where it has one, and an incomplete
+  // character is for whoever goes on. Nothing: nobody does.
+  std::optional<SequenceId> saved = {};
 };
 
 // Runs the only sequence of `generator` to its end, or until it is stopped. Errors: kInternal where
