@@ -13,10 +13,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "engine/base/status.h"
+#include "engine/generation_limits.h"
 #include "engine/models/h3/hybrid_h3.h"
 #include "engine/passes/decode_step.h"
 #include "engine/passes/prefill_chunk.h"
-#include "engine/request_limits.h"
 #include "engine/sequence.h"
 #include "engine/state/decode_state.h"
 
@@ -114,7 +114,7 @@ struct Generator::Impl {
   const HybridH3& model;
   std::string arithmetic;
   int64_t max_sequences;
-  RequestLimits limits;
+  GenerationLimits limits;
   int64_t most_checkpoints;  // of all sequences
   std::unique_ptr<DecodeState> state;
   PrefixCache cache;

@@ -57,11 +57,11 @@ struct EncodingOptions {
 
 // Of saved states.
 struct StateOptions {
-  std::string store = "memory";                           // as OpenStateStore() takes it
-  int64_t store_bytes = int64_t{1} << 30;                 // that it holds at most
-  int64_t max_state_bytes = int64_t{64} << 20;            // of one file
-  bool import = true;                                     // files of clients are taken
-  std::string key;                                        // file of ReadStateKey(); empty: none
+  std::string store = "memory";                 // as OpenStateStore() takes it
+  int64_t store_bytes = int64_t{1} << 30;       // that it holds at most
+  int64_t max_state_bytes = int64_t{64} << 20;  // of one file
+  bool import = true;                           // files of clients are taken
+  std::string key;                              // file of ReadStateKey(); empty: none
   // Tokens from one checkpoint of a kept state to the next, a multiple of kCaptureTokens; 0: none.
   int64_t checkpoint_interval = 0;
   std::chrono::seconds max_ttl = std::chrono::hours(24);  // that a handle lives, > 0

@@ -9,6 +9,7 @@ hippodrome_test_files(tools_tests
     tools/command_line/encoder_input_test.cc
     tools/command_line/help_test.cc
     tools/command_line/progress_test.cc
+    tools/command_line/stop_signal_test.cc
     tools/command_line/token_ids_test.cc
     tools/commands/forward_command_test.cc
     tools/commands/generate_command_test.cc
@@ -91,7 +92,6 @@ hippodrome_test_files(train_tests
     tools/train/run/strict_reader_test.cc
     tools/train/session/metrics_log_test.cc
     tools/train/session/replicas_test.cc
-    tools/train/session/stop_signal_test.cc
     tools/train/session/training_session_test.cc
     tools/train/step/decoder_trainee_test.cc
     tools/train/step/encoder_trainee_test.cc

@@ -22,12 +22,12 @@
 #include "engine/state/state_file.h"
 #include "server/states/state_signature.h"
 #include "tools/command_line/command_line.h"
+#include "tools/command_line/stop_signal.h"
 #include "tools/command_line/text_file.h"
 #include "tools/command_line/token_ids.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/interactive_session.h"
 #include "tools/commands/lone_sequence.h"
-#include "tools/train/session/stop_signal.h"
 
 namespace hippodrome {
 namespace {

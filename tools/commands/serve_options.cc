@@ -397,7 +397,8 @@ absl::StatusOr<ServeOptions> ReadServeOptions(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(options.load, ReadLoadOptions(line));
   HIPPODROME_ASSIGN_OR_RETURN(options.server, ReadServerOptions(line));
   HIPPODROME_ASSIGN_OR_RETURN(options.server.models, ReadModels(line));
-  if (options.load.generator.attention_window > 0 && options.server.states.checkpoint_interval > 0) {
+  if (options.load.generator.attention_window > 0 &&
+      options.server.states.checkpoint_interval > 0) {
     return Usage(
         "--attention-window drops the rows that earlier positions need: it does not go with "
         "--state-checkpoints");

@@ -5,7 +5,6 @@
 #include "tools/command_line/command_line.h"
 #include "tools/commands/commands.h"
 #include "tools/train/run/run_file.h"
-#include "tools/train/session/stop_signal.h"
 #include "tools/train/session/training_session.h"
 
 namespace hippodrome {
@@ -29,8 +28,10 @@ absl::Status RunTrain(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const TrainingRun run, ReadTrainingRun(config));
   HIPPODROME_ASSIGN_OR_RETURN(const auto session, TrainingSession::Open(run, line.Has("resume")));
   HIPPODROME_ASSIGN_OR_RETURN(const bool finished, session->Train());
-  const std::string message = finished ? "the model is in " + run.output + "/model"
-                                       : ResumeHint(config, session->steps_done());
+  const std::string message =
+      finished ? "the model is in " + run.output + "/model"
+               : "stopped after step " + std::to_string(session->steps_done()) +
+                     "; to go on: hippodrome train --config " + config + " --resume";
   std::fprintf(stderr, "%s\n", message.c_str());
   return absl::OkStatus();
 }

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "engine/base/status.h"
+#include "tools/command_line/stop_signal.h"
 #include "tools/command_line/text_file.h"
 #include "tools/limits/machine.h"
 #include "tools/train/checkpoint/saved_model.h"
 #include "tools/train/run/schedule.h"
 #include "tools/train/run/starting_model.h"
-#include "tools/train/session/stop_signal.h"
 #include "tools/train/step/step_limits.h"
 
 namespace hippodrome {

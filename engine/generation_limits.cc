@@ -1,4 +1,4 @@
-#include "engine/request_limits.h"
+#include "engine/generation_limits.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -56,8 +56,8 @@ int64_t TokensBefore(const GenerationRequest& request) {
   return in_state + (request.start->last_token ? 1 : 0) + prompt;
 }
 
-RequestLimits::RequestLimits(const HybridH3& model, const DecodeState& state, int64_t sequences,
-                             int64_t chunk)
+GenerationLimits::GenerationLimits(const HybridH3& model, const DecodeState& state,
+                                   int64_t sequences, int64_t chunk)
     : config_(model.config()),
       layout_(LayoutOf(model, state)),
       sequences_(sequences),
@@ -66,14 +66,14 @@ RequestLimits::RequestLimits(const HybridH3& model, const DecodeState& state, in
       slot_bytes_(state.bytes_per_slot()),
       page_bytes_(state.bytes_per_page()) {}
 
-Footprint RequestLimits::Bytes(int64_t slots, int64_t pages) const {
+Footprint GenerationLimits::Bytes(int64_t slots, int64_t pages) const {
   const int64_t limit = std::numeric_limits<int64_t>::max();
   const int64_t of_slots = slots * slot_bytes_;
   const bool saturates = page_bytes_ > 0 && pages > (limit - of_slots) / page_bytes_;
   return {slots, pages, saturates ? limit : of_slots + pages * page_bytes_};
 }
 
-Footprint RequestLimits::Cost(int64_t tokens_before, int64_t max_tokens) const {
+Footprint GenerationLimits::Cost(int64_t tokens_before, int64_t max_tokens) const {
   if (config_.attention_layers.empty()) return Bytes(1, 0);
   // The last new token is never fed back, so it needs no row.
   const int64_t limit = std::numeric_limits<int64_t>::max() - kPageTokens;
@@ -86,7 +86,7 @@ Footprint RequestLimits::Cost(int64_t tokens_before, int64_t max_tokens) const {
   return Bytes(1, PagesFor(std::min(rows, most)));
 }
 
-absl::Status RequestLimits::ValidateStart(const GenerationRequest& request) const {
+absl::Status GenerationLimits::ValidateStart(const GenerationRequest& request) const {
   if (!request.start) {
     return request.prompt.empty() ? InvalidArgument("the prompt has no tokens") : absl::OkStatus();
   }
@@ -101,7 +101,7 @@ absl::Status RequestLimits::ValidateStart(const GenerationRequest& request) cons
   return absl::OkStatus();
 }
 
-absl::Status RequestLimits::ValidateMarks(const GenerationRequest& request) const {
+absl::Status GenerationLimits::ValidateMarks(const GenerationRequest& request) const {
   if (std::ssize(request.cache_marks) > kMaxCacheMarks) {
     return FieldError("cache_marks", std::to_string(request.cache_marks.size()) +
                                          " marks, expected at most " +
@@ -116,14 +116,14 @@ absl::Status RequestLimits::ValidateMarks(const GenerationRequest& request) cons
   return absl::OkStatus();
 }
 
-absl::Status RequestLimits::ValidateScoring(const GenerationRequest& request) const {
+absl::Status GenerationLimits::ValidateScoring(const GenerationRequest& request) const {
   const int64_t last = std::max<int64_t>(0, std::ssize(request.prompt) - 1);
   HIPPODROME_RETURN_IF_ERROR(CheckWithin("score_from", request.score_from, last));
   const bool may_share = request.start == nullptr && request.score_prompt;
   return CheckWithin("shared_tokens", request.shared_tokens, may_share ? request.score_from : 0);
 }
 
-absl::Status RequestLimits::ValidateCheckpoints(const GenerationRequest& request) const {
+absl::Status GenerationLimits::ValidateCheckpoints(const GenerationRequest& request) const {
   const int64_t interval = request.checkpoint_interval;
   if (interval > 0 && layout_.window > 0) {
     return FieldError(
@@ -136,7 +136,7 @@ absl::Status RequestLimits::ValidateCheckpoints(const GenerationRequest& request
                                                std::to_string(kCaptureTokens));
 }
 
-absl::Status RequestLimits::ValidateLength(const GenerationRequest& request) const {
+absl::Status GenerationLimits::ValidateLength(const GenerationRequest& request) const {
   const int64_t before = TokensBefore(request);
   if (config_.max_position_embeddings > 0 &&
       request.max_tokens - 1 > config_.max_position_embeddings - before) {
@@ -156,7 +156,7 @@ absl::Status RequestLimits::ValidateLength(const GenerationRequest& request) con
   return absl::OkStatus();
 }
 
-absl::Status RequestLimits::Validate(const GenerationRequest& request) const {
+absl::Status GenerationLimits::Validate(const GenerationRequest& request) const {
   if (request.max_tokens < 1) return InvalidArgument("max_tokens must be at least 1");
   HIPPODROME_RETURN_IF_ERROR(ValidateStart(request));
   HIPPODROME_RETURN_IF_ERROR(ValidateMarks(request));

@@ -1,6 +1,4 @@
-#include "tools/train/session/stop_signal.h"
-
-#include <fmt/format.h>
+#include "tools/command_line/stop_signal.h"
 
 namespace hippodrome {
 namespace {
@@ -32,10 +30,5 @@ StopSignal::~StopSignal() {
 }
 
 bool StopSignal::Received() const { return received != 0; }
-
-std::string ResumeHint(const std::string& config, int64_t step) {
-  return fmt::format("stopped after step {}; to go on: hippodrome train --config {} --resume", step,
-                     config);
-}
 
 }  // namespace hippodrome

@@ -1,6 +1,6 @@
 // Which requests a model can run, and what each reserves.
-#ifndef HIPPODROME_ENGINE_REQUEST_LIMITS_H_
-#define HIPPODROME_ENGINE_REQUEST_LIMITS_H_
+#ifndef HIPPODROME_ENGINE_GENERATION_LIMITS_H_
+#define HIPPODROME_ENGINE_GENERATION_LIMITS_H_
 
 #include <cstdint>
 
@@ -15,10 +15,11 @@ namespace hippodrome {
 class HybridH3;
 
 // Constants of a model and its state, which must outlive this: any thread may ask.
-class RequestLimits {
+class GenerationLimits {
  public:
   // `sequences`: that run at once, at most; `chunk`: tokens of a prompt that are taken in at once.
-  RequestLimits(const HybridH3& model, const DecodeState& state, int64_t sequences, int64_t chunk);
+  GenerationLimits(const HybridH3& model, const DecodeState& state, int64_t sequences,
+                   int64_t chunk);
 
   // What saved states look like.
   const StateLayout& layout() const { return layout_; }
@@ -49,4 +50,4 @@ class RequestLimits {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_ENGINE_REQUEST_LIMITS_H_
+#endif  // HIPPODROME_ENGINE_GENERATION_LIMITS_H_

@@ -1,4 +1,4 @@
-#include "tools/train/session/stop_signal.h"
+#include "tools/command_line/stop_signal.h"
 
 #include <gtest/gtest.h>
 
@@ -33,11 +33,6 @@ TEST(StopSignalTest, SignalsDoAgainWhatTheyDidBefore) {
   std::raise(SIGTERM);
   EXPECT_EQ(own, 1);
   std::signal(SIGTERM, SIG_DFL);
-}
-
-TEST(StopSignalTest, TellsHowToGoOn) {
-  EXPECT_EQ(ResumeHint("runs/a.json", 120),
-            "stopped after step 120; to go on: hippodrome train --config runs/a.json --resume");
 }
 
 }  // namespace

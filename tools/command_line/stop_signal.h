@@ -1,10 +1,8 @@
-// SIGINT and SIGTERM as a wish to stop after the current step.
-#ifndef HIPPODROME_TOOLS_TRAIN_SESSION_STOP_SIGNAL_H_
-#define HIPPODROME_TOOLS_TRAIN_SESSION_STOP_SIGNAL_H_
+// SIGINT and SIGTERM as a wish to stop when what is at hand is done.
+#ifndef HIPPODROME_TOOLS_COMMAND_LINE_STOP_SIGNAL_H_
+#define HIPPODROME_TOOLS_COMMAND_LINE_STOP_SIGNAL_H_
 
 #include <csignal>
-#include <cstdint>
-#include <string>
 
 namespace hippodrome {
 
@@ -24,9 +22,6 @@ class StopSignal {
   struct sigaction terminate_ = {};
 };
 
-// What to tell who stopped a run whose run file is `config`: how to go on.
-std::string ResumeHint(const std::string& config, int64_t step);
-
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_TRAIN_SESSION_STOP_SIGNAL_H_
+#endif  // HIPPODROME_TOOLS_COMMAND_LINE_STOP_SIGNAL_H_
