@@ -49,7 +49,7 @@ TEST(IsolationTest, WindowOfAttention) {
   IsolationOptions options = LongPrompts();
   options.most_new_tokens = 200;
   options.generator.attention_window = 100;
-  Check(TinyConfig(), DType::kF32, options, 5);
+  Check(TinyConfig(), DType::kF32, options, 6);
 }
 
 TEST(IsolationTest, WithoutAttention) {

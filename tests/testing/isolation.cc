@@ -146,6 +146,11 @@ class Isolation {
     if (found == running_.end()) return;
     const Running running = found->second;
     auto saved = generator_->Save(found->first);
+    if (!saved.ok()) {
+      result_.fault = "request " + std::to_string(running.request) + " after token " +
+                      std::to_string(running.events) + ": " + saved.status().ToString();
+      return;
+    }
     generator_->Release(found->first);
     running_.erase(found);
     GenerationRequest rest = requests_[running.request];

@@ -157,7 +157,11 @@ TEST_F(StateRoutesTest, RequestsThatDoNotFitTheirStateAreRefused) {
   for (const auto& [more, status] : std::vector<std::pair<json, int>>{
            {json::object(), 200},
            {{{"position", 10}}, 200},
-           {{{"position", 9}}, 400},
+           {{{"position", 9}}, 200},
+           {{{"position", 11}}, 400},
+           {{{"position", -1}}, 400},
+           {{{"position", 0}}, 400},
+           {{{"position", 0}, {"prompt", "a"}}, 200},
            {{{"return_state", "both"}}, 400},
            {{{"return_state", "handle"}, {"n", 2}}, 400},
            {{{"return_state", "handle"}, {"prompt", {"a", "b"}}}, 400},
