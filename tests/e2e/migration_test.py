@@ -22,11 +22,11 @@ from testing.grpc_messages import number, text
 from testing.http_peers import Server, wait_until
 
 STREAMS = 32
-TOKENS = 900
+TOKENS = 1200
 # Its parts take turns with the streams' tokens, so that it is not done when they migrate.
-PROMPT_TOKENS = 16384
-# With a grace period of three seconds, streams migrate after two.
-GRACE = ("--grace-seconds", "3", "--max-stall-ms", "1")
+PROMPT_TOKENS = 20480
+# Streams migrate after two thirds of the grace period.
+GRACE = ("--grace-seconds", "4", "--max-stall-ms", "1")
 MIGRATED = 3  # FINISH_REASON_MIGRATED
 
 
