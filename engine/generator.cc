@@ -85,12 +85,19 @@ struct Generator::Impl {
         next_tokens(backend.NewIndices(1, max_sequences)),
         scorer(backend, model.config().vocab_size, max_sequences) {}
 
+  int64_t decoding() const {
+    return std::count_if(sequences.begin(), sequences.end(),
+                         [](const auto& entry) { return entry.second.decoding; });
+  }
   void Start(Sequence& s);
   void LimitCheckpoints(int64_t most);
   void KeepCheckpoint(Sequence& s);
   void KeepFirstCheckpoint(Sequence& s);
   void KeepCheckpointIfDue(Sequence& s);
+  struct Steps;
+  Steps NextSteps();
   void BeginChunk();
+  void FinishTogether(std::vector<TokenEvent>& events);
   ChunkPart PartOf(SequenceId id, int64_t tokens);
   void DropCaptures(ChunkPart& part);
   void KeepCaptures(ChunkPart& part, const Sequence& s);
@@ -102,8 +109,9 @@ struct Generator::Impl {
   void StopWaiting(Sequence& s);
   void FinishChunk(std::vector<TokenEvent>& events);
   std::vector<SequenceId> PartFollowers(SequenceId id);
-  void SampleFirst(const std::vector<std::vector<SequenceId>>& families,
-                   std::vector<TokenEvent>& events);
+  void StepDone(Sequence& s);
+  void SampleLast(const std::vector<std::vector<SequenceId>>& families,
+                  std::vector<TokenEvent>& events);
   void Append(SequenceId id, TokenChoice choice, std::vector<TokenEvent>& events);
   bool BetweenParts(SequenceId id) const;
   void Drop(SequenceId id);
@@ -127,12 +135,31 @@ struct Generator::Impl {
   std::vector<ChunkPart> chunk;  // in progress; empty: none is
   size_t scored_part = 0;        // of the chunk, once it is through the layers
   int64_t scored_rows = 0;       // of that part
+  // Those that decode and step in that chunk. It stays until the next one begins.
+  std::vector<SequenceId> stepping;
 
   DecodeStep step;
   OwnedTensor prompt_logits;  // [max_sequences, padded V]
   OwnedTensor next_tokens;    // kI32 [1, max_sequences], of rows that are scored
   TokenScorer scorer;
 };
+
+// The last tokens of all sequences that decode.
+struct Generator::Impl::Steps {
+  std::vector<SequenceId> ids;
+  std::vector<StepToken> tokens;
+};
+
+Generator::Impl::Steps Generator::Impl::NextSteps() {
+  Steps next;
+  for (auto& [id, s] : sequences) {
+    if (!s.decoding) continue;
+    cache.Slide(s.state, s.position);
+    next.ids.push_back(id);
+    next.tokens.push_back({.token = s.tokens.back(), .position = s.position, .sequence = &s.state});
+  }
+  return next;
+}
 
 // Gives a sequence its state when its turn comes, not before: the tree may know more by then.
 void Generator::Impl::Start(Sequence& s) {
@@ -229,8 +256,10 @@ void Generator::Impl::KeepCaptures(ChunkPart& part, const Sequence& s) {
   part.captured.clear();
 }
 
-// The prompts in turn, as many as there is room for in a pass.
+// The prompts in turn, as many as there is room for in a pass. Where they all are, and few rows,
+// those that decode step in the same pass: alone they would read the weights for themselves.
 void Generator::Impl::BeginChunk() {
+  stepping.clear();
   std::vector<ChunkPart> members;
   absl::Cleanup drop = [&] {
     for (ChunkPart& part : members) DropCaptures(part);
@@ -256,10 +285,22 @@ void Generator::Impl::BeginChunk() {
                      .sequence = &s.state,
                      .captures = members.back().captures});
   }
-  prefill.Begin(parts);
+  Steps steps;
+  const bool together = members.size() == prompts.size() && rows <= prefill.stepping_rows();
+  if (together && rows + decoding() <= prefill.max_rows()) steps = NextSteps();
+  prefill.Begin(parts, steps.tokens);
   scored_part = 0;
   scored_rows = 0;
   chunk.swap(members);  // last: without memory there is no chunk in progress
+  stepping.swap(steps.ids);
+}
+
+// A chunk in which sequences step is short, and is not interrupted: each is between two tokens
+// whenever it is released or saved.
+void Generator::Impl::FinishTogether(std::vector<TokenEvent>& events) {
+  while (!prefill.done()) prefill.RunLayer(*state);
+  while (SkipUnscored()) ScoreBlock();
+  FinishChunk(events);
 }
 
 // A device works behind the host's back: without waiting, the clock would tell nothing. Small
@@ -346,7 +387,7 @@ void Generator::Impl::StopWaiting(Sequence& s) {
 
 void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
   std::vector<std::vector<SequenceId>> families(chunk.size());  // that have their prompt now
-  bool finished = false;
+  bool finished = !stepping.empty();
   for (size_t i = 0; i < chunk.size(); ++i) {
     const SequenceId id = chunk[i].id;
     const auto found = sequences.find(id);
@@ -364,8 +405,17 @@ void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {
     families[i] = PartFollowers(id);
     finished = true;
   }
-  if (finished) SampleFirst(families, events);
+  for (const SequenceId id : stepping) {
+    StepDone(sequences.at(id));
+    families.push_back({id});
+  }
+  if (finished) SampleLast(families, events);
   chunk.clear();
+}
+
+void Generator::Impl::StepDone(Sequence& s) {
+  ++s.position;
+  KeepCheckpointIfDue(s);
 }
 
 // The prompt of a leader is done: the leader, and those that followed it, each with its own state.
@@ -390,10 +440,10 @@ std::vector<SequenceId> Generator::Impl::PartFollowers(SequenceId id) {
   return family;
 }
 
-// families[i]: whose first token is chosen from row i of the chunk, one after the other.
-void Generator::Impl::SampleFirst(const std::vector<std::vector<SequenceId>>& families,
-                                  std::vector<TokenEvent>& events) {
-  const Tensor logits = prompt_logits.view.Rows(0, static_cast<int64_t>(chunk.size()));
+// families[i]: whose next token is chosen from row i of the chunk's last ones, one after the other.
+void Generator::Impl::SampleLast(const std::vector<std::vector<SequenceId>>& families,
+                                 std::vector<TokenEvent>& events) {
+  const Tensor logits = prompt_logits.view.Rows(0, std::ssize(families));
   prefill.LastLogits(logits);
   size_t rounds = 0;
   for (const auto& family : families) rounds = std::max(rounds, family.size());
@@ -591,14 +641,14 @@ int64_t Generator::Remaining(SequenceId sequence) const {
 
 bool Generator::prefilling() const { return !impl_->prompts.empty(); }
 
-int64_t Generator::decoding() const {
-  return std::count_if(impl_->sequences.begin(), impl_->sequences.end(),
-                       [](const auto& entry) { return entry.second.decoding; });
-}
+int64_t Generator::decoding() const { return impl_->decoding(); }
+
+int64_t Generator::stepped() const { return std::ssize(impl_->stepping); }
 
 void Generator::Prefill(Clock::time_point until, std::vector<TokenEvent>& events) {
   while (!impl_->prompts.empty()) {
     if (impl_->chunk.empty()) impl_->BeginChunk();
+    if (!impl_->stepping.empty()) return impl_->FinishTogether(events);
     if (!impl_->prefill.done()) {
       impl_->prefill.RunLayer(*impl_->state);
       impl_->Pace();
@@ -611,23 +661,14 @@ void Generator::Prefill(Clock::time_point until, std::vector<TokenEvent>& events
 }
 
 void Generator::Step(std::vector<TokenEvent>& events) {
-  std::vector<SequenceId> batch;
-  std::vector<StepToken> tokens;
+  const Impl::Steps steps = impl_->NextSteps();
+  if (steps.ids.empty()) return;
   std::vector<HowToChoose> how;
-  for (auto& [id, s] : impl_->sequences) {
-    if (!s.decoding) continue;
-    impl_->cache.Slide(s.state, s.position);
-    batch.push_back(id);
-    tokens.push_back({.token = s.tokens.back(), .position = s.position, .sequence = &s.state});
-    how.push_back(s.how());
-  }
-  if (batch.empty()) return;
-  std::vector<TokenChoice> chosen = impl_->step.Next(tokens, how);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    Sequence& s = impl_->sequences.at(batch[i]);
-    ++s.position;
-    impl_->KeepCheckpointIfDue(s);
-    impl_->Append(batch[i], std::move(chosen[i]), events);
+  for (const SequenceId id : steps.ids) how.push_back(impl_->sequences.at(id).how());
+  std::vector<TokenChoice> chosen = impl_->step.Next(steps.tokens, how);
+  for (size_t i = 0; i < steps.ids.size(); ++i) {
+    impl_->StepDone(impl_->sequences.at(steps.ids[i]));
+    impl_->Append(steps.ids[i], std::move(chosen[i]), events);
   }
 }
 

@@ -54,6 +54,7 @@ class OwningGenerator : public SequenceEngine {
   void Prefill(Clock::time_point until, std::vector<TokenEvent>& events) override {
     generator_->Prefill(until, events);
   }
+  int64_t stepped() const override { return generator_->stepped(); }
   void Step(std::vector<TokenEvent>& events) override { generator_->Step(events); }
   void Release(SequenceId sequence) override { generator_->Release(sequence); }
   absl::StatusOr<SavedState> Save(SequenceId sequence) const override {

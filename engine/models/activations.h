@@ -7,8 +7,20 @@
 
 namespace hippodrome {
 
-// Views of the first `rows` rows.
+// Views of some rows.
 struct ActivationRows {
+  // Rows [first, first + rows) of these.
+  ActivationRows Rows(int64_t first, int64_t rows) const {
+    const auto part = [&](Tensor t) { return t.data == nullptr ? t : t.Rows(first, rows); };
+    return {.r = part(r),
+            .u = part(u),
+            .qkv = part(qkv),
+            .o = part(o),
+            .hidden = part(hidden),
+            .wide = part(wide),
+            .stream = part(stream)};
+  }
+
   Tensor r;       // [rows, d] the residual stream
   Tensor u;       // [rows, d] normalised input of a mixer or MLP
   Tensor qkv;     // [rows, 3 d]
@@ -39,21 +51,19 @@ class Activations {
   }
 
   int64_t max_rows() const { return r_.view.rows; }
+  // The first `rows` rows.
   ActivationRows Rows(int64_t rows) const {
-    return {.r = First(r_, rows),
-            .u = First(u_, rows),
-            .qkv = First(qkv_, rows),
-            .o = First(o_, rows),
-            .hidden = First(hidden_, rows),
-            .wide = First(wide_, rows),
-            .stream = First(stream_, rows)};
+    const ActivationRows all = {.r = r_,
+                                .u = u_,
+                                .qkv = qkv_,
+                                .o = o_,
+                                .hidden = hidden_,
+                                .wide = wide_,
+                                .stream = stream_};
+    return all.Rows(0, rows);
   }
 
  private:
-  static Tensor First(const OwnedTensor& matrix, int64_t rows) {
-    return matrix.view.data == nullptr ? Tensor{} : matrix.view.Rows(0, rows);
-  }
-
   OwnedTensor r_, u_, qkv_, o_, hidden_;
   OwnedTensor wide_, stream_;
 };

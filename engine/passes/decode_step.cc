@@ -63,7 +63,7 @@ void DecodeStep::Run(const Inputs& inputs) {
   const ActivationRows a = activations_.Rows(inputs.rows);
   model_.Embed(b_, inputs.ids, inputs.step.positions, a);
   for (int64_t layer = 0; layer < model_.layers(); ++layer) {
-    model_.StepLayer(b_, layer, a, inputs.step, state_.layers());
+    model_.PassLayer(b_, layer, a, {}, inputs.step, state_.layers());
   }
   model_.Logits(b_, a, logits_.view.Rows(0, inputs.rows));
 }

@@ -11,18 +11,12 @@
 #include <vector>
 
 #include "engine/models/h3/hybrid_h3.h"
+#include "engine/passes/pass_rows.h"
 #include "engine/passes/token_chooser.h"
 #include "engine/state/decode_state.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {
-
-// The next token of one sequence.
-struct StepToken {
-  int32_t token = 0;                        // in [0, padded V)
-  int64_t position = 0;                     // tokens of the sequence before it
-  const SequenceState* sequence = nullptr;  // DecodeState::Slide() brought it to `position`
-};
 
 // Owns the activations and index arrays of a step. Not thread-safe; backend, model and state must
 // outlive it.

@@ -13,7 +13,7 @@ PrefillChunk::PrefillChunk(Backend& backend, const HybridH3& model, const Prefil
       model_(model),
       shape_(shape),
       activations_(model.NewActivations(backend, shape_.rows)),
-      indices_(backend.NewIndices(3, shape_.rows)),
+      indices_(backend.NewIndices(4, shape_.rows)),
       page_tables_(backend),
       next_layer_(model.layers()) {}
 
@@ -21,12 +21,13 @@ int64_t PrefillChunk::TokensAt(int64_t start, int64_t prompt_tokens) const {
   return std::min(shape_.grid - start % shape_.grid, prompt_tokens - start);
 }
 
-void PrefillChunk::Begin(std::span<const PrefillPart> parts) {
+void PrefillChunk::Begin(std::span<const PrefillPart> parts, std::span<const StepToken> steps) {
   assert(!parts.empty());
   next_layer_ = 0;
   parts_.clear();
   captures_.clear();
-  std::vector<int32_t> ids, positions, last;
+  steps_ = std::ssize(steps);
+  std::vector<int32_t> ids, positions, last, slots;
   for (const PrefillPart& part : parts) {
     const SequencePart added = {.slot = static_cast<int32_t>(part.sequence->slot),
                                 .first_row = static_cast<int32_t>(ids.size()),
@@ -43,24 +44,38 @@ void PrefillChunk::Begin(std::span<const PrefillPart> parts) {
     for (int32_t i = 0; i < added.tokens; ++i) positions.push_back(added.start + i);
     last.push_back(static_cast<int32_t>(ids.size()) - 1);
   }
+  for (const StepToken& step : steps) {
+    last.push_back(static_cast<int32_t>(ids.size()));
+    ids.push_back(step.token);
+    positions.push_back(static_cast<int32_t>(step.position));
+    slots.push_back(static_cast<int32_t>(step.sequence->slot));
+  }
   assert(rows() <= shape_.rows);
   assert(CheckRange("token", ids, model_.config().padded_vocab_size).ok());
-  const Tensor id_row = indices_.view.Rows(0, 1).Cols(0, rows());
-  const Tensor position_row = indices_.view.Rows(1, 1).Cols(0, rows());
-  b_.UploadIndices(ids, id_row);
-  b_.UploadIndices(positions, position_row);
-  b_.UploadIndices(last, indices_.view.Rows(2, 1).Cols(0, this->parts()));
-  UploadPageTables(parts);
+  const auto upload = [&](int64_t row, std::span<const int32_t> values) {
+    const Tensor to = indices_.view.Rows(row, 1).Cols(0, std::ssize(values));
+    if (!values.empty()) b_.UploadIndices(values, to);
+    return to;
+  };
+  const Tensor id_row = upload(0, ids);
+  const Tensor position_row = upload(1, positions);
+  upload(2, last);
+  upload(3, slots);
+  UploadPageTables(parts, steps);
   model_.Embed(b_, id_row, position_row, Rows());
 }
 
-void PrefillChunk::UploadPageTables(std::span<const PrefillPart> parts) {
+void PrefillChunk::UploadPageTables(std::span<const PrefillPart> parts,
+                                    std::span<const StepToken> steps) {
   if (model_.config().attention_layers.empty()) return;
+  std::vector<const SequenceState*> sequences;
+  for (const PrefillPart& part : parts) sequences.push_back(part.sequence);
+  for (const StepToken& step : steps) sequences.push_back(step.sequence);
   size_t width = 1;
-  for (const PrefillPart& part : parts) width = std::max(width, part.sequence->pages.size());
-  std::vector<int32_t> values(parts.size() * width);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const std::vector<int32_t>& pages = parts[i].sequence->pages;
+  for (const SequenceState* sequence : sequences) width = std::max(width, sequence->pages.size());
+  std::vector<int32_t> values(sequences.size() * width);
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const std::vector<int32_t>& pages = sequences[i]->pages;
     std::copy(pages.begin(), pages.end(), values.begin() + static_cast<int64_t>(i * width));
   }
   page_tables_.Upload(values, static_cast<int64_t>(width));
@@ -72,23 +87,33 @@ void PrefillChunk::Drop(int64_t part) {
 }
 
 void PrefillChunk::RunLayer(DecodeState& state) {
-  model_.PrefillLayer(b_, next_layer_++, Rows(),
-                      {.parts = {.parts = parts_, .captures = captures_},
-                       .page_tables = page_tables_.view(),
-                       .window = state.window()},
-                      state.layers());
+  const Tensor tables = page_tables_.view();
+  const auto rows_of = [&](int64_t first, int64_t count) {
+    return tables.data == nullptr ? tables : tables.Rows(first, count);
+  };
+  const PrefillRows parts = {.parts = {.parts = parts_, .captures = captures_},
+                             .page_tables = rows_of(0, this->parts()),
+                             .window = state.window()};
+  StepRows steps;
+  if (steps_ > 0) {
+    steps = {.slots = indices_.view.Rows(3, 1).Cols(0, steps_),
+             .positions = indices_.view.Rows(1, 1).Cols(rows() - steps_, steps_),
+             .page_tables = rows_of(this->parts(), steps_),
+             .window = state.window()};
+  }
+  model_.PassLayer(b_, next_layer_++, Rows(), parts, steps, state.layers());
 }
 
 void PrefillChunk::LastLogits(Tensor logits) {
   const ActivationRows a = Rows();
-  if (last_.view.rows < parts()) {
+  if (last_.view.rows < last_rows()) {
     last_ = {};  // before the larger one
-    const auto most = std::bit_ceil(static_cast<uint64_t>(parts()));
+    const auto most = std::bit_ceil(static_cast<uint64_t>(last_rows()));
     last_ = b_.NewTensor(static_cast<int64_t>(most), a.r.cols);
   }
-  const Tensor last = last_.view.Rows(0, parts());
-  b_.GatherRows(a.r, indices_.view.Rows(2, 1).Cols(0, parts()), last);
-  model_.Logits(b_, {.r = last, .u = a.u.Rows(0, parts())}, logits);
+  const Tensor last = last_.view.Rows(0, last_rows());
+  b_.GatherRows(a.r, indices_.view.Rows(2, 1).Cols(0, last_rows()), last);
+  model_.Logits(b_, {.r = last, .u = a.u.Rows(0, last_rows())}, logits);
 }
 
 void PrefillChunk::RowLogits(int64_t first, Tensor logits) const {

@@ -1,4 +1,4 @@
-// Parts of prompts on their way through the layers.
+// Parts of prompts, and steps beside them, on their way through the layers.
 #ifndef HIPPODROME_ENGINE_PASSES_PREFILL_CHUNK_H_
 #define HIPPODROME_ENGINE_PASSES_PREFILL_CHUNK_H_
 
@@ -8,28 +8,16 @@
 
 #include "engine/models/h3/hybrid_h3.h"
 #include "engine/passes/index_matrix.h"
+#include "engine/passes/pass_rows.h"
 #include "engine/state/decode_state.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {
 
-// Where the state of a sequence is copied on its way.
-struct PrefillCapture {
-  int64_t position = 0;  // tokens of the sequence before it; see FitsCapture()
-  int64_t slot = 0;      // which gets the state of every layer
-};
-
-// Some tokens of a prompt, and the state of its sequence.
-struct PrefillPart {
-  std::span<const int32_t> tokens;                // ids in [0, padded V)
-  int64_t start = 0;                              // position of the first one, 0 for an empty state
-  const SequenceState* sequence = nullptr;        // DecodeState::Slide() brought it to `start`
-  std::span<const PrefillCapture> captures = {};  // ascending
-};
-
 // Carries the residual stream of parts of any start and length between calls, so that other work
-// may come between layers. On processors what a part gives does not depend on the others, bit for
-// bit. Not thread-safe; backend and model must outlive it.
+// may come between layers; and of sequences that step in the same pass. On processors what a part
+// or a step gives does not depend on the others, bit for bit. Not thread-safe; backend and model
+// must outlive it.
 class PrefillChunk {
  public:
   PrefillChunk(Backend& backend, const HybridH3& model)
@@ -41,13 +29,14 @@ class PrefillChunk {
   // of the backend's grid, never by load, so that a prompt's state does not depend on what runs
   // beside it.
   int64_t TokensAt(int64_t start, int64_t prompt_tokens) const;
-  // Tokens of all parts together, at most.
+  // Tokens of all parts and steps together, at most.
   int64_t max_rows() const { return shape_.rows; }
   int64_t grid() const { return shape_.grid; }
+  int64_t stepping_rows() const { return shape_.stepping_rows; }
 
-  // Starts with these parts, of different sequences. REQUIRES: at least one part, each with tokens,
-  // all together at most max_rows(); for models that take whole sequences, equal lengths.
-  void Begin(std::span<const PrefillPart> parts);
+  // Starts with these parts and steps, of different sequences. REQUIRES: at least one part, each
+  // with tokens, all together at most max_rows().
+  void Begin(std::span<const PrefillPart> parts, std::span<const StepToken> steps = {});
   // The state of this part's sequence is not touched any more, nor what it was copied to.
   void Drop(int64_t part);
   // Runs the next layer. REQUIRES: !done().
@@ -55,13 +44,14 @@ class PrefillChunk {
   bool done() const { return next_layer_ == model_.layers(); }
 
   int64_t parts() const { return std::ssize(parts_); }
-  int64_t rows() const { return SequenceParts{parts_, {}}.rows(); }
+  // Of parts and steps.
+  int64_t rows() const { return SequenceParts{parts_, {}}.rows() + steps_; }
   // The rows of a part: [FirstRow(part), FirstRow(part) + TokensOf(part)).
   int64_t FirstRow(int64_t part) const { return parts_[static_cast<size_t>(part)].first_row; }
   int64_t TokensOf(int64_t part) const { return parts_[static_cast<size_t>(part)].tokens; }
 
-  // Logits after the last token of each part, [parts, padded V], or after all of them, [rows,
-  // padded V]. REQUIRES: done().
+  // Logits after the last token of each part, then after each step, [parts + steps, padded V], or
+  // after all tokens, [rows, padded V]. REQUIRES: done().
   void LastLogits(Tensor logits);
   void AllLogits(Tensor logits) const { RowLogits(0, logits); }
   // Those of the rows from `first`, [rows, padded V].
@@ -69,16 +59,19 @@ class PrefillChunk {
 
  private:
   ActivationRows Rows() const { return activations_.Rows(rows()); }
-  void UploadPageTables(std::span<const PrefillPart> parts);
+  void UploadPageTables(std::span<const PrefillPart> parts, std::span<const StepToken> steps);
+  // The last token of each part, and all that step.
+  int64_t last_rows() const { return parts() + steps_; }
 
   Backend& b_;
   const HybridH3& model_;
   PrefillShape shape_;
   Activations activations_;
-  OwnedTensor indices_;      // kI32 [3, rows]: ids, positions, last rows of parts
-  IndexMatrix page_tables_;  // [parts, pages of the longest sequence]
-  OwnedTensor last_;         // [most parts so far, d], their last rows
+  OwnedTensor indices_;      // kI32 [4, rows]: ids, positions, last rows, slots of steps
+  IndexMatrix page_tables_;  // [parts + steps, pages of the longest sequence]
+  OwnedTensor last_;         // [most so far, d], the last rows
   std::vector<SequencePart> parts_;
+  int64_t steps_ = 0;  // behind the rows of the parts
   std::vector<StateCapture> captures_;
   int64_t next_layer_ = 0;
 };

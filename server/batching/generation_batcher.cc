@@ -502,10 +502,13 @@ void GenerationBatcher::Prefill(Clock::time_point until) {
     engine_.Prefill(until, events_);
     return absl::OkStatus();
   });
-  metrics_.EngineStep(Phase::kPrefill, Clock::now() - start, 0);
+  const int64_t stepped = engine_.stepped();
+  metrics_.EngineStep(Phase::kPrefill, Clock::now() - start, stepped);
   // Streams that start now have not been waiting for a step.
-  if (alone) last_step_ = Clock::now();
-  status.ok() ? Deliver() : EndPhase(Phase::kPrefill, status);
+  if (alone || stepped > 0) last_step_ = Clock::now();
+  if (status.ok()) return Deliver();
+  EndPhase(Phase::kPrefill, status);
+  if (stepped > 0) EndPhase(Phase::kDecode, status);
 }
 
 void GenerationBatcher::Step() {

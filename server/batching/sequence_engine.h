@@ -36,6 +36,7 @@ class SequenceEngine {
   virtual absl::StatusOr<SequenceId> Admit(GenerationRequest request) = 0;
   virtual int64_t Remaining(SequenceId sequence) const = 0;
   virtual void Prefill(Clock::time_point until, std::vector<TokenEvent>& events) = 0;
+  virtual int64_t stepped() const = 0;
   virtual void Step(std::vector<TokenEvent>& events) = 0;
   virtual absl::StatusOr<SavedState> Save(SequenceId sequence) const = 0;
   virtual int64_t Cached(SequenceId sequence) const = 0;

@@ -65,6 +65,7 @@ class ModelMetrics {
   void NotANumber();
   // reason: "queue_full", "client_share", "never_fits", "max_wait", "deadline" or "stopping".
   void Rejected(const std::string& reason);
+  // `sequences`: that decoded, which may be beside a prefill too.
   void EngineStep(Phase phase, Duration duration, int64_t sequences);
   void SetLoad(int64_t queued, int64_t prefilling, int64_t decoding);
   // `slot_bytes` of each used slot are recurrent state; the other bytes are key/value pages.

@@ -179,12 +179,9 @@ void ModelMetrics::Rejected(const std::string& reason) {
 
 void ModelMetrics::EngineStep(Phase phase, Duration duration, int64_t sequences) {
   series_->last_step.SetToCurrentTime();
-  if (phase == Phase::kPrefill) {
-    series_->prefill_step.Observe(duration.count());
-  } else {
-    series_->decode_step.Observe(duration.count());
-    series_->batch.Observe(static_cast<double>(sequences));
-  }
+  (phase == Phase::kPrefill ? series_->prefill_step : series_->decode_step)
+      .Observe(duration.count());
+  if (sequences > 0) series_->batch.Observe(static_cast<double>(sequences));
 }
 
 void ModelMetrics::SetLoad(int64_t queued, int64_t prefilling, int64_t decoding) {

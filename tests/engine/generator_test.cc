@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "engine/base/field_error.h"
@@ -82,6 +83,38 @@ TEST_F(GeneratorTest, SequencesDoNotDependOnTheirNeighbours) {
     EXPECT_EQ(tokens[i].size(), static_cast<size_t>(requests[i].max_tokens));
   }
   EXPECT_EQ(generator->used().bytes, 0);
+}
+
+TEST_F(GeneratorTest, FewTokensOfPromptsAreTakenInWhereOthersStep) {
+  std::vector<GenerationRequest> requests = {Request(100, 12, 1), Request(20, 9, 2, 1.1f),
+                                             Request(30, 7, 3), Request(200, 5, 4)};
+  requests[2].score_prompt = true;
+  const auto generator = NewGenerator(4);
+  std::map<SequenceId, std::vector<int32_t>> tokens;
+  std::vector<TokenEvent> events;
+  const auto take = [&] {
+    for (const TokenEvent& event : events) tokens[event.sequence].push_back(event.token);
+    return std::exchange(events, {}).size();
+  };
+  std::vector<SequenceId> ids = {generator->Admit(requests[0]).value()};
+  generator->Prefill(kForever, events);
+  EXPECT_EQ(generator->stepped(), 0);  // nobody decoded
+  EXPECT_EQ(take(), 1);
+  ids.push_back(generator->Admit(requests[1]).value());
+  ids.push_back(generator->Admit(requests[2]).value());
+  generator->Prefill(kAtOnce, events);  // both prompts, and a step
+  EXPECT_EQ(generator->stepped(), 1);
+  EXPECT_FALSE(generator->prefilling());
+  EXPECT_EQ(events[0].prompt_scores.size() + events[1].prompt_scores.size(), 30);
+  EXPECT_EQ(take(), 3);
+  ids.push_back(generator->Admit(requests[3]).value());
+  generator->Prefill(kAtOnce, events);  // many tokens: a layer, and nobody waits for more
+  EXPECT_EQ(generator->stepped(), 0);
+  EXPECT_EQ(take(), 0);
+  generator->Prefill(kForever, events);
+  while (generator->decoding() > 0) generator->Step(events);
+  take();
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(tokens[ids[i]], Alone(requests[i])) << i;
 }
 
 TEST_F(GeneratorTest, ReservesExactlyAndGivesBackInEveryPhase) {

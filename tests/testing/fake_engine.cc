@@ -147,11 +147,15 @@ TokenEvent FakeEngine::Next(SequenceId id, Sequence& s) {
 
 void FakeEngine::Prefill(Clock::time_point, std::vector<TokenEvent>& events) {
   CheckThread();
-  ThrowIf(FakeFault::kPrefill);
+  stepped_ = 0;
   if (hold_prefill) {
+    ThrowIf(FakeFault::kPrefill);
     std::this_thread::sleep_for(kHeld);
     return;
   }
+  if (steps_beside_prefill) stepped_ = decoding();
+  ThrowIf(FakeFault::kPrefill);
+  if (stepped_ > 0) Step(events);
   for (auto& [id, sequence] : sequences_) {
     if (sequence.prompt_done()) continue;
     sequence.prefilled += options_.chunk_tokens;

@@ -40,6 +40,8 @@ class FakeEngine : public SequenceEngine {
   std::atomic<bool> hold_decode = false;
   // Each step takes a millisecond.
   std::atomic<bool> slow = false;
+  // Those that decode step beside prefill.
+  std::atomic<bool> steps_beside_prefill = false;
   // The next step throws DeviceError.
   std::atomic<bool> break_device = false;
   // The next call of this function throws std::bad_alloc.
@@ -63,6 +65,7 @@ class FakeEngine : public SequenceEngine {
   absl::StatusOr<SequenceId> Admit(GenerationRequest request) override;
   int64_t Remaining(SequenceId sequence) const override;
   void Prefill(Clock::time_point until, std::vector<TokenEvent>& events) override;
+  int64_t stepped() const override { return stepped_; }
   void Step(std::vector<TokenEvent>& events) override;
   void Release(SequenceId sequence) override;
   absl::StatusOr<SavedState> Save(SequenceId sequence) const override;
@@ -89,6 +92,7 @@ class FakeEngine : public SequenceEngine {
       .model = "fake", .vocab_size = options_.vocab_size, .layers = {{.arrays = {{"sums", {2}}}}}};
   std::map<SequenceId, Sequence> sequences_;
   SequenceId next_id_ = 1;
+  int64_t stepped_ = 0;
   std::string admitted_;
   mutable std::atomic<std::thread::id> thread_{};
 };

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
 #include "engine/generator.h"
+#include "engine/passes/decode_step.h"
+#include "engine/passes/prefill_chunk.h"
 #include "engine/state/decode_state.h"
 #include "engine/state/saved_state.h"
 #include "engine/state/state_file.h"
@@ -22,7 +26,9 @@ constexpr double kMilliseconds = 1e3;  // per second
 constexpr int64_t kChoices = 64;       // over one context
 constexpr int64_t kChoiceTokens = 16;  // of each its own
 constexpr int64_t kRests = 32;         // of prompts that begin alike
+constexpr int64_t kDecoding = 8;       // sequences that step beside prompts
 constexpr int64_t kColdTokens[] = {100, 500, 1000};
+constexpr int64_t kBesideTokens[] = {8, 16, 32, 64, 128, 256};
 
 std::vector<int32_t> Prompt(const H3Config& config, int64_t tokens, int64_t seed) {
   std::vector<int32_t> prompt;
@@ -95,6 +101,7 @@ struct Bench {
   absl::Status ChooseAmong();
   absl::Status TakeInRests();
   absl::Status FillTree();
+  absl::Status StepBeside();
 };
 
 absl::StatusOr<SavedState> Bench::SomeState() const {
@@ -169,40 +176,37 @@ absl::Status Bench::MeetPrompts() {
   return absl::OkStatus();
 }
 
-// All go on from the state behind the context, which is taken in once.
+// The log probabilities of many answers to one context, which is taken in once.
 absl::Status Bench::ChooseAmong() {
   HIPPODROME_ASSIGN_OR_RETURN(const auto generator, NewGenerator(kChoices, 0));
-  std::vector<GenerationRequest> own;
+  const std::vector<int32_t> context = Prompt(benchmark.config, benchmark.tokens, 0);
+  std::vector<GenerationRequest> own, choices;
   for (int64_t i = 0; i < kChoices; ++i) {
-    own.push_back(Asking(Prompt(benchmark.config, kChoiceTokens, i + 1)));
-    own.back().score_prompt = true;
-    own.back().likeliest = 1;
+    GenerationRequest& answer =
+        own.emplace_back(Asking(Prompt(benchmark.config, kChoiceTokens, i + 1)));
+    answer.score_prompt = true;
+    answer.likeliest = 1;
+    GenerationRequest& choice = choices.emplace_back(answer);
+    choice.prompt.insert(choice.prompt.begin(), context.begin(), context.end());
+    choice.score_from = choice.shared_tokens = benchmark.tokens;
   }
-  const GenerationRequest context = Asking(Prompt(benchmark.config, benchmark.tokens, 0));
-  BestTime once, all;
-  double parts = 0;
+  double once = 0, parts = 0, all = 0;
   for (int i = 0; i < benchmark.repeats; ++i) {
-    once.Run([&] { (void)FirstToken(*generator, context); });
-    const double seconds = FirstTokens(*generator, own);
-    if (i == 0 || seconds < parts) parts = seconds;
-    all.Run([&] {
-      const SequenceId id = *generator->Admit(context);
-      std::vector<TokenEvent> events;
-      generator->Prefill(Generator::Clock::time_point::max(), events);
-      const auto state = std::make_shared<const SavedState>(*generator->Save(id));
-      generator->Release(id);
-      std::vector<GenerationRequest> choices = own;
-      for (GenerationRequest& choice : choices) choice.start = state;
-      (void)FirstTokens(*generator, choices);
-    });
+    const auto keep = [&](double& best, double seconds) {
+      if (i == 0 || seconds < best) best = seconds;
+    };
+    keep(once, FirstToken(*generator, Asking(context)));
+    keep(parts, FirstTokens(*generator, own));
+    keep(all, FirstTokens(*generator, choices));
   }
-  Add("choices", all.seconds(), once.seconds() + parts);
+  Add("choices", all, once + parts);
   return absl::OkStatus();
 }
 
 // Of prompts that begin with what the tree has: of different lengths, and of their mean.
 absl::Status Bench::TakeInRests() {
-  HIPPODROME_ASSIGN_OR_RETURN(const auto generator, NewGenerator(kRests));
+  // With room for the states that all of them leave: none may cost another the context.
+  HIPPODROME_ASSIGN_OR_RETURN(const auto generator, NewGenerator(kRests, 8 * kRests));
   GenerationRequest known = Asking(Prompt(benchmark.config, benchmark.tokens, 0));
   (void)FirstToken(*generator, known);
   double ragged = 0;
@@ -233,7 +237,8 @@ absl::Status Bench::FillTree() {
   for (const int64_t tokens : kColdTokens) {
     double filled = 0;
     double plain = 0;
-    for (int i = 0; i < benchmark.repeats; ++i) {
+    const int64_t rounds = benchmark.repeats * kColdTokens[2] / tokens;  // short ones are noisy
+    for (int64_t i = 0; i < rounds; ++i) {
       const GenerationRequest request = Asking(Prompt(benchmark.config, tokens, tokens + i));
       with->ClearPrefixes();
       const double one = FirstToken(*with, request);
@@ -242,6 +247,46 @@ absl::Status Bench::FillTree() {
       if (i == 0 || other < plain) plain = other;
     }
     Add("cold", filled, plain, tokens);
+  }
+  return absl::OkStatus();
+}
+
+// Steps in the pass of a prompt's tokens, and in one of their own behind it.
+absl::Status Bench::StepBeside() {
+  Backend& backend = *machine.backend;
+  const int64_t pages = PagesFor(benchmark.tokens + kBesideTokens[std::size(kBesideTokens) - 1]);
+  const auto state = model.NewState(backend, kDecoding + 1, pages * (kDecoding + 1), kPageTokens);
+  std::vector<SequenceState> sequences;
+  for (int64_t i = 0; i <= kDecoding; ++i) sequences.push_back(*state->Reserve(pages));
+  const SequenceState& prompted = sequences.back();
+  std::vector<StepToken> steps;
+  for (int64_t i = 0; i < kDecoding; ++i) {
+    steps.push_back({.token = 1, .position = benchmark.tokens, .sequence = &sequences[i]});
+  }
+  PrefillChunk chunk(backend, model);
+  DecodeStep step(backend, model, *state, kDecoding);
+  const OwnedTensor logits = backend.NewTensor(kDecoding + 1, benchmark.config.padded_vocab_size);
+  for (const int64_t tokens : kBesideTokens) {
+    const std::vector<int32_t> ids = Prompt(benchmark.config, tokens, 0);
+    const PrefillPart part{.tokens = ids, .start = benchmark.tokens, .sequence = &prompted};
+    const auto pass = [&](std::span<const StepToken> beside) {
+      chunk.Begin({&part, 1}, beside);
+      while (!chunk.done()) chunk.RunLayer(*state);
+      chunk.LastLogits(logits.view.Rows(0, 1 + std::ssize(beside)));
+    };
+    BestTime together, apart;
+    for (int i = 0; i < benchmark.repeats; ++i) {
+      together.Run([&] {
+        pass(steps);
+        backend.Wait();
+      });
+      apart.Run([&] {
+        pass({});
+        (void)step.Logits(steps);
+        backend.Wait();
+      });
+    }
+    Add("beside", together.seconds(), apart.seconds(), tokens);
   }
   return absl::OkStatus();
 }
@@ -259,6 +304,7 @@ absl::StatusOr<BenchReport> BenchState(Machine& machine, const StateBenchmark& b
   HIPPODROME_RETURN_IF_ERROR(bench.ChooseAmong());
   HIPPODROME_RETURN_IF_ERROR(bench.TakeInRests());
   HIPPODROME_RETURN_IF_ERROR(bench.FillTree());
+  HIPPODROME_RETURN_IF_ERROR(bench.StepBeside());
   BenchReport report;
   report.ceilings = machine.measure_ceilings();
   report.results = std::move(bench.results);

@@ -57,23 +57,7 @@ GssMixer::Parts GssMixer::PartsOf(const ActivationRows& a) {
   return {.g = a.wide.Cols(0, gates), .n = a.wide.Cols(gates, e), .y = a.wide.Cols(gates + e, e)};
 }
 
-void GssMixer::Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
-                       const SequenceParts& parts) const {
-  const auto [g, n, y] = PartsOf(a);
-  Enter(b, a);
-  b.SsmSequence(*ssm_, n, state, parts, y);  // y = SSM(n)
-  Leave(b, a);
-}
-
-void GssMixer::Step(Backend& b, const ActivationRows& a, RecurrentState& state,
-                    Tensor slots) const {
-  const auto [g, n, y] = PartsOf(a);
-  Enter(b, a);
-  b.SsmStep(*ssm_, n, state, slots, y);  // y = SSM(n)
-  Leave(b, a);
-}
-
-void GssMixer::Enter(SequenceBackend& b, const ActivationRows& a) const {
+void GssMixer::ProjectIn(SequenceBackend& b, const ActivationRows& a) const {
   constexpr auto kGelu = Epilogue::Activation::kGeluErf;
   const auto [g, n, y] = PartsOf(a);
   const Tensor v = a.stream;                       // [rows, E]
@@ -82,7 +66,19 @@ void GssMixer::Enter(SequenceBackend& b, const ActivationRows& a) const {
   b.LayerNorm(v, gamma_, beta_, epsilon_, n);      // n = LN(v)
 }
 
-void GssMixer::Leave(SequenceBackend& b, const ActivationRows& a) const {
+void GssMixer::Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+                         const SequenceParts& parts) const {
+  const auto [g, n, y] = PartsOf(a);
+  b.SsmSequence(*ssm_, n, state, parts, y);  // y = SSM(n)
+}
+
+void GssMixer::Steps(Backend& b, const ActivationRows& a, RecurrentState& state,
+                     Tensor slots) const {
+  const auto [g, n, y] = PartsOf(a);
+  b.SsmStep(*ssm_, n, state, slots, y);  // y = SSM(n)
+}
+
+void GssMixer::ProjectOut(SequenceBackend& b, const ActivationRows& a) const {
   const auto [g, n, y] = PartsOf(a);
   b.Linear(y, *w_y_, {.gate = g}, g);                        // g = (W_y y) * g
   b.Linear(g, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o g + b_o

@@ -25,11 +25,14 @@ class GssMixer {
     return b.NewSsmState(*ssm_, slots);
   }
 
-  // a.r += mixer(a.u) over parts of sequences.
-  void Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
-               const SequenceParts& parts) const;
-  // a.r += mixer(a.u), row i being the next token of the sequence in slots[i].
-  void Step(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots) const;
+  // a.r += mixer(a.u): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
+  void ProjectIn(SequenceBackend& b, const ActivationRows& a) const;
+  // Over consecutive tokens of the sequences of `parts`.
+  void Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+                 const SequenceParts& parts) const;
+  // Row i being the next token of the sequence in slots[i].
+  void Steps(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots) const;
+  void ProjectOut(SequenceBackend& b, const ActivationRows& a) const;
 
  private:
   // What of a.wide is what.
@@ -38,9 +41,6 @@ class GssMixer {
     Tensor n, y;  // [rows, E], both ends of the SSM
   };
   static Parts PartsOf(const ActivationRows& a);
-  // Before and after the SSM.
-  void Enter(SequenceBackend& b, const ActivationRows& a) const;
-  void Leave(SequenceBackend& b, const ActivationRows& a) const;
 
   double epsilon_ = 0;
   std::unique_ptr<LinearWeights> w_g_;  // [G, d], G gate channels

@@ -17,17 +17,21 @@ absl::StatusOr<LinearAttentionMixer> LinearAttentionMixer::Load(const WeightsRea
   return m;
 }
 
-void LinearAttentionMixer::Prefill(SequenceBackend& b, const ActivationRows& a,
-                                   RecurrentState& state, const SequenceParts& parts) const {
-  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);              // q, k, v = W u + b
-  b.LinearAttentionSequence(shape_, a.qkv, state, parts, a.o);  // o = phi(q) S / phi(q) z
-  b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);   // r = r + W_o o + b_o
+void LinearAttentionMixer::ProjectIn(SequenceBackend& b, const ActivationRows& a) const {
+  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);  // q, k, v = W u + b
 }
 
-void LinearAttentionMixer::Step(Backend& b, const ActivationRows& a, RecurrentState& state,
-                                Tensor slots) const {
-  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);             // q, k, v = W u + b
-  b.LinearAttentionStep(shape_, a.qkv, state, slots, a.o);     // o = phi(q) S / phi(q) z
+void LinearAttentionMixer::Sequences(SequenceBackend& b, const ActivationRows& a,
+                                     RecurrentState& state, const SequenceParts& parts) const {
+  b.LinearAttentionSequence(shape_, a.qkv, state, parts, a.o);  // o = phi(q) S / phi(q) z
+}
+
+void LinearAttentionMixer::Steps(Backend& b, const ActivationRows& a, RecurrentState& state,
+                                 Tensor slots) const {
+  b.LinearAttentionStep(shape_, a.qkv, state, slots, a.o);  // o = phi(q) S / phi(q) z
+}
+
+void LinearAttentionMixer::ProjectOut(SequenceBackend& b, const ActivationRows& a) const {
   b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o o + b_o
 }
 

@@ -54,18 +54,17 @@ absl::StatusOr<S4Mixer> S4Mixer::Load(const WeightsReader& reader, const H3Confi
   return m;
 }
 
-void S4Mixer::Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
-                      const SequenceParts& parts) const {
+void S4Mixer::Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+                        const SequenceParts& parts) const {
   b.SsmSequence(*ssm_, a.u, state, parts, a.o);  // o = SSM(u)
-  Project(b, a);
 }
 
-void S4Mixer::Step(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots) const {
+void S4Mixer::Steps(Backend& b, const ActivationRows& a, RecurrentState& state,
+                    Tensor slots) const {
   b.SsmStep(*ssm_, a.u, state, slots, a.o);  // o = SSM(u)
-  Project(b, a);
 }
 
-void S4Mixer::Project(SequenceBackend& b, const ActivationRows& a) const {
+void S4Mixer::ProjectOut(SequenceBackend& b, const ActivationRows& a) const {
   const int64_t d = a.u.cols;
   const Tensor z = a.stream.Cols(0, d), gate = a.stream.Cols(d, d);      // [rows, d]
   b.Activate(a.o, {.activation = Epilogue::Activation::kGeluErf}, a.o);  // o = gelu(o)

@@ -25,16 +25,16 @@ class S4Mixer {
     return b.NewSsmState(*ssm_, slots);
   }
 
-  // a.r += mixer(a.u) over parts of sequences.
-  void Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
-               const SequenceParts& parts) const;
-  // a.r += mixer(a.u), row i being the next token of the sequence in slots[i].
-  void Step(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots) const;
+  // a.r += mixer(a.u): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
+  void ProjectIn(SequenceBackend&, const ActivationRows&) const {}  // the SSM reads a.u
+  // Over consecutive tokens of the sequences of `parts`.
+  void Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+                 const SequenceParts& parts) const;
+  // Row i being the next token of the sequence in slots[i].
+  void Steps(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots) const;
+  void ProjectOut(SequenceBackend& b, const ActivationRows& a) const;
 
  private:
-  // After the SSM.
-  void Project(SequenceBackend& b, const ActivationRows& a) const;
-
   std::unique_ptr<SsmWeights> ssm_;
   std::unique_ptr<LinearWeights> w_o_;  // [2 d, d]
   OwnedTensor b_o_;                     // [1, 2 d]

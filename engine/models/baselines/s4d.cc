@@ -49,19 +49,17 @@ absl::StatusOr<S4dMixer> S4dMixer::Load(const WeightsReader& reader, const H3Con
   return m;
 }
 
-void S4dMixer::Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
-                       const SequenceParts& parts) const {
+void S4dMixer::Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+                         const SequenceParts& parts) const {
   b.SsmSequence(*ssm_, a.u, state, parts, a.o);  // o = SSM(u)
-  Project(b, a);
 }
 
-void S4dMixer::Step(Backend& b, const ActivationRows& a, RecurrentState& state,
-                    Tensor slots) const {
+void S4dMixer::Steps(Backend& b, const ActivationRows& a, RecurrentState& state,
+                     Tensor slots) const {
   b.SsmStep(*ssm_, a.u, state, slots, a.o);  // o = SSM(u)
-  Project(b, a);
 }
 
-void S4dMixer::Project(SequenceBackend& b, const ActivationRows& a) const {
+void S4dMixer::ProjectOut(SequenceBackend& b, const ActivationRows& a) const {
   b.Activate(a.o, {.activation = Epilogue::Activation::kGeluErf}, a.o);  // o = gelu(o)
   b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);            // r = r + W_o o + b_o
 }

@@ -24,19 +24,24 @@ absl::StatusOr<AttentionMixer> AttentionMixer::Load(const WeightsReader& reader,
   return m;
 }
 
-void AttentionMixer::Prefill(SequenceBackend& b, const ActivationRows& a, KeyValuePages& pages,
-                             Tensor page_tables, const SequenceParts& parts, int64_t window) const {
+void AttentionMixer::ProjectIn(SequenceBackend& b, const ActivationRows& a) const {
   b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);  // q, k, v = W u + b
-  b.AttentionSequence(Windowed(window), a.qkv, inv_freq_, pages, page_tables, parts,
-                      a.o);                                    // o = softmax(q k^T / sqrt(e)) v
-  b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o o + b_o
 }
 
-void AttentionMixer::Step(Backend& b, const ActivationRows& a, KeyValuePages& pages,
-                          Tensor page_tables, Tensor positions, int64_t window) const {
-  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);  // q, k, v = W u + b
+void AttentionMixer::Sequences(SequenceBackend& b, const ActivationRows& a, KeyValuePages& pages,
+                               Tensor page_tables, const SequenceParts& parts,
+                               int64_t window) const {
+  b.AttentionSequence(Windowed(window), a.qkv, inv_freq_, pages, page_tables, parts,
+                      a.o);  // o = softmax(q k^T / sqrt(e)) v
+}
+
+void AttentionMixer::Steps(Backend& b, const ActivationRows& a, KeyValuePages& pages,
+                           Tensor page_tables, Tensor positions, int64_t window) const {
   b.AttentionStep(Windowed(window), a.qkv, inv_freq_, pages, page_tables, positions,
-                  a.o);                                        // o = softmax(q k^T / sqrt(e)) v
+                  a.o);  // o = softmax(q k^T / sqrt(e)) v
+}
+
+void AttentionMixer::ProjectOut(SequenceBackend& b, const ActivationRows& a) const {
   b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o o + b_o
 }
 

@@ -19,13 +19,15 @@ class AttentionMixer {
   static absl::StatusOr<AttentionMixer> Load(const WeightsReader& reader, const H3Config& config,
                                              const std::string& prefix);
 
-  // a.r += mixer(a.u) over consecutive tokens of the sequences of `parts`, row i of page_tables
-  // being of part i.
-  void Prefill(SequenceBackend& b, const ActivationRows& a, KeyValuePages& pages,
-               Tensor page_tables, const SequenceParts& parts, int64_t window) const;
-  // a.r += mixer(a.u), row i being the token at positions[i] of the sequence of page_tables[i].
-  void Step(Backend& b, const ActivationRows& a, KeyValuePages& pages, Tensor page_tables,
-            Tensor positions, int64_t window) const;
+  // a.r += mixer(a.u): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
+  void ProjectIn(SequenceBackend& b, const ActivationRows& a) const;
+  // Over consecutive tokens of the sequences of `parts`, row i of page_tables being of part i.
+  void Sequences(SequenceBackend& b, const ActivationRows& a, KeyValuePages& pages,
+                 Tensor page_tables, const SequenceParts& parts, int64_t window) const;
+  // Row i being the token at positions[i] of the sequence of page_tables[i].
+  void Steps(Backend& b, const ActivationRows& a, KeyValuePages& pages, Tensor page_tables,
+             Tensor positions, int64_t window) const;
+  void ProjectOut(SequenceBackend& b, const ActivationRows& a) const;
 
   std::unique_ptr<KeyValuePages> NewPages(SequenceBackend& b, int64_t pages,
                                           int64_t page_tokens) const {

@@ -23,17 +23,21 @@ absl::StatusOr<H3Mixer> H3Mixer::Load(const WeightsReader& reader, const H3Confi
   return m;
 }
 
-void H3Mixer::Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
-                      const SequenceParts& parts) const {
-  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);             // q, k, v = W u + b
-  b.H3Sequence(*ssm_, a.qkv, state, parts, a.o);               // o = q SSM_diag(SSM_shift(k) v)
-  b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o o + b_o
+void H3Mixer::ProjectIn(SequenceBackend& b, const ActivationRows& a) const {
+  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);  // q, k, v = W u + b
 }
 
-void H3Mixer::Step(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots,
-                   Tensor positions) const {
-  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);             // q, k, v = W u + b
-  b.H3Step(*ssm_, a.qkv, state, slots, positions, a.o);        // o = q SSM_diag(SSM_shift(k) v)
+void H3Mixer::Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+                        const SequenceParts& parts) const {
+  b.H3Sequence(*ssm_, a.qkv, state, parts, a.o);  // o = q SSM_diag(SSM_shift(k) v)
+}
+
+void H3Mixer::Steps(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots,
+                    Tensor positions) const {
+  b.H3Step(*ssm_, a.qkv, state, slots, positions, a.o);  // o = q SSM_diag(SSM_shift(k) v)
+}
+
+void H3Mixer::ProjectOut(SequenceBackend& b, const ActivationRows& a) const {
   b.Linear(a.o, *w_o_, {.bias = b_o_, .residual = a.r}, a.r);  // r = r + W_o o + b_o
 }
 

@@ -19,12 +19,15 @@ class H3Mixer {
   static absl::StatusOr<H3Mixer> Load(const WeightsReader& reader, const H3Config& config,
                                       const std::string& prefix);
 
-  // a.r += mixer(a.u) over consecutive tokens of the sequences of `parts`.
-  void Prefill(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
-               const SequenceParts& parts) const;
-  // a.r += mixer(a.u), row i being the token at positions[i] of the sequence in slots[i].
-  void Step(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots,
-            Tensor positions) const;
+  // a.r += mixer(a.u): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
+  void ProjectIn(SequenceBackend& b, const ActivationRows& a) const;
+  // Over consecutive tokens of the sequences of `parts`.
+  void Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
+                 const SequenceParts& parts) const;
+  // Row i being the token at positions[i] of the sequence in slots[i].
+  void Steps(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots,
+             Tensor positions) const;
+  void ProjectOut(SequenceBackend& b, const ActivationRows& a) const;
 
   std::unique_ptr<RecurrentState> NewState(SequenceBackend& b, int64_t slots) const {
     return b.NewH3State(*ssm_, slots);

@@ -1,11 +1,30 @@
 #include "engine/models/h3/hybrid_h3.h"
 
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/fingerprint_weights.h"
 
 namespace hippodrome {
+namespace {
+
+// Calls `work` with the mixer, whichever it is.
+template <typename Mixer, typename Work>
+void ForMixer(const Mixer& mixer, const Work& work) {
+  std::visit(
+      [&](const auto& kind) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(kind)>, SequenceMixer>) {
+          std::visit(work, kind);
+        } else {
+          work(kind);
+        }
+      },
+      mixer);
+}
+
+}  // namespace
 
 absl::StatusOr<HybridH3::Norm> HybridH3::LoadNorm(const WeightsReader& reader,
                                                   const H3Config& config,
@@ -100,34 +119,58 @@ void HybridH3::Embed(SequenceBackend& b, Tensor ids, Tensor positions,
 
 void HybridH3::PrefillLayer(SequenceBackend& b, int64_t layer, const ActivationRows& a,
                             const PrefillRows& rows, const LayerStates& states) const {
-  const Block& block = blocks_[layer];
-  Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
-  if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
-    h3->Prefill(b, a, *states.recurrent[layer], rows.parts);  // r = r + H3(u)
-  } else if (const auto* attention = std::get_if<AttentionMixer>(&block.mixer)) {
-    attention->Prefill(b, a, *states.attention[layer], rows.page_tables, rows.parts,
-                       rows.window);  // r = r + MHA(u)
-  } else {
-    std::visit(
-        [&](const auto& mixer) { mixer.Prefill(b, a, *states.recurrent[layer], rows.parts); },
-        std::get<SequenceMixer>(block.mixer));  // r = r + mixer(u)
-  }
-  Mlp(b, block, a);
+  EnterLayer(b, blocks_[layer], a);
+  Sequences(b, layer, a, rows, states);
+  LeaveLayer(b, blocks_[layer], a);
 }
 
-void HybridH3::StepLayer(Backend& b, int64_t layer, const ActivationRows& a, const StepRows& rows,
+void HybridH3::PassLayer(Backend& b, int64_t layer, const ActivationRows& a,
+                         const PrefillRows& parts, const StepRows& steps,
                          const LayerStates& states) const {
-  const Block& block = blocks_[layer];
-  Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
-  if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
-    h3->Step(b, a, *states.recurrent[layer], rows.slots, rows.positions);  // r = r + H3(u)
-  } else if (const auto* attention = std::get_if<AttentionMixer>(&block.mixer)) {
-    attention->Step(b, a, *states.attention[layer], rows.page_tables, rows.positions,
-                    rows.window);  // r = r + MHA(u)
-  } else {
-    std::visit([&](const auto& mixer) { mixer.Step(b, a, *states.recurrent[layer], rows.slots); },
-               std::get<SequenceMixer>(block.mixer));  // r = r + mixer(u)
+  const int64_t taken_in = parts.parts.rows();
+  EnterLayer(b, blocks_[layer], a);
+  if (taken_in > 0) Sequences(b, layer, a.Rows(0, taken_in), parts, states);
+  if (steps.slots.cols > 0) {
+    Steps(b, layer, a.Rows(taken_in, steps.slots.cols), steps, states);
   }
+  LeaveLayer(b, blocks_[layer], a);
+}
+
+void HybridH3::EnterLayer(SequenceBackend& b, const Block& block, const ActivationRows& a) const {
+  Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
+  ForMixer(block.mixer, [&](const auto& mixer) { mixer.ProjectIn(b, a); });
+}
+
+// r = r + mixer(u), with the two around it.
+void HybridH3::Sequences(SequenceBackend& b, int64_t layer, const ActivationRows& a,
+                         const PrefillRows& rows, const LayerStates& states) const {
+  const Mixer& mixer = blocks_[layer].mixer;
+  if (const auto* h3 = std::get_if<H3Mixer>(&mixer)) {
+    h3->Sequences(b, a, *states.recurrent[layer], rows.parts);
+  } else if (const auto* attention = std::get_if<AttentionMixer>(&mixer)) {
+    attention->Sequences(b, a, *states.attention[layer], rows.page_tables, rows.parts, rows.window);
+  } else {
+    std::visit(
+        [&](const auto& other) { other.Sequences(b, a, *states.recurrent[layer], rows.parts); },
+        std::get<SequenceMixer>(mixer));
+  }
+}
+
+void HybridH3::Steps(Backend& b, int64_t layer, const ActivationRows& a, const StepRows& rows,
+                     const LayerStates& states) const {
+  const Mixer& mixer = blocks_[layer].mixer;
+  if (const auto* h3 = std::get_if<H3Mixer>(&mixer)) {
+    h3->Steps(b, a, *states.recurrent[layer], rows.slots, rows.positions);
+  } else if (const auto* attention = std::get_if<AttentionMixer>(&mixer)) {
+    attention->Steps(b, a, *states.attention[layer], rows.page_tables, rows.positions, rows.window);
+  } else {
+    std::visit([&](const auto& other) { other.Steps(b, a, *states.recurrent[layer], rows.slots); },
+               std::get<SequenceMixer>(mixer));
+  }
+}
+
+void HybridH3::LeaveLayer(SequenceBackend& b, const Block& block, const ActivationRows& a) const {
+  ForMixer(block.mixer, [&](const auto& mixer) { mixer.ProjectOut(b, a); });
   Mlp(b, block, a);
 }
 

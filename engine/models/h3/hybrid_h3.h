@@ -24,14 +24,15 @@
 
 namespace hippodrome {
 
-// Consecutive tokens of some sequences.
+// Consecutive tokens of some sequences, of none by default.
 struct PrefillRows {
   SequenceParts parts;
   Tensor page_tables;  // kI32 [parts, P], row i of part i; empty for models without attention
   int64_t window = 0;  // of attention, see AttentionShape
 };
 
-// One token of each of several sequences; all kI32, -1 in slots and positions marks an inert row.
+// One token of each of several sequences, of none by default; all kI32, -1 in slots and positions
+// marks an inert row.
 struct StepRows {
   Tensor slots;        // [1, B]
   Tensor positions;    // [1, B]
@@ -73,8 +74,10 @@ class HybridH3 {
   // One block over a.r. Layers must be called in order; work on other activations may come between.
   void PrefillLayer(SequenceBackend& b, int64_t layer, const ActivationRows& a,
                     const PrefillRows& rows, const LayerStates& states) const;
-  void StepLayer(Backend& b, int64_t layer, const ActivationRows& a, const StepRows& rows,
-                 const LayerStates& states) const;
+  // The same where other sequences, of which there may be none, step: after the rows of the parts
+  // comes one for each of them. What a row gets does not depend on the others (see Backend).
+  void PassLayer(Backend& b, int64_t layer, const ActivationRows& a, const PrefillRows& parts,
+                 const StepRows& steps, const LayerStates& states) const;
   // a.u = LN_f(a.r): what logits are made of.
   void Features(SequenceBackend& b, const ActivationRows& a) const;
   // logits = LN_f(a.r) E^T, padded columns included.  logits: [rows, padded_vocab_size].
@@ -87,9 +90,10 @@ class HybridH3 {
   struct Norm {
     OwnedTensor gamma, beta;  // [1, d]
   };
+  using Mixer = std::variant<H3Mixer, AttentionMixer, SequenceMixer>;
   struct Block {
     Norm norm1, norm2;
-    std::variant<H3Mixer, AttentionMixer, SequenceMixer> mixer;
+    Mixer mixer;
     std::unique_ptr<LinearWeights> fc1, fc2;  // [d_inner, d], [d, d_inner]
     OwnedTensor fc1_bias, fc2_bias;
   };
@@ -99,6 +103,13 @@ class HybridH3 {
   static absl::StatusOr<Block> LoadBlock(const WeightsReader& reader, const H3Config& config,
                                          int64_t layer);
   void Normalize(SequenceBackend& b, const Norm& norm, Tensor x, Tensor y) const;
+  // What a layer is but for the sequences and steps of its mixer.
+  void EnterLayer(SequenceBackend& b, const Block& block, const ActivationRows& a) const;
+  void LeaveLayer(SequenceBackend& b, const Block& block, const ActivationRows& a) const;
+  void Sequences(SequenceBackend& b, int64_t layer, const ActivationRows& a,
+                 const PrefillRows& rows, const LayerStates& states) const;
+  void Steps(Backend& b, int64_t layer, const ActivationRows& a, const StepRows& rows,
+             const LayerStates& states) const;
   void Mlp(SequenceBackend& b, const Block& block, const ActivationRows& a) const;
 
   H3Config config_;

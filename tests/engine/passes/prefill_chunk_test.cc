@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "engine/passes/decode_step.h"
 #include "kernels/make_backend.h"
 #include "tests/reference/published_state.h"
 #include "tests/testing/random_model.h"
@@ -141,6 +142,48 @@ TEST_F(PrefillChunkTest, PartsOfAnyStartAndLengthAreThePartsAlone) {
   EXPECT_EQ(chunk.TokensOf(1), 31);
   while (!chunk.done()) chunk.RunLayer(*state);
   EXPECT_EQ(LastLogits(chunk, 4), expected);
+}
+
+TEST_F(PrefillChunkTest, StepsBesidePartsAreStepsAlone) {
+  const auto state = model_->NewState(*backend_, 8, 40, 64);
+  PrefillChunk chunk(*backend_, *model_);
+  DecodeStep step(*backend_, *model_, *state, 4);
+  const std::vector<int64_t> lengths = {3, 70, 300};  // of what steps
+  std::vector<SequenceState> beside, alone;
+  std::vector<StepToken> besides, alones;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const auto before = RandomIds(lengths[i], 40, static_cast<uint32_t>(i));
+    beside.push_back(*state->Reserve(5));
+    alone.push_back(*state->Reserve(5));
+    for (const SequenceState& sequence : {beside[i], alone[i]}) {
+      Begin(chunk, before, sequence);
+      while (!chunk.done()) chunk.RunLayer(*state);
+    }
+  }
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    besides.push_back({.token = 7, .position = lengths[i], .sequence = &beside[i]});
+    alones.push_back({.token = 7, .position = lengths[i], .sequence = &alone[i]});
+  }
+  const auto prompt = RandomIds(21, 40, 9);
+  for (int round = 0; round < 12; ++round) {  // through blocks of the recurrence
+    const auto tokens = std::span(prompt).subspan(round, 1 + round % 3);
+    SequenceState own = *state->Reserve(1), other = *state->Reserve(1);
+    const PrefillPart part = {.tokens = tokens, .sequence = &own};
+    const PrefillPart same = {.tokens = tokens, .sequence = &other};
+    chunk.Begin({&same, 1});
+    while (!chunk.done()) chunk.RunLayer(*state);
+    std::vector<float> expected = LastLogits(chunk);
+    const std::vector<float> stepped = Values(step.Logits(alones));
+    expected.insert(expected.end(), stepped.begin(), stepped.end());
+    chunk.Begin({&part, 1}, besides);
+    EXPECT_EQ(chunk.rows(), std::ssize(tokens) + 3);
+    while (!chunk.done()) chunk.RunLayer(*state);
+    ASSERT_EQ(LastLogits(chunk, 4), expected) << "round " << round;
+    for (StepToken& token : besides) ++token.position;
+    for (StepToken& token : alones) ++token.position;
+    state->Release(own);
+    state->Release(other);
+  }
 }
 
 // A state that is copied on the way, with the rows before it, goes on like a prompt that ends

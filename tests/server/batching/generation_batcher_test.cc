@@ -177,6 +177,28 @@ TEST_F(GenerationBatcherTest, APromptThatFailsDoesNotEndRunningStreams) {
   EXPECT_TRUE(AllFree());
 }
 
+TEST_F(GenerationBatcherTest, APromptThatFailsEndsTheStreamsThatStepBesideIt) {
+  Start();
+  engine_->hold_decode = true;
+  const auto running = Submit(Call("abc", 50));
+  ASSERT_TRUE(WaitUntil([&] { return MetricsSay(kDecoding + " 1"); }));
+  engine_->steps_beside_prefill = true;
+  engine_->fault = FakeFault::kPrefill;
+  const auto failed = Submit(Call("xyz", 50));
+  EXPECT_TRUE(absl::IsInternal(Collect(*failed).status));
+  EXPECT_TRUE(absl::IsInternal(Collect(*running).status));
+  EXPECT_TRUE(AllFree());
+}
+
+TEST_F(GenerationBatcherTest, StreamsThatStepBesidePromptsLoseNoToken) {
+  Start({.chunk_tokens = 1});
+  engine_->steps_beside_prefill = true;
+  std::vector<std::unique_ptr<Generation>> all;
+  for (int i = 0; i < 4; ++i) all.push_back(Submit(Call("abcdefgh", 100)));
+  for (const auto& generation : all) EXPECT_EQ(Collect(*generation).text, Repeat("abcdefgh", 100));
+  EXPECT_TRUE(AllFree());
+}
+
 TEST_F(GenerationBatcherTest, WhatWasHeldBackComesAtTheEnd) {
   Start();
   const auto generation = Submit(Call("abc", 5, {"bca "}));

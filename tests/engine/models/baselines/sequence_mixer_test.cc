@@ -73,7 +73,9 @@ class Golden {
     }
     const auto state = mixer->NewState(b, 1);
     const SequencePart part = {.slot = 0, .tokens = 64};
-    mixer->Prefill(b, a, *state, {{&part, 1}, {}});
+    mixer->ProjectIn(b, a);
+    mixer->Sequences(b, a, *state, {{&part, 1}, {}});
+    mixer->ProjectOut(b, a);
     std::vector<float> output(64 * d);
     b.Download(a.r, output);
     return WorstDifference(output, Floats("output"));
