@@ -121,7 +121,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
   hippodrome_test_files(engine_text_tests
     LIBRARIES hippodrome_testing
     SOURCES
-      engine/adjusted_tokens_test.cc
+      engine/generation/adjusted_tokens_test.cc
       engine/base/xxh3_test.cc
       engine/base/durable_files_test.cc
       engine/checkpoint/safetensors_corruption_test.cc

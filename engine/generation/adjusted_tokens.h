@@ -1,6 +1,6 @@
 // The logits of one sequence that its biases and penalties change.
-#ifndef HIPPODROME_ENGINE_ADJUSTED_TOKENS_H_
-#define HIPPODROME_ENGINE_ADJUSTED_TOKENS_H_
+#ifndef HIPPODROME_ENGINE_GENERATION_ADJUSTED_TOKENS_H_
+#define HIPPODROME_ENGINE_GENERATION_ADJUSTED_TOKENS_H_
 
 #include <cstdint>
 #include <span>
@@ -38,4 +38,4 @@ class AdjustedTokens {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_ENGINE_ADJUSTED_TOKENS_H_
+#endif  // HIPPODROME_ENGINE_GENERATION_ADJUSTED_TOKENS_H_

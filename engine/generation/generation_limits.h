@@ -1,6 +1,6 @@
 // Which requests a model can run, and what each reserves.
-#ifndef HIPPODROME_ENGINE_GENERATION_LIMITS_H_
-#define HIPPODROME_ENGINE_GENERATION_LIMITS_H_
+#ifndef HIPPODROME_ENGINE_GENERATION_GENERATION_LIMITS_H_
+#define HIPPODROME_ENGINE_GENERATION_GENERATION_LIMITS_H_
 
 #include <cstdint>
 
@@ -50,4 +50,4 @@ class GenerationLimits {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_ENGINE_GENERATION_LIMITS_H_
+#endif  // HIPPODROME_ENGINE_GENERATION_GENERATION_LIMITS_H_

@@ -1,13 +1,13 @@
 // One admitted request on its way.
-#ifndef HIPPODROME_ENGINE_SEQUENCE_H_
-#define HIPPODROME_ENGINE_SEQUENCE_H_
+#ifndef HIPPODROME_ENGINE_GENERATION_SEQUENCE_H_
+#define HIPPODROME_ENGINE_GENERATION_SEQUENCE_H_
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "engine/adjusted_tokens.h"
+#include "engine/generation/adjusted_tokens.h"
 #include "engine/generator.h"
 #include "engine/passes/token_chooser.h"
 #include "engine/state/decode_state.h"
@@ -63,4 +63,4 @@ struct Sequence {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_ENGINE_SEQUENCE_H_
+#endif  // HIPPODROME_ENGINE_GENERATION_SEQUENCE_H_

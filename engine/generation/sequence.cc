@@ -1,4 +1,4 @@
-#include "engine/sequence.h"
+#include "engine/generation/sequence.h"
 
 #include <algorithm>
 #include <utility>

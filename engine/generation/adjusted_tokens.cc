@@ -1,4 +1,4 @@
-#include "engine/adjusted_tokens.h"
+#include "engine/generation/adjusted_tokens.h"
 
 #include <algorithm>
 

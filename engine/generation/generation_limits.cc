@@ -1,14 +1,14 @@
-#include "engine/generation_limits.h"
+#include "engine/generation/generation_limits.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
 
-#include "engine/adjusted_tokens.h"
 #include "engine/base/check_range.h"
 #include "engine/base/field_error.h"
 #include "engine/base/status.h"
+#include "engine/generation/adjusted_tokens.h"
 #include "engine/models/h3/hybrid_h3.h"
 
 namespace hippodrome {
