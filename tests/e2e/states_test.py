@@ -67,29 +67,8 @@ class Client:
 
     def grpc(self, method, *messages):
         """The status, and the messages of the answer."""
-        with raw_http2.Connection(grpc_messages.address_of(self.server)) as connection:
-            fields = {name.lower(): value for name, value in self.headers.items()}
-            stream = connection.open(method, **fields)
-            data, status = b"", None
-            sent = b"".join(raw_http2.message(message) for message in messages)
-            for kind, flags, where, payload in connection.sending(stream, sent):
-                if where != stream:
-                    continue
-                if kind == raw_http2.DATA and payload:
-                    data += payload
-                    update = len(payload).to_bytes(4, "big")
-                    for number in (0, stream):
-                        connection.send(raw_http2.frame(raw_http2.WINDOW_UPDATE, 0, number, update))
-                if kind == raw_http2.HEADERS and flags & raw_http2.END_STREAM:
-                    value = payload.partition(b"grpc-status")[2]
-                    status = int(value[1:1 + value[0]])
-                    break
-        found = []
-        while data:
-            size = int.from_bytes(data[1:5], "big")
-            found.append(data[5:5 + size])
-            data = data[5 + size:]
-        return status, found
+        return grpc_messages.call(self.server, method, *messages,
+                                  **{name.lower(): value for name, value in self.headers.items()})
 
 
 def ids(answer):

@@ -145,3 +145,28 @@ def generate(server, message, source="127.0.0.1", pause=lambda: None, tls=None):
         status, found = answer(connection, connection.open(GENERATE), message, pause)
     assert status == 0, status
     return found[1], found[2], found[5]
+
+
+def call(server, path, *messages, **headers):
+    """Sends messages of any size, as windows allow. The grpc-status, and the messages of the answer."""
+    with raw_http2.Connection(address_of(server)) as connection:
+        stream = connection.open(path, **headers)
+        data, status = b"", None
+        for kind, flags, where, payload in connection.sending(stream, b"".join(map(raw_http2.message, messages))):
+            if where != stream:
+                continue
+            if kind == raw_http2.DATA and payload:
+                data += payload
+                update = struct.pack(">I", len(payload))
+                for opened in (0, stream):
+                    connection.send(raw_http2.frame(raw_http2.WINDOW_UPDATE, 0, opened, update))
+            if kind == raw_http2.HEADERS and flags & raw_http2.END_STREAM:
+                value = payload.partition(b"grpc-status")[2]
+                status = int(value[1:1 + value[0]])
+                break
+    found = []
+    while data:
+        size = int.from_bytes(data[1:5], "big")
+        found.append(data[5:5 + size])
+        data = data[5 + size:]
+    return status, found
