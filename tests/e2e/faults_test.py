@@ -48,6 +48,23 @@ def saying(prompt, **fields):
          **fields}).encode())
 
 
+def of_states(file):
+    """Requests that keep states, go on from them and move them."""
+    def moving(method, path, body=b""):
+        return f"{method} {PLACE}{path} HTTP/1.1\r\nHost: h\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+    return {
+        "a state is kept": saying("The end", return_state="handle"),
+        "a state is sent": saying("The end", return_state="inline"),
+        "a state is gone on from": saying(" of", state=KEPT),
+        "a state is brought": saying(" of", state=base64.b64encode(file).decode()),
+        "a state is put": moving("PUT", PUT, file),
+        "a state is fetched": moving("GET", KEPT),
+        "a state is forked": moving("POST", KEPT + "/fork", b'{"n": 2}'),
+        "states are listed": moving("GET", ""),
+    }
+
+
 class Faults:
     """The shim's side of a server."""
 
@@ -176,7 +193,7 @@ def answering(server, faults, data, step):
 def memory(faults, file, long):
     server, accepted = accepting(None, faults)
     seen = {}
-    for name, data in REQUESTS.items():
+    for name, data in {**REQUESTS, **of_states(file)}.items():
         server, seen[name] = answering(server, faults, data, 1 if long else 97)
         print(name, seen[name], flush=True)
     # Of the states that are kept now, each is whole; and the first is what it was.

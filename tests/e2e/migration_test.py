@@ -1,9 +1,12 @@
 """Streams that a stopping server hands over to another one, which has the same store of states: no text has a
 character more, less or other, and no token is taken in twice.
 
-  migration_test.py HIPPODROME MODELS_DIR
+  migration_test.py HIPPODROME MODELS_DIR [--long] [--json FILE]
+
+--long stops the server ten times under 64 streams, half over a directory, half over Redis.
 """
 
+import collections
 import concurrent.futures
 import contextlib
 import http.client
@@ -14,14 +17,13 @@ import shutil
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 
 from testing import grpc_messages, http_peers, raw_http2
 from testing.grpc_messages import number, text
 from testing.http_peers import Server, wait_until
 
-STREAMS = 32
+STREAMS, STREAMS_LONG, STOPS_LONG = 32, 64, 10
 TOKENS = 1200
 # Its parts take turns with the streams' tokens, so that it is not done when they migrate.
 PROMPT_TOKENS = 20480
@@ -99,10 +101,10 @@ def over_grpc(server, request):
     return part
 
 
-def requests():
+def requests(streams):
     """Greedy and drawn, with penalties, with stop strings that come and that do not; one with a long prompt."""
     rng = random.Random(6)
-    for i in range(STREAMS - 1):
+    for i in range(streams - 1):
         request = {"prompt": f"It was a dark night, and {i}", "max_tokens": TOKENS, "seed": i, "ignore_eos": True,
                    "temperature": 0 if i % 2 == 0 else 0.9}
         if i % 3 == 0:
@@ -137,16 +139,16 @@ def prompt_tokens(server):
     return sum(value for name, value in server.metrics().items() if name.startswith("hippodrome_prompt_tokens_total"))
 
 
-def check_migration(program, store):
+def check_migration(program, store, streams=STREAMS):
     """All streams of a server go on at another one."""
-    asked = list(requests())
+    asked = list(requests(streams))
     with Server(*program, "--state-store", store, *GRACE) as first, Server(*program, "--state-store", store) as second, \
-            concurrent.futures.ThreadPoolExecutor(STREAMS) as pool:
+            concurrent.futures.ThreadPoolExecutor(streams) as pool:
         alone = [pool.submit(ask, second, request) for ask, request in asked]
         alone = [done.result() for done in alone]
         before = prompt_tokens(second)
         parts = [pool.submit(ask, first, request) for ask, request in asked]
-        assert wait_until(lambda: first.running() == STREAMS), first.metrics()
+        assert wait_until(lambda: first.running() == streams), first.metrics()
         code = first.stop()
         parts = [done.result() for done in parts]
         gone = [i for i, part in enumerate(parts) if migrated(part)]
@@ -162,8 +164,10 @@ def check_migration(program, store):
         halves = sum(parts[i].tokens == 0 and parts[i].state["position"] > 0 for i in gone)
         assert prompt_tokens(second) - before == taken_in, (prompt_tokens(second), before, taken_in)
         assert code == 0, code
-        assert len(gone) > STREAMS // 2 and halves == 1, (len(gone), halves)
-    print(f"{store}: {len(gone)} of {STREAMS} streams migrated, {halves} with half of its prompt", flush=True)
+        assert len(gone) > streams // 2 and halves == 1, (len(gone), halves)
+    print(f"{store}: {len(gone)} of {streams} streams migrated, {halves} with half of its prompt", flush=True)
+    return {"streams": streams, "migrated": len(gone), "with_half_a_prompt": halves, "texts_that_differ": 0,
+            "tokens_taken_in": taken_in, "exit_code": code}
 
 
 def completion(body):
@@ -231,16 +235,21 @@ def pongs(port):
 
 
 def main():
-    program = sys.argv[1:3]
-    with tempfile.TemporaryDirectory(prefix="hippodrome-") as folder:
-        check_migration(program, os.path.join(folder, "store"))
-        check_whole_answer(program, os.path.join(folder, "store"))
+    given = http_peers.arguments()
+    program = given.hippodrome, given.models
     redis_server = shutil.which("redis-server")
     if redis_server is None:
         print("there is no redis-server (tools/deps --checks installs it): a part is skipped")
-        return
-    with redis(redis_server) as store:
-        check_migration(program, store)
+    seen = collections.defaultdict(list)
+    with tempfile.TemporaryDirectory(prefix="hippodrome-") as folder, contextlib.ExitStack() as ends:
+        stores = {"directory": os.path.join(folder, "store")}
+        if redis_server is not None:
+            stores["redis"] = ends.enter_context(redis(redis_server))
+        for turn in range(STOPS_LONG if given.long else len(stores)):
+            name = list(stores)[turn % len(stores)]
+            seen[name].append(check_migration(program, stores[name], STREAMS_LONG if given.long else STREAMS))
+        check_whole_answer(program, stores["directory"])
+    http_peers.write_report(given.json, seen)
 
 
 if __name__ == "__main__":

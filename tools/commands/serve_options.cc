@@ -20,6 +20,10 @@ namespace hippodrome {
 
 namespace {
 
+// A server has a tree of prefixes, whatever a generator alone has: enough for the beginnings that
+// its clients' prompts have in common, and at 37 MiB each for a model of 2.7B parameters not much.
+constexpr int64_t kPrefixSlots = 16;
+
 std::string ShareText(double share) {
   std::ostringstream text;
   text << share;
@@ -106,7 +110,7 @@ const CommandSpec kServeSpec = {
         {"prefix-slots", "N",
          "states of prompts that are kept for prompts that begin alike, per model, beside those of "
          "--max-sequences; 0: none",
-         std::to_string(GeneratorOptions().prefix_slots)},
+         std::to_string(kPrefixSlots)},
         {"prefix-interval", "N", "tokens of a prompt between two of these",
          std::to_string(GeneratorOptions().prefix_interval)},
         {"max-queue", "N",

@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../e2e"))
 from testing import raw_http2
 from testing.hostile_peers import LIST, Hippodrome
 
