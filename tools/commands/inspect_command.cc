@@ -161,6 +161,13 @@ absl::Status InspectState(const std::string& path) {
   }
   if (summary->last_token)
     std::printf("last token %d, not in the state yet\n", *summary->last_token);
+  if (!summary->checkpoints.empty()) {
+    std::printf("checkpoints at");
+    for (const int64_t position : summary->checkpoints) {
+      std::printf(" %lld", static_cast<long long>(position));
+    }
+    std::printf("\n");
+  }
   if (!summary->pending_text.empty())
     std::printf("pending text of %zu bytes\n", summary->pending_text.size());
   std::printf("seed %llu\ncreated %lld\nchecksum %s, as it should be\nsignature %s\n",
