@@ -71,6 +71,9 @@ inline constexpr int64_t kMaxCacheMarks = 64;
 // prompt. Saturates rather than overflows.
 int64_t TokensBefore(const GenerationRequest& request);
 
+// What the text of its new tokens begins with: SavedState::pending_text where nothing comes between.
+std::string PendingText(const GenerationRequest& request);
+
 // kFailed: the model computed logits that are not finite. Its event has no token.
 enum class FinishReason : uint8_t { kNone, kLength, kEndOfText, kFailed };
 

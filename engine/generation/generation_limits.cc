@@ -56,6 +56,10 @@ int64_t TokensBefore(const GenerationRequest& request) {
   return in_state + (request.start->last_token ? 1 : 0) + prompt;
 }
 
+std::string PendingText(const GenerationRequest& request) {
+  return request.start == nullptr || !request.prompt.empty() ? "" : request.start->pending_text;
+}
+
 GenerationLimits::GenerationLimits(const HybridH3& model, const DecodeState& state,
                                    int64_t sequences, int64_t chunk)
     : config_(model.config()),

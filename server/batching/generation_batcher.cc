@@ -464,7 +464,7 @@ absl::Status GenerationBatcher::Admit(Waiting& waiting) {
   if (waiting.call.caller.deadline <= now) return Expired(waiting, now);
   GenerationCall& call = waiting.call;
   const RunningSequence::Context context{TokensBefore(call.request), call.held_tokens(),
-                                         call.pending_text()};
+                                         PendingText(call.request)};
   Held held{Cost(call.request), call.caller.client, call.caller.deadline};
   absl::StatusOr<SequenceId> id = Guarded([&] { return engine_.Admit(std::move(call.request)); });
   if (!id.ok()) return Internal("admission failed: " + Message(id.status()));

@@ -61,10 +61,6 @@ struct GenerationCall {
   // the state. Null: it cannot go on elsewhere.
   std::function<bool(SavedState state, StateKept kept)> migrate;
 
-  // What its answer begins with, of the text before.
-  std::string pending_text() const {
-    return request.start == nullptr || !request.prompt.empty() ? "" : request.start->pending_text;
-  }
   // Tokens that are in the state that it goes on from.
   int64_t held_tokens() const { return request.start == nullptr ? 0 : request.start->position; }
 
@@ -86,7 +82,7 @@ class RunningSequence {
   struct Context {
     int64_t tokens = 0;             // TokensBefore()
     int64_t held = 0;               // of these, those of the state that it goes on from
-    std::string pending_text = {};  // GenerationCall::pending_text()
+    std::string pending_text = {};  // PendingText() of the request
   };
 
   // `call` without its request, which is the engine's.

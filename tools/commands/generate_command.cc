@@ -268,7 +268,7 @@ absl::Status OneAnswer(const CommandLine& line, GenerationRequest request, Backe
   HIPPODROME_RETURN_IF_ERROR(generator->Validate(request));
   LoneRun run{.tokenizer = loaded.tokenizer.get()};
   if (!json) run.print = Print;
-  if (request.start && request.prompt.empty()) run.pending_text = request.start->pending_text;
+  run.pending_text = PendingText(request);
   const int64_t tokens_before = TokensBefore(request);
   HIPPODROME_ASSIGN_OR_RETURN(const SequenceId sequence, generator->Admit(std::move(request)));
   std::optional<StopSignal> signal;

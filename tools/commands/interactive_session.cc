@@ -90,12 +90,16 @@ absl::Status InteractiveSession::Answer(const std::string& text) {
   if (state_ != nullptr && !options_.keep_seed) request.sampling.seed = state_->seed;
   HIPPODROME_RETURN_IF_ERROR(MakeRoom(TokensBefore(request)));
   HIPPODROME_RETURN_IF_ERROR(generator_->Validate(request));
+  const std::string pending_text = PendingText(request);
   HIPPODROME_ASSIGN_OR_RETURN(const SequenceId sequence, generator_->Admit(std::move(request)));
   const absl::Cleanup release = [&] { generator_->Release(sequence); };
   (void)options_.take_stop();  // what was wanted before is over
   const auto print = [&](const std::string& piece) { answers_ << piece << std::flush; };
   const absl::StatusOr<LoneOutput> output =
-      RunLoneSequence(*generator_, {model_.tokenizer.get(), print, options_.take_stop});
+      RunLoneSequence(*generator_, {.tokenizer = model_.tokenizer.get(),
+                                    .print = print,
+                                    .stopped = options_.take_stop,
+                                    .pending_text = pending_text});
   answers_ << "\n" << std::flush;
   HIPPODROME_RETURN_IF_ERROR(output.status());
   if (output->token_ids.empty()) {

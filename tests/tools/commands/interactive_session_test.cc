@@ -8,10 +8,13 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/read_file.h"
+#include "engine/state/state_file.h"
 #include "kernels/make_backend.h"
 #include "tests/testing/byte_tokenizer.h"
 #include "tests/testing/random_model.h"
 #include "tests/testing/temporary_directory.h"
+#include "tools/commands/lone_sequence.h"
 
 namespace hippodrome::interactive_session_test {
 namespace {
@@ -92,6 +95,19 @@ TEST_F(InteractiveSessionTest, AnEmptyLineGoesOnAsIfNothingHadStopped) {
   options_.turn.max_tokens = 2 * kTokens;
   Talk("It was\n/save " + whole + "\n");
   EXPECT_EQ(Talk("x\n", pieces).answers, Talk("x\n", whole).answers);
+}
+
+TEST_F(InteractiveSessionTest, TextThatAStateHeldBackComesFirst) {
+  const std::string file = folder_.File("state");
+  Talk("It was\n/save " + file + "\n");
+  const auto generator = MakeLoneGenerator(*backend_, *model_.model, 100, 0).value();
+  const StateLayout& layout = generator->state_layout();
+  SavedState state = ReadStateFile(ReadSmallFile(file, 1 << 20).value(), layout).value();
+  const std::string answer = Talk("\n", file).answers;
+  state.pending_text = "held";
+  ASSERT_TRUE(SaveStateTo(file, state, layout, {}).ok());
+  EXPECT_EQ(Talk("\n", file).answers, "held" + answer);
+  EXPECT_EQ(Talk("x\n", file).answers.find("held"), std::string::npos);
 }
 
 TEST_F(InteractiveSessionTest, UndoTakesATurnBackExactly) {
