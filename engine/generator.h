@@ -64,6 +64,10 @@ struct GenerationRequest {
   // prompt of as many or more. Of more than kMaxCheckpoints, or than there is memory for, the
   // oldest go.
   int64_t checkpoint_interval = 0;
+
+  // Whether a state that is saved has the tokens that are in it. They are all that grows with a
+  // sequence that has no rows of attention.
+  bool keep_tokens = true;
 };
 inline constexpr int64_t kMaxCacheMarks = 64;
 
@@ -71,7 +75,8 @@ inline constexpr int64_t kMaxCacheMarks = 64;
 // prompt. Saturates rather than overflows.
 int64_t TokensBefore(const GenerationRequest& request);
 
-// What the text of its new tokens begins with: SavedState::pending_text where nothing comes between.
+// What the text of its new tokens begins with: SavedState::pending_text where nothing comes
+// between.
 std::string PendingText(const GenerationRequest& request);
 
 // kFailed: the model computed logits that are not finite. Its event has no token.
@@ -174,8 +179,9 @@ class Generator {
   // What a sequence is at this moment: all tokens but the last one, which is beside them; of a
   // prompt that is half taken in, the tokens that are, and no last one. Going on from there with
   // the other tokens of the prompt changes no bit. `tokens` is empty where it started from a state
-  // without. REQUIRES: admitted and not released. Errors: kFailedPrecondition before any of its
-  // prompt was taken in, while a part of it is, and after kFailed.
+  // without, and may be where they are not to be kept. REQUIRES: admitted and not released. Errors:
+  // kFailedPrecondition before any of its prompt was taken in, while a part of it is, and after
+  // kFailed.
   absl::StatusOr<SavedState> Save(SequenceId sequence) const;
   // SavedState::arithmetic of what it computes.
   std::string arithmetic() const;

@@ -6,6 +6,12 @@
 #include "engine/state/prefix_cache.h"
 
 namespace hippodrome {
+namespace {
+
+// Tokens that are forgotten at once.
+constexpr size_t kForgotten = 4096;
+
+}  // namespace
 
 Sequence::Sequence(GenerationRequest r, const Footprint& cost) : request(std::move(r)), cost(cost) {
   if (const SavedState* start = request.start.get(); start != nullptr) {
@@ -54,6 +60,10 @@ bool Sequence::CanBegin(const Sequence& other) const {
 
 void Sequence::Append(int32_t token) {
   tokens.push_back(token);
+  if (!request.keep_tokens && tokens.size() >= kForgotten) {
+    first += std::ssize(tokens) - 1;
+    tokens.erase(tokens.begin(), tokens.end() - 1);
+  }
   if (adjusted) adjusted->Append(token);
 }
 

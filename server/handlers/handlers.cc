@@ -81,6 +81,7 @@ absl::Status Handlers::AddStates(const ServedDecoder& model,
   if (caller.may_migrate && calls.size() == 1 && choices == 1 && !first.score_prompt()) {
     calls.front().migrate = states_.Migrator(first, model, state, caller);
   }
+  for (GenerationCall& call : calls) call.request.keep_tokens = call.keep_state || call.migrate;
   return absl::OkStatus();
 }
 

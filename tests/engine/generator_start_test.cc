@@ -103,6 +103,20 @@ TEST_P(GeneratorStartTest, GoesOnAsIfItHadNeverStopped) {
   }
 }
 
+TEST_P(GeneratorStartTest, TokensThatAreNotKeptChangeNothingElse) {
+  GenerationRequest request = Request(30, 5000, 3, 0.9f);
+  request.changes.frequency_penalty = 0.1f;
+  const auto [answer, kept] = Run(request, 5000);
+  request.keep_tokens = false;
+  const auto [same, saved] = Run(request, 5000);
+  EXPECT_EQ(same, answer);
+  EXPECT_EQ(std::ssize(kept.tokens), kept.position);
+  EXPECT_EQ(std::ssize(saved.tokens), 0);
+  EXPECT_EQ(saved.last_token, kept.last_token);
+  EXPECT_EQ(saved.position, kept.position);
+  EXPECT_TRUE(saved.layers == kept.layers);
+}
+
 TEST_P(GeneratorStartTest, WhatIsSavedTwiceIsTheSame) {
   const GenerationRequest request = Request(90, 8, 5);
   SavedState saved = Run(request, 5).second;
