@@ -48,7 +48,7 @@ struct Generator::Impl {
         prefill(backend, model),
         step(backend, model, *this->state, max_sequences),
         last_logits(backend.NewTensor(max_sequences, model.config().padded_vocab_size)),
-        scorer(backend, model.config(), max_sequences) {}
+        scorer(backend, model.config().vocab_size, last_logits) {}
 
   // The last tokens of all sequences that decode.
   struct Steps {
@@ -110,7 +110,7 @@ struct Generator::Impl {
   std::vector<SequenceId> stepping;
 
   DecodeStep step;
-  OwnedTensor last_logits;  // [max_sequences, padded V], of a chunk
+  OwnedTensor last_logits;  // [max_sequences, padded V], of a chunk; the scorer's scratch before
   PromptScorer scorer;
 };
 

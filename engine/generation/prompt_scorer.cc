@@ -5,14 +5,14 @@
 
 namespace hippodrome {
 
-PromptScorer::PromptScorer(Backend& backend, const H3Config& config, int64_t rows)
+PromptScorer::PromptScorer(Backend& backend, int64_t vocab, Tensor logits)
     : b_(backend),
-      logits_(backend.NewTensor(rows, config.padded_vocab_size)),
-      next_(backend.NewIndices(1, rows)),
-      scorer_(backend, config.vocab_size, rows) {}
+      logits_(logits),
+      next_(backend.NewIndices(1, logits.rows)),
+      scorer_(backend, vocab, logits.rows) {}
 
 void PromptScorer::ComputeLogits(const PrefillChunk& chunk, int64_t first, int64_t count) {
-  chunk.RowLogits(first, logits_.view.Rows(0, count));
+  chunk.RowLogits(first, logits_.Rows(0, count));
   count_ = count;
 }
 
@@ -21,7 +21,7 @@ void PromptScorer::Score(Sequence& s, int64_t next) {
   b_.UploadIndices(s.Tokens(next, count_), tokens);
   const auto likeliest =
       std::min<int64_t>(s.request.likeliest.value_or(0), scorer_.MostLikeliest());
-  scorer_.Score(logits_.view.Rows(0, count_), tokens, likeliest);
+  scorer_.Score(logits_.Rows(0, count_), tokens, likeliest);
   for (TokenScores& scores : scorer_.Download(count_, likeliest)) {
     s.prompt_scores.push_back(std::move(scores));
   }

@@ -15,12 +15,12 @@ namespace hippodrome {
 // logits of all of its tokens at once. Not thread-safe; the backend must outlive it.
 class PromptScorer {
  public:
-  // `rows`: at a time.
-  PromptScorer(Backend& backend, const H3Config& config, int64_t rows);
+  // `logits`: scratch [rows at a time, padded V]; of tokens in [0, vocab).
+  PromptScorer(Backend& backend, int64_t vocab, Tensor logits);
 
-  int64_t max_rows() const { return logits_.view.rows; }
-  // The logits of rows [first, first + count) of `chunk`. REQUIRES: chunk.done(), count <=
-  // max_rows().
+  int64_t max_rows() const { return logits_.rows; }
+  // The logits of rows [first, first + count) of `chunk`, which stay while the scratch does.
+  // REQUIRES: chunk.done(), count <= max_rows().
   void ComputeLogits(const PrefillChunk& chunk, int64_t first, int64_t count);
   // Appends to the prompt's scores those of its tokens from position `next` on, one for each of
   // these rows, the first of which is of the token before `next`.
@@ -28,8 +28,8 @@ class PromptScorer {
 
  private:
   Backend& b_;
-  OwnedTensor logits_;  // [max_rows, padded V]
-  OwnedTensor next_;    // kI32 [1, max_rows], the tokens that are scored
+  Tensor logits_;
+  OwnedTensor next_;  // kI32 [1, max_rows], the tokens that are scored
   TokenScorer scorer_;
   int64_t count_ = 0;  // of rows that are there
 };
