@@ -106,7 +106,7 @@ const CommandSpec kStateBenchSpec = {
     .summary = "Measures forks, exports, imports and sharing of states.",
     .usage = {"(--preset NAME | --config FILE) [OPTION]..."},
     .description =
-        "The limit of fork and import is the time of a copy of the bytes, that of export, write "
+        "The limit of fork and import is the time of a copy of their bytes, that of export, write "
         "and read of one into new memory; of a hit in the prefix tree its part of the miss; of "
         "choices their context once, and they; of ragged rests as many equal ones; of cold prompts "
         "the same without the tree; of steps beside a prompt's tokens both apart.",

@@ -36,8 +36,9 @@ TEST(BenchStateTest, EveryMoveIsComparedToACopy) {
     EXPECT_NEAR(result.limit / result.value, result.fraction, 1e-9) << result.name;
   }
   names.resize(names.size() - beside.size());
-  EXPECT_THAT(names, ElementsAre("copy", "fork", "import", "copy_value", "export", "write", "read",
-                                 "miss", "hit", "choices", "ragged", "cold", "cold", "cold"));
+  EXPECT_THAT(names,
+              ElementsAre("copy", "copy_slot", "fork", "import", "copy_value", "export", "write",
+                          "read", "miss", "hit", "choices", "ragged", "cold", "cold", "cold"));
   EXPECT_THAT(cold, ElementsAre(100, 500, 1000));
   EXPECT_THAT(beside, ElementsAre(8, 16, 32, 64, 128, 256));
 }
