@@ -124,9 +124,9 @@ absl::Status Bench::MoveState(const SavedState& saved) {
   const auto state = model.NewState(*machine.backend, 2, 2 * pages, kPageTokens);
   SequenceState sequence = *state->Reserve(pages);
   const auto bytes = static_cast<size_t>(Bytes(saved));
-  const std::vector<char> from(bytes, 1);
-  std::vector<char> to(bytes, 0);
   const auto slot_bytes = static_cast<size_t>(state->bytes_per_slot());
+  const std::vector<char> from(std::max(bytes, slot_bytes), 1);
+  std::vector<char> to(from.size(), 0);
   BestTime copy, slot, value, fork, exported, imported, written, read;
   for (int i = 0; i < kMoves * benchmark.repeats; ++i) {
     copy.Run([&] { std::memcpy(to.data(), from.data(), bytes); });
