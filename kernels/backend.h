@@ -344,9 +344,6 @@ class Graph {
 struct PrefillShape {
   int64_t grid = 512;  // tokens of one sequence at most, cut at absolute multiples of it
   int64_t rows = 512;  // tokens of all sequences together, >= grid
-  // Tokens of prompts, at most, beside which sequences that decode step in the same pass: so few
-  // that it takes little longer than their step alone.
-  int64_t stepping_rows = 64;
 };
 
 // What a linear operation does to W x before it stores it, in this order. Tensors are of the

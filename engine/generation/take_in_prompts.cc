@@ -104,7 +104,7 @@ void Generator::Impl::BeginChunk() {
                      .captures = members.back().captures});
   }
   Steps steps;
-  const bool together = members.size() == prompts.size() && rows <= prefill.stepping_rows();
+  const bool together = members.size() == prompts.size() && rows <= kSteppingRows;
   if (together && rows + decoding() <= prefill.max_rows()) steps = NextSteps();
   prefill.Begin(parts, steps.tokens);
   scored_part = 0;

@@ -14,6 +14,10 @@
 
 namespace hippodrome {
 
+// Tokens of prompts, at most, beside which sequences that decode step in the same pass: so few that
+// it takes no longer than a few steps (bench state: beside).
+inline constexpr int64_t kSteppingRows = 64;
+
 // Carries the residual stream of parts of any start and length between calls, so that other work
 // may come between layers; and of sequences that step in the same pass. On processors what a part
 // or a step gives does not depend on the others, bit for bit. Not thread-safe; backend and model
@@ -32,7 +36,6 @@ class PrefillChunk {
   // Tokens of all parts and steps together, at most.
   int64_t max_rows() const { return shape_.rows; }
   int64_t grid() const { return shape_.grid; }
-  int64_t stepping_rows() const { return shape_.stepping_rows; }
 
   // Starts with these parts and steps, of different sequences. REQUIRES: at least one part, each
   // with tokens, all together at most max_rows().

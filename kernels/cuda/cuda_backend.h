@@ -25,9 +25,7 @@ class CudaBackend final : public TrainingBackend {
 
   std::string name() const override { return "cuda"; }
   // Enough rows to keep every multiprocessor in large tiles of a product.
-  PrefillShape prefill_shape() const override {
-    return {.grid = 2048, .rows = 16384, .stepping_rows = 256};
-  }
+  PrefillShape prefill_shape() const override { return {.grid = 2048, .rows = 16384}; }
   // Powers of two, so that a handful of graphs serves every batch. With the size of its step a
   // sequence changes the kernels of its products, see Linear() of gemm/linear.h.
   int64_t StepRows(int64_t rows) const override;

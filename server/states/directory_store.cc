@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +18,7 @@
 
 #include "absl/strings/escaping.h"
 #include "engine/base/durable_files.h"
+#include "engine/base/read_file.h"
 #include "engine/base/status.h"
 #include "engine/state/state_file.h"
 
@@ -55,11 +55,15 @@ std::optional<StoredState> ParseFileName(std::string_view name) {
   return state;
 }
 
-// What a folder has; nothing where it is not there. The standard library's iterator ends the
-// process where memory runs out.
+// What a folder has; nothing where it is not there, or may not be read. Throws where there is no
+// memory, or no descriptor, to look: what is not seen is not gone. The standard library's iterator
+// ends the process instead.
 std::vector<fs::path> EntriesOf(const fs::path& folder) {
   std::vector<fs::path> entries;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(folder.c_str()), closedir);
+  if (directory == nullptr && errno != ENOENT && errno != ENOTDIR && errno != EACCES) {
+    throw std::system_error(errno, std::generic_category(), folder.string());
+  }
   while (const dirent* entry = directory != nullptr ? readdir(directory.get()) : nullptr) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") entries.push_back(folder / name);
@@ -137,17 +141,16 @@ class DirectoryStore final : public StateStore {
   absl::StatusOr<StateBytes> DoGet(const std::string& owner, const std::string& handle) override {
     const auto found = Find(owner, handle);
     if (!found || found->state.bytes > most_bytes_) return NoSuchState();
-    auto bytes = std::make_shared<std::string>();
-    std::ifstream file(found->path, std::ios::binary);
-    bytes->resize(static_cast<size_t>(found->state.bytes));
-    if (!file.read(bytes->data(), found->state.bytes)) return NoSuchState();  // it has just gone
+    auto bytes = ReadSmallFile(found->path.string(), static_cast<size_t>(most_bytes_));
+    if (absl::IsNotFound(bytes.status())) return NoSuchState();  // it has just gone
+    if (!bytes.ok()) return Unavailable("the store of states: " + Message(bytes.status()));
     const absl::Status whole = SummarizeStateFile(*bytes).status();
     if (!whole.ok()) {
       metrics().Damaged();
       return NoSuchState();
     }
     utimensat(AT_FDCWD, found->path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
-    return StateBytes(std::move(bytes));
+    return std::make_shared<const std::string>(*std::move(bytes));
   }
 
   absl::Status DoRemove(const std::string& owner, const std::string& handle) override {
