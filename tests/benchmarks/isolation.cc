@@ -24,13 +24,12 @@ bool Run(const std::string& name, Backend& backend, const HybridH3& model,
   fmt::print(
       "{}, {} tenants with {} requests each, {} slots: {} operations: {} admitted, {} refused for "
       "want of room, {} cancelled, {} saved and resumed, {} finished; {} prompts followed another, "
-      "{} "
-      "began with a state of the tree, which dropped {}; {} tokens and {} scores of prompts, all "
-      "as "
-      "alone; filled with NaN: {} slots, {} pages; fault: {}\n",
+      "{} began with a state of the tree, which dropped {}; {} steps beside prompts; {} tokens and "
+      "{} scores of prompts, all as alone; filled with NaN: {} slots, {} pages; fault: {}\n",
       name, options.tenants, options.requests, options.generator.max_sequences, operations,
       r.admitted, r.refused, r.cancelled, r.saved, r.finished, r.followers, r.hits, r.evicted,
-      r.tokens, r.scored, r.freed_slots, r.freed_pages, r.fault.empty() ? "none" : r.fault);
+      r.beside, r.tokens, r.scored, r.freed_slots, r.freed_pages,
+      r.fault.empty() ? "none" : r.fault);
   return r.fault.empty();
 }
 

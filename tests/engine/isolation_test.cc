@@ -34,6 +34,7 @@ void Check(const H3Config& config, DType weights, IsolationOptions options, uint
   if (TestBackendIsSlow()) return;
   EXPECT_GT(result.saved, 0);
   EXPECT_GT(result.followers, 0);
+  EXPECT_GT(result.beside, 0);
   EXPECT_GT(result.hits, 0);
   EXPECT_GT(result.evicted, 0);
 }

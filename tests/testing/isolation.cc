@@ -173,7 +173,9 @@ class Isolation {
   // A piece of the prompts, and a token more for each sequence, or one of these.
   void Advance(bool step) {
     std::vector<TokenEvent> events;
+    const bool prefilling = generator_->prefilling();
     generator_->Prefill(kAtOnce, events);
+    if (prefilling) result_.beside += generator_->stepped();
     if (step) generator_->Step(events);
     for (const TokenEvent& event : events) Take(event);
   }

@@ -33,6 +33,7 @@ struct IsolationResult {
   int64_t finished = 0;
   int64_t saved = 0;      // between tokens, and admitted again as they were
   int64_t followers = 0;  // whose prompt another one took in
+  int64_t beside = 0;     // steps in the pass of somebody's prompt
   int64_t hits = 0;       // prompts that began with a state of the tree
   int64_t evicted = 0;    // of those states
   int64_t tokens = 0;     // each the one that its request has alone
