@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "engine/base/durable_files.h"
 #include "engine/base/read_file.h"
@@ -201,10 +202,9 @@ class DirectoryStore final : public StateStore {
     // Two processes, or two threads, never write one file.
     const fs::path partial =
         path.parent_path() / fmt::format("{}-{}{}", getpid(), ++written_, kPartialSuffix);
+    const absl::Cleanup remove = [&] { unlink(partial.c_str()); };  // unless it has another name
     HIPPODROME_RETURN_IF_ERROR(WriteSynced(partial.string(), bytes));
-    const absl::Status renamed = RenameDurably(partial.string(), path.string());
-    if (!renamed.ok()) unlink(partial.c_str());
-    return renamed;
+    return RenameDurably(partial.string(), path.string());
   }
 
   // All that has not expired. Removes what has, and what processes left that died.
