@@ -101,6 +101,21 @@ def connection_data(connection, stream, data):
         yield piece
 
 
+def status_of(trailers):
+    value = trailers.partition(b"grpc-status")[2]
+    return int(value[1:1 + value[0]])
+
+
+def messages_of(data):
+    """The messages in the data of a stream."""
+    found = []
+    while data:
+        size = int.from_bytes(data[1:5], "big")
+        found.append(data[5:5 + size])
+        data = data[5 + size:]
+    return found
+
+
 def answers(connection, stream, message, pause=lambda: None):
     """Sends the one message of a call that was opened. Its grpc-status, and the messages of its answer; `pause` is
     called before each read."""
@@ -115,17 +130,11 @@ def answers(connection, stream, message, pause=lambda: None):
             connection.send(raw_http2.frame(raw_http2.WINDOW_UPDATE, 0, stream, update) +
                             raw_http2.frame(raw_http2.WINDOW_UPDATE, 0, 0, update))
         if kind == raw_http2.HEADERS and flags & raw_http2.END_STREAM:
-            value = payload.partition(b"grpc-status")[2]
-            status = int(value[1:1 + value[0]])
+            status = status_of(payload)
             break
     else:
         raise OSError("the connection ended before the call")
-    found = []
-    while data:
-        size = int.from_bytes(data[1:5], "big")
-        found.append(data[5:5 + size])
-        data = data[5 + size:]
-    return status, found
+    return status, messages_of(data)
 
 
 def answer(connection, stream, message, pause=lambda: None):
@@ -161,12 +170,6 @@ def call(server, path, *messages, **headers):
                 for opened in (0, stream):
                     connection.send(raw_http2.frame(raw_http2.WINDOW_UPDATE, 0, opened, update))
             if kind == raw_http2.HEADERS and flags & raw_http2.END_STREAM:
-                value = payload.partition(b"grpc-status")[2]
-                status = int(value[1:1 + value[0]])
+                status = status_of(payload)
                 break
-    found = []
-    while data:
-        size = int.from_bytes(data[1:5], "big")
-        found.append(data[5:5 + size])
-        data = data[5 + size:]
-    return status, found
+    return status, messages_of(data)
