@@ -2,12 +2,11 @@
 
 #include <dlfcn.h>
 
-#include <filesystem>
 #include <string>
-#include <system_error>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/cuda_module.h"
+#include "kernels/open_module.h"
 
 namespace hippodrome {
 namespace {
@@ -20,14 +19,6 @@ bool HasDriver() {
   return driver != nullptr;
 }
 
-void* OpenModule() {
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string module =
-      error ? kCudaModule : FindCudaModule(program.parent_path(), HIPPODROME_INSTALLED_MODULES);
-  return dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
-}
-
 // The module's function `name`, or null and the obstacle.
 template <typename Function>
 Function* FindFunction(const char* name, std::string& obstacle) {
@@ -35,8 +26,7 @@ Function* FindFunction(const char* name, std::string& obstacle) {
     obstacle = "cuda: no NVIDIA driver (libcuda.so.1) on this machine";
     return nullptr;
   }
-  // Never closed: what it makes may live as long as the process.
-  void* module = OpenModule();
+  void* module = OpenModule(kCudaModule);
   if (module == nullptr) {
     obstacle = "cuda: no CUDA backend: " + std::string(dlerror());
     return nullptr;
@@ -47,16 +37,6 @@ Function* FindFunction(const char* name, std::string& obstacle) {
 }
 
 }  // namespace
-
-std::string FindCudaModule(const std::string& folder, const std::string& installed) {
-  const std::filesystem::path program(folder);
-  for (const auto& place : {program, program / installed}) {
-    std::error_code error;
-    const auto module = (place / kCudaModule).lexically_normal();
-    if (std::filesystem::exists(module, error)) return module;
-  }
-  return kCudaModule;
-}
 
 std::shared_ptr<ThreadPool> MakeThreadPool(int threads) {
   return std::make_shared<ThreadPool>(threads);

@@ -46,6 +46,7 @@ hippodrome_test_files(kernels_tests
   LIBRARIES hippodrome_testing
   SOURCES
     kernels/make_backend_test.cc
+    kernels/open_module_test.cc
     kernels/ssm/diagonal_ssm_test.cc
     kernels/ssm/h3_ssm_test.cc
     kernels/ssm/long_conv_ssm_test.cc

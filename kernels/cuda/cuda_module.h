@@ -14,11 +14,6 @@ class TrainingBackend;
 
 inline constexpr const char* kCudaModule = "libhippodrome_cuda.so";
 
-// What to open for a program that lies in `folder`: the module beside it, as it is built; else the
-// one in `installed`, which is relative to `folder`; else its mere name, which the loader looks
-// for.
-std::string FindCudaModule(const std::string& folder, const std::string& installed);
-
 // What fails gives 0 or null, and the obstacle in one line.
 using CountCudaDevicesFunction = int(std::string& obstacle);
 inline constexpr const char* kCountCudaDevices = "hippodrome_count_cuda_devices";

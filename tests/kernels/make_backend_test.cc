@@ -2,27 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <vector>
 
-#include "kernels/cuda/cuda_module.h"
-#include "tests/testing/temporary_directory.h"
 
 namespace hippodrome::make_backend_test {
 namespace {
-
-TEST(MakeBackendTest, TheModuleIsBesideTheProgramOrInstalled) {
-  const TemporaryDirectory tree;
-  for (const char* folder : {"bin", "lib/programs"}) {
-    std::filesystem::create_directories(tree.File(folder));
-  }
-  const auto find = [&] { return FindCudaModule(tree.File("bin"), "../lib/programs"); };
-  EXPECT_EQ(find(), kCudaModule);
-  const std::string installed = tree.Write(std::string("lib/programs/") + kCudaModule, "");
-  EXPECT_EQ(find(), installed);
-  const std::string beside = tree.Write(std::string("bin/") + kCudaModule, "");
-  EXPECT_EQ(find(), beside);
-}
 
 // Operations have tests of their own: here they only have to be reached through the interface.
 TEST(MakeBackendTest, TheCpuBackendEmbedsNormalisesMultipliesAndSamples) {

@@ -1,0 +1,20 @@
+// Finds out whether this process was started as one of a job's.
+#ifndef HIPPODROME_TOOLS_MPI_OPEN_COMMUNICATOR_H_
+#define HIPPODROME_TOOLS_MPI_OPEN_COMMUNICATOR_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "tools/mpi/communicator.h"
+
+namespace hippodrome {
+
+// Null where this process was started alone: MPI is then not even loaded. Otherwise (mpirun, srun,
+// an MPIJob of Kubernetes, which uses mpirun) the ranks of the job, over MPI. At most once in a
+// process's life. Errors: kUnavailable where there is no MPI module, or where MPI and the launcher
+// do not know each other.
+absl::StatusOr<std::unique_ptr<Communicator>> OpenCommunicator();
+
+}  // namespace hippodrome
+
+#endif  // HIPPODROME_TOOLS_MPI_OPEN_COMMUNICATOR_H_
