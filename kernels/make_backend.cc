@@ -76,6 +76,20 @@ ChosenAllReduce MakeCudaAllReduce(std::span<TrainingBackend* const> backends) {
   return chosen;
 }
 
+std::string NewAllReduceId(std::string& obstacle) {
+  const auto make = FindFunction<NewAllReduceIdFunction>(kNewAllReduceId, obstacle);
+  return make == nullptr ? "" : make(obstacle);
+}
+
+ChosenAllReduce MakeCudaAllReduce(TrainingBackend& backend, const AllReduceRank& rank) {
+  ChosenAllReduce chosen;
+  const auto make = FindFunction<JoinCudaAllReduceFunction>(kJoinCudaAllReduce, chosen.obstacle);
+  if (make != nullptr) {
+    chosen.all_reduce.reset(make(backend, rank.id, rank.rank, rank.size, chosen.obstacle));
+  }
+  return chosen;
+}
+
 std::unique_ptr<DeviceYardsticks> MakeDeviceYardsticks() {
   std::string obstacle;
   const auto make = FindFunction<MakeCudaYardsticksFunction>(kMakeCudaYardsticks, obstacle);

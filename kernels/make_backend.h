@@ -60,6 +60,18 @@ struct ChosenAllReduce {
 // device of its own; they must outlive it.
 ChosenAllReduce MakeCudaAllReduce(std::span<TrainingBackend* const> backends);
 
+// One of several processes whose devices sum together.
+struct AllReduceRank {
+  std::string id;  // of NewAllReduceId() in one of them, the same for all
+  int rank = 0;    // in [0, size)
+  int size = 1;
+};
+// Empty where NCCL cannot be had, and the obstacle.
+std::string NewAllReduceId(std::string& obstacle);
+// As above, of this process's `backend` and those of the others, which make theirs at the same
+// time: each waits for all. Its Sum() takes the tensors of `backend` alone.
+ChosenAllReduce MakeCudaAllReduce(TrainingBackend& backend, const AllReduceRank& rank);
+
 // Of the device that MakeBackend(kCuda) uses; null where it gives an obstacle.
 std::unique_ptr<DeviceYardsticks> MakeDeviceYardsticks();
 

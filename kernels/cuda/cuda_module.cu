@@ -49,3 +49,16 @@ HIPPODROME_EXPORT hippodrome::AllReduce* hippodrome_make_cuda_all_reduce(
     return hippodrome::cuda::MakeNcclAllReduce(devices).release();
   });
 }
+
+HIPPODROME_EXPORT std::string hippodrome_new_all_reduce_id(std::string& obstacle) {
+  return hippodrome::Try(obstacle, [] { return hippodrome::cuda::NewNcclId(); });
+}
+
+HIPPODROME_EXPORT hippodrome::AllReduce* hippodrome_join_cuda_all_reduce(
+    hippodrome::TrainingBackend& backend, const std::string& id, int rank, int size,
+    std::string& obstacle) {
+  return hippodrome::Try(obstacle, [&] {
+    hippodrome::cuda::Device& device = static_cast<hippodrome::CudaBackend&>(backend).device();
+    return hippodrome::cuda::JoinNcclAllReduce(device, id, rank, size).release();
+  });
+}

@@ -26,6 +26,12 @@ inline constexpr const char* kMakeCudaYardsticks = "hippodrome_make_cuda_yardsti
 using MakeCudaAllReduceFunction = AllReduce*(std::span<TrainingBackend* const> backends,
                                              std::string& obstacle);
 inline constexpr const char* kMakeCudaAllReduce = "hippodrome_make_cuda_all_reduce";
+// What NCCL calls the group of several processes; empty where it fails.
+using NewAllReduceIdFunction = std::string(std::string& obstacle);
+inline constexpr const char* kNewAllReduceId = "hippodrome_new_all_reduce_id";
+using JoinCudaAllReduceFunction = AllReduce*(TrainingBackend& backend, const std::string& id,
+                                             int rank, int size, std::string& obstacle);
+inline constexpr const char* kJoinCudaAllReduce = "hippodrome_join_cuda_all_reduce";
 
 }  // namespace hippodrome
 

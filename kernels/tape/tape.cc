@@ -13,6 +13,7 @@ Tape::Tape(TrainingBackend& backend, Parameters& parameters, const TapeOptions& 
 void Tape::Begin(uint64_t seed) {
   record_.clear();
   memory_.UnsetAll();
+  for (const auto& trained : trained_) trained->pending = 0;
   mode_ = Mode::kRecording;
   seed_ = seed;
   drops_ = 0;
@@ -30,8 +31,10 @@ void Tape::Recompute(Tensor carried, const std::function<void()>& part) {
     std::vector<Undo> record;
     std::swap(record, record_);
     mode_ = Mode::kRecording;
+    again_ = true;
     drops_ = drops;
     part();
+    again_ = false;
     mode_ = Mode::kOff;
     std::swap(record, record_);
     GoBack(record);
@@ -44,6 +47,39 @@ void Tape::GoBack(std::vector<Undo>& record) {
     record.pop_back();
     undo();
   }
+}
+
+Tape::Handles Tape::Expect(TrainedHandle* w, std::initializer_list<Tensor> rows) {
+  if (mode_ == Mode::kOff) return {};
+  Handles adds;
+  if (w != nullptr) adds.push_back(w);
+  for (const Tensor& x : rows) {
+    const auto holds = std::ranges::find_if(rows_, [&](const auto* one) { return one->Holds(x); });
+    if (holds != rows_.end()) adds.push_back(*holds);
+  }
+  if (!again_) {
+    for (TrainedHandle* handle : adds) ++handle->pending;
+  }
+  return adds;
+}
+
+void Tape::Record(Handles adds, Undo undo) {
+  record_.push_back([this, undo = std::move(undo), adds = std::move(adds)] {
+    undo();
+    Complete(adds);
+  });
+}
+
+void Tape::Complete(const Handles& added) {
+  for (TrainedHandle* handle : added) {
+    if (--handle->pending > 0 || !on_complete_) continue;
+    handle->Collect();
+    for (const Parameter* parameter : handle->parameters()) on_complete_(*parameter);
+  }
+}
+
+void Tape::OnCompleteGradient(std::function<void(const Parameter&)> call) {
+  on_complete_ = std::move(call);
 }
 
 void Tape::Backward() {
@@ -95,8 +131,10 @@ void Tape::Upload(std::span<const float> values, Tensor dst) {
   Parameter* parameter = parameters_.At(values);
   if (parameter == nullptr) return;
   memory_.MakeParameter(dst);
-  trained_.push_back(
-      std::make_shared<TrainedRows>(backend_, *parameter, dst, memory_.OfParameter(dst)));
+  const auto rows =
+      std::make_shared<TrainedRows>(backend_, *parameter, dst, memory_.OfParameter(dst));
+  trained_.push_back(rows);
+  rows_.push_back(rows.get());
 }
 
 void Tape::UploadIndices(std::span<const int32_t> values, Tensor dst) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,6 +54,10 @@ class Tape final : public SequenceBackend {
 
   // Completes Parameter::gradient of all parameters that were read.
   void CollectGradients();
+  // From now on Backward() completes gradients itself, and calls `call` with each parameter as soon
+  // as the record adds no more to its gradient: while it still goes back over what came before.
+  // Parameters that the record does not know are not told.
+  void OnCompleteGradient(std::function<void(const Parameter&)> call);
   void ZeroGradients();
   // Prepares all weights again from the parameters' present values.
   void Update();
@@ -127,12 +132,23 @@ class Tape final : public SequenceBackend {
   // Makes the gradients that `record` asks for, from its end.
   void GoBack(std::vector<Undo>& record);
 
+  // What an operation that is given `w` and `rows` adds to the gradients of; those among `rows`
+  // that are no parameters are left out. It is expected to, once, however often it runs.
+  using Handles = std::vector<TrainedHandle*>;
+  Handles Expect(TrainedHandle* w, std::initializer_list<Tensor> rows);
+  // Records an operation that adds to the gradients of `adds`.
+  void Record(Handles adds, Undo undo);
+  void Complete(const Handles& added);
+
   TrainingBackend& backend_;
   Parameters& parameters_;
   TapeOptions options_;
   TapeMemory memory_;
   std::vector<std::shared_ptr<TrainedHandle>> trained_;
+  std::vector<TrainedRows*> rows_;  // of these
+  std::function<void(const Parameter&)> on_complete_;
   Mode mode_ = Mode::kOff;
+  bool again_ = false;  // what runs has run before, without being kept
   std::vector<Undo> record_;
   uint64_t seed_ = 0;
   uint64_t drops_ = 0;  // since Begin()

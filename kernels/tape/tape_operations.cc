@@ -48,8 +48,9 @@ void Tape::Embedding(const LinearWeights& table, Tensor ids, const AddedRows& ty
   const auto& w = Trained(table);
   memory_.BeforeWrite(y);
   backend_.Embedding(*w->weights, ids, types, positions, y);
+  const Handles adds = Expect(w.get(), {types.table, positions.table});
   if (!recording()) return;
-  record_.push_back([=, this, trained_ids = TrainedIds(ids)] {
+  Record(adds, [=, this, trained_ids = TrainedIds(ids)] {
     const Tensor dy = memory_.Take(y);
     if (dy.data == nullptr) return;
     backend_.ScatterRows(dy, trained_ids, w->gradient);
@@ -65,8 +66,9 @@ void Tape::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor
   const auto saved = recording() ? memory_.Save(x) : nullptr;
   memory_.BeforeWrite(y);
   backend_.LayerNorm(x, gamma, beta, epsilon, y);
+  const Handles adds = Expect(nullptr, {gamma, beta});
   if (!recording()) return;
-  record_.push_back([=, this] {
+  Record(adds, [=, this] {
     const Tensor dy = memory_.Take(y);
     if (dy.data == nullptr) return;
     const bool in_place = x.data == y.data;
@@ -83,8 +85,9 @@ void Tape::Linear(Tensor x, const LinearWeights& weights, const Epilogue& epilog
   const auto saved_gate = recording() ? memory_.Save(epilogue.gate) : nullptr;
   memory_.BeforeWrite(y);
   backend_.Linear(x, *w->weights, epilogue, y);
+  const Handles adds = Expect(w.get(), {epilogue.bias});
   if (!recording()) return;
-  record_.push_back([=, this] {
+  Record(adds, [=, this] {
     const Tensor dy = memory_.Take(y);
     if (dy.data == nullptr) return;
     const bool has_residual = epilogue.residual.data != nullptr;
@@ -145,6 +148,7 @@ void Tape::LinearCrossEntropy(Tensor x, const LinearWeights& weights, Tensor bia
   const LinearGradients gradients = {
       .x = memory_.Into(x), .weights = w->gradient, .bias = memory_.OfParameter(bias)};
   backend_.LinearCrossEntropy(x, *w->weights, bias, labels, scale, losses, &gradients);
+  Record(Expect(w.get(), {bias}), [] {});  // it has added already
 }
 
 void Tape::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& /*state*/,
@@ -155,8 +159,9 @@ void Tape::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& /*st
   const auto saved = recording() ? memory_.Save(qkv) : nullptr;
   memory_.BeforeWrite(o);
   backend_.H3Convolution(*w->weights, qkv, sequences, o);
+  const Handles adds = Expect(w.get(), {});
   if (!recording()) return;
-  record_.push_back([=, this] {
+  Record(adds, [=, this] {
     const Tensor d_o = memory_.Take(o);
     if (d_o.data == nullptr) return;
     backend_.H3ConvolutionBackward(*w->weights, saved->view, sequences, d_o, memory_.Into(qkv),
@@ -221,8 +226,9 @@ void Tape::Convolve(const std::shared_ptr<TrainedLongConv>& w, Tensor u, int64_t
   const auto saved = recording() ? memory_.Save(u) : nullptr;
   memory_.BeforeWrite(y);
   backend_.LongConv(*w->weights, u, sequences, direction, y);
+  const Handles adds = Expect(w.get(), {});
   if (!recording()) return;
-  record_.push_back([=, this] {
+  Record(adds, [=, this] {
     const Tensor dy = memory_.Take(y);
     if (dy.data == nullptr) return;
     backend_.LongConvBackward(*w->weights, saved->view, sequences, direction, dy, memory_.Into(u),

@@ -56,14 +56,18 @@ TrainedLinear::TrainedLinear(TrainingBackend& backend_of, Parameters& parameters
   for (const HostMatrix& part : parts) {
     const auto* first = static_cast<const float*>(part.data);
     Parameter& parameter = Known(parameters, {first, static_cast<size_t>(part.rows * part.cols)});
-    values_.push_back(parameter.value);
+    parts_.push_back(&parameter);
     parameter.gradient = gradient.view.Rows(row, part.rows);
     row += part.rows;
   }
   Update();
 }
 
-void TrainedLinear::Update() { backend.PackTrainedLinear(values_, *weights); }
+void TrainedLinear::Update() {
+  std::vector<Tensor> values;
+  for (const Parameter* part : parts_) values.push_back(part->value);
+  backend.PackTrainedLinear(values, *weights);
+}
 
 TrainedRows::TrainedRows(TrainingBackend& backend, Parameter& parameter, Tensor place,
                          Tensor gradient)
@@ -72,6 +76,13 @@ TrainedRows::TrainedRows(TrainingBackend& backend, Parameter& parameter, Tensor 
 }
 
 void TrainedRows::Update() { backend_.Copy(parameter_.value, place_); }
+
+bool TrainedRows::Holds(Tensor x) const {
+  const auto* first = static_cast<const char*>(place_.data);
+  const auto* at = static_cast<const char*>(x.data);
+  const int64_t bytes = place_.rows * place_.stride * static_cast<int64_t>(SizeOf(place_.dtype));
+  return x.data != nullptr && at >= first && at < first + bytes;
+}
 
 std::span<float> SsmArrays::Add(std::span<const float> values) {
   if (values.empty()) return {};
@@ -89,6 +100,12 @@ void SsmArrays::Fetch() {
 
 void SsmArrays::Upload() {
   for (Array& array : arrays_) backend_.Upload(array.host_gradient, array.gradient);
+}
+
+std::vector<Parameter*> SsmArrays::parameters() const {
+  std::vector<Parameter*> all;
+  for (const Array& array : arrays_) all.push_back(&array.parameter);
+  return all;
 }
 
 TrainedH3::TrainedH3(TrainingBackend& backend, Parameters& parameters, const H3Parameters& ssm,

@@ -22,6 +22,10 @@ class TrainedHandle {
   virtual void Update() = 0;
   // Completes the gradients of the parameters.
   virtual void Collect() {}
+  // What it is prepared from.
+  virtual std::vector<Parameter*> parameters() const = 0;
+
+  int64_t pending = 0;  // operations of a record that will add to its gradients
 };
 
 // A matrix whose rows are those of its parts, one after another.
@@ -31,13 +35,14 @@ class TrainedLinear final : public TrainedHandle {
   TrainedLinear(TrainingBackend& backend, Parameters& parameters, std::span<const HostMatrix> parts,
                 DType dtype);
   void Update() override;
+  std::vector<Parameter*> parameters() const override { return parts_; }
 
   TrainingBackend& backend;
   std::unique_ptr<LinearWeights> weights;
   OwnedTensor gradient;  // [out, in]
 
  private:
-  std::vector<Tensor> values_;  // of the parts
+  std::vector<Parameter*> parts_;
 };
 
 // A vector or table that was uploaded, in the type that operations want.
@@ -46,6 +51,9 @@ class TrainedRows final : public TrainedHandle {
   // `gradient`: of `place`, which must live as long as this.
   TrainedRows(TrainingBackend& backend, Parameter& parameter, Tensor place, Tensor gradient);
   void Update() override;
+  std::vector<Parameter*> parameters() const override { return {&parameter_}; }
+  // Whether `x` is the place, or a part of it.
+  bool Holds(Tensor x) const;
 
  private:
   TrainingBackend& backend_;
@@ -67,6 +75,7 @@ class SsmArrays {
   void Fetch();
   // Copies the computed gradients to those of the parameters.
   void Upload();
+  std::vector<Parameter*> parameters() const;
 
  private:
   struct Array {
@@ -86,6 +95,7 @@ class TrainedH3 final : public TrainedHandle {
             int64_t longest, DType dtype);
   void Update() override;
   void Collect() override;
+  std::vector<Parameter*> parameters() const override { return arrays_.parameters(); }
 
   std::unique_ptr<H3ConvolutionWeights> weights;
   std::unique_ptr<H3Gradients> sums;
@@ -105,6 +115,7 @@ class TrainedLongConv final : public TrainedHandle {
                   int64_t longest, DType dtype);
   void Update() override;
   void Collect() override;
+  std::vector<Parameter*> parameters() const override { return arrays_.parameters(); }
 
   std::unique_ptr<LongConvWeights> weights;
   std::unique_ptr<LongConvGradients> sums;

@@ -2,7 +2,12 @@
 // of the emulator. The program that loads this library has the runtime, cudaMemcpyAsync() and so
 // on.
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,7 +36,19 @@ struct Communicator {
 };
 struct Clique {
   std::vector<Communicator*> members;
+  // Threads that have to end their groups before one of them reduces: each has a member of its own,
+  // or one has all.
+  size_t threads = 1;
+  std::mutex mutex;
+  std::condition_variable changed;
+  size_t ended = 0;
+  int64_t rounds = 0;  // that were reduced
+  int result = 0;      // of the last of them
 };
+
+// Of those who join one by one.
+std::mutex groups_mutex;
+std::map<std::string, std::shared_ptr<Clique>> groups;
 
 thread_local int open_groups = 0;
 thread_local std::vector<std::shared_ptr<Clique>> called;  // in the open group
@@ -71,9 +88,55 @@ int Finish(Clique& clique) {
   return result;
 }
 
+int FinishTogether(Clique& clique) {
+  std::unique_lock lock(clique.mutex);
+  const int64_t round = clique.rounds;
+  if (++clique.ended == clique.threads) {
+    clique.result = Finish(clique);
+    clique.ended = 0;
+    ++clique.rounds;
+    clique.changed.notify_all();
+  }
+  clique.changed.wait(lock, [&] { return clique.rounds > round; });
+  return clique.result;
+}
+
+struct Id {
+  char bytes[128];
+};
+
 }  // namespace
 
 extern "C" {
+
+int ncclGetUniqueId(Id* id) {
+  static std::atomic<int> last = 0;
+  *id = {};
+  const std::string name = "group " + std::to_string(++last);
+  std::copy(name.begin(), name.end(), id->bytes);
+  return kSuccess;
+}
+
+int ncclCommInitRank(Communicator** communicator, int count, Id id, int rank) {
+  if (rank < 0 || rank >= count) return kInvalidArgument;
+  std::shared_ptr<Clique> clique;
+  {
+    const std::lock_guard lock(groups_mutex);
+    auto& group = groups[id.bytes];
+    if (group == nullptr) group = std::make_shared<Clique>();
+    clique = group;
+  }
+  *communicator = new Communicator{clique, {}};
+  std::unique_lock lock(clique->mutex);
+  clique->threads = static_cast<size_t>(count);
+  clique->members.resize(clique->threads);
+  clique->members[static_cast<size_t>(rank)] = *communicator;
+  clique->changed.notify_all();
+  clique->changed.wait(lock, [&] {
+    return std::count(clique->members.begin(), clique->members.end(), nullptr) == 0;
+  });
+  return kSuccess;
+}
 
 const char* ncclGetErrorString(int result) {
   return result == kSuccess ? "no error" : result == kInvalidUsage ? "invalid usage" : "invalid";
@@ -109,7 +172,7 @@ int ncclGroupEnd() {
   if (--open_groups > 0) return kSuccess;
   int result = kSuccess;
   for (const auto& clique : std::exchange(called, {})) {
-    const int one = Finish(*clique);
+    const int one = FinishTogether(*clique);
     if (result == kSuccess) result = one;
   }
   return result;

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/initialization/initial_weights.h"
 #include "kernels/tape/tape.h"
 #include "tools/bench/best_time.h"
+#include "tools/mpi/collectives.h"
 #include "tools/train/step/decoder_trainee.h"
+#include "tools/train/step/gradient_sum.h"
 #include "tools/train/step/micro_batch.h"
 #include "tools/train/step/optimizer.h"
 #include "tools/train/step/step_limits.h"
@@ -30,7 +35,7 @@ class Learner {
  public:
   static absl::StatusOr<std::unique_ptr<Learner>> Make(TrainingBackend& backend,
                                                        const TrainBenchmark& benchmark,
-                                                       DType weights) {
+                                                       DType weights, Communicator* ranks) {
     std::unique_ptr<Learner> learner(new Learner(backend, benchmark, weights));
     HIPPODROME_ASSIGN_OR_RETURN(auto initial, InitialWeights(benchmark.config, {}));
     for (InitialParameter& p : initial) {
@@ -40,26 +45,27 @@ class Learner {
         learner->trainee_,
         DecoderTrainee::Create(learner->tape_, learner->parameters_, benchmark.config, weights,
                                {.sequences = benchmark.micro_batch, .length = benchmark.length}));
-    learner->optimizer_ = std::make_unique<Optimizer>(
-        backend, learner->parameters_, ModelFamily::kH3, OptimizerOptions{.rate = 1e-4});
+    learner->Prepare(backend, ranks);
     return learner;
   }
 
   void Step() {
-    const LossTerms terms = {.count = std::ssize(batch_.labels)};
-    tape_.ZeroGradients();
-    for (int64_t first = 0; first < batch_.sequences; first += micro_batch_) {
-      const int64_t count = std::min(micro_batch_, batch_.sequences - first);
-      trainee_->Learn(SliceBatch(batch_, first, count), terms, 0);
+    const MicroBatches how = {.sequences = micro_batch_,
+                              .terms = {.count = std::ssize(batch_.labels)}};
+    if (sum_ != nullptr) {
+      Learn(batch_, how, *sum_, tape_, *trainee_);
+      sum_->Finish();
+    } else {
+      Learn(batch_, how, {0, batch_.sequences}, tape_, *trainee_);
     }
-    tape_.CollectGradients();
-    optimizer_->Step(++steps_, 1, optimizer_->GradientNorm());
+    optimizer_->Step(++steps_, 1, GradientNorm(optimizer_->SquaredNorms()));
     tape_.Update();
     tape_.Wait();
   }
 
   DType weights() const { return weights_; }
-  int64_t parameters() const { return optimizer_->size(); }
+  int64_t parameters() const { return size_; }
+  double communication_seconds() const { return sum_ == nullptr ? 0 : sum_->seconds(); }
 
  private:
   Learner(TrainingBackend& backend, const TrainBenchmark& benchmark, DType weights)
@@ -69,24 +75,60 @@ class Learner {
         parameters_(backend),
         tape_(backend, parameters_, {.longest = benchmark.length}) {}
 
+  // Sums as training does on the same backend.
+  void Prepare(TrainingBackend& backend, Communicator* ranks) {
+    const std::vector<Bucket> buckets = TrainedBuckets(parameters_);
+    for (const Bucket& bucket : buckets) size_ += SizeOf(bucket);
+    optimizer_ = std::make_unique<Optimizer>(
+        backend, buckets, [](size_t) { return true; }, ModelFamily::kH3,
+        OptimizerOptions{.rate = 1e-4});
+    if (backend.name() != "cpu") return;
+    const int64_t parts = (batch_.sequences + micro_batch_ - 1) / micro_batch_;
+    sum_ = std::make_unique<GradientSum>(backend, buckets, parts, ranks, false);
+    tape_.OnCompleteGradient([this](const Parameter& p) { sum_->Complete(p); });
+  }
+
   DType weights_;
   TrainingBatch batch_;
   int64_t micro_batch_;
   int64_t steps_ = 0;
+  int64_t size_ = 0;
   Parameters parameters_;
   Tape tape_;
   std::unique_ptr<Trainee> trainee_;
+  std::unique_ptr<GradientSum> sum_;  // null on devices
   std::unique_ptr<Optimizer> optimizer_;
 };
+
+// Steps take what one takes by `best`.
+BenchResult TrainRate(const std::string& name, const TrainBenchmark& benchmark,
+                      const Learner& learner, const BestTime& best, const Ceilings& ceilings) {
+  const int64_t tokens = benchmark.batch * benchmark.length;
+  const Cost cost = TrainingStepCost(benchmark.config, {.sequences = benchmark.batch,
+                                                        .length = benchmark.length,
+                                                        .answers = tokens,
+                                                        .parameters = learner.parameters()});
+  return Rate({.name = name,
+               .length = benchmark.length,
+               .batch = benchmark.batch,
+               .tokens = static_cast<double>(tokens),
+               .seconds = best.seconds()},
+              cost, learner.weights(), ceilings);
+}
+
+absl::StatusOr<TrainingBackend*> Trains(const Machine& machine) {
+  auto* backend = dynamic_cast<TrainingBackend*>(machine.backend.get());
+  if (backend == nullptr) return Unavailable(machine.backend->name() + " does not train");
+  return backend;
+}
 
 }  // namespace
 
 absl::StatusOr<BenchReport> BenchTrain(Machine& machine, const TrainBenchmark& benchmark) {
-  auto* backend = dynamic_cast<TrainingBackend*>(machine.backend.get());
-  if (backend == nullptr) return Unavailable(machine.backend->name() + " does not train");
+  HIPPODROME_ASSIGN_OR_RETURN(TrainingBackend* const backend, Trains(machine));
   std::vector<std::unique_ptr<Learner>> learners;
   for (const DType weights : benchmark.weights) {
-    HIPPODROME_ASSIGN_OR_RETURN(auto learner, Learner::Make(*backend, benchmark, weights));
+    HIPPODROME_ASSIGN_OR_RETURN(auto learner, Learner::Make(*backend, benchmark, weights, nullptr));
     learner->Step();  // what is made at the first use
     learners.push_back(std::move(learner));
   }
@@ -96,18 +138,69 @@ absl::StatusOr<BenchReport> BenchTrain(Machine& machine, const TrainBenchmark& b
     report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
     for (size_t i = 0; i < learners.size(); ++i) best[i].Run([&] { learners[i]->Step(); });
   }
-  const int64_t tokens = benchmark.batch * benchmark.length;
   for (size_t i = 0; i < learners.size(); ++i) {
-    const Cost cost = TrainingStepCost(benchmark.config, {.sequences = benchmark.batch,
-                                                          .length = benchmark.length,
-                                                          .answers = tokens,
-                                                          .parameters = learners[i]->parameters()});
-    report.results.push_back(Rate({.name = "train",
-                                   .length = benchmark.length,
-                                   .batch = benchmark.batch,
-                                   .tokens = static_cast<double>(tokens),
-                                   .seconds = best[i].seconds()},
-                                  cost, learners[i]->weights(), report.ceilings));
+    report.results.push_back(TrainRate("train", benchmark, *learners[i], best[i], report.ceilings));
+  }
+  return report;
+}
+
+absl::StatusOr<BenchReport> BenchTrainOnRanks(Machine& machine, const TrainBenchmark& benchmark,
+                                              Communicator& ranks, int threads) {
+  if (const int64_t parts = benchmark.batch / benchmark.micro_batch; ranks.size() > parts) {
+    return InvalidArgument(std::to_string(ranks.size()) + " ranks, but " + std::to_string(parts) +
+                           " micro-batches; expected one at least for each rank");
+  }
+  const bool first = ranks.rank() == 0;
+  HIPPODROME_ASSIGN_OR_RETURN(TrainingBackend* const backend, Trains(machine));
+  const auto shared = MakeCpuBackend({.threads = threads});
+  const std::vector<std::string> hosts = AllGather(ranks, ranks.host());
+  const auto machines = static_cast<double>(std::set(hosts.begin(), hosts.end()).size());
+  BenchReport report;
+  for (const DType weights : benchmark.weights) {
+    HIPPODROME_ASSIGN_OR_RETURN(auto together, Learner::Make(*shared, benchmark, weights, &ranks));
+    HIPPODROME_ASSIGN_OR_RETURN(auto alone, Learner::Make(*backend, benchmark, weights, nullptr));
+    if (first) alone->Step();  // what is made at the first use
+    together->Step();
+    const double before = together->communication_seconds();
+    BestTime best_alone, best_together;
+    double seconds = 0;
+    for (int round = 0; round < benchmark.repeats; ++round) {
+      if (first) {
+        report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
+        best_alone.Run([&] { alone->Step(); });
+      }
+      Barrier(ranks);
+      BestTime one;
+      one.Run([&] {
+        together->Step();
+        Barrier(ranks);
+      });
+      best_together.Take(one.seconds());
+      seconds += one.seconds();
+    }
+    if (!first) continue;
+    const BenchResult one =
+        TrainRate("train one process", benchmark, *alone, best_alone, report.ceilings);
+    BenchResult all =
+        TrainRate("train ranks", benchmark, *together, best_together, report.ceilings);
+    all.limit *= machines;
+    all.fraction /= machines;
+    report.results.push_back(one);
+    report.results.push_back(all);
+    report.results.push_back({.name = "scaling",
+                              .length = benchmark.length,
+                              .batch = benchmark.batch,
+                              .weights = WeightsName(weights),
+                              .value = all.value / one.value / machines,
+                              .unit = "of ideal",
+                              .limit = 1,
+                              .fraction = all.value / one.value / machines});
+    report.results.push_back({.name = "communication",
+                              .length = benchmark.length,
+                              .batch = benchmark.batch,
+                              .weights = WeightsName(weights),
+                              .value = (together->communication_seconds() - before) / seconds,
+                              .unit = "of the time"});
   }
   return report;
 }

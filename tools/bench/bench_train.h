@@ -10,6 +10,7 @@
 #include "kernels/dtype.h"
 #include "tools/bench/bench_report.h"
 #include "tools/limits/device_ceilings.h"
+#include "tools/mpi/communicator.h"
 
 namespace hippodrome {
 
@@ -25,6 +26,14 @@ struct TrainBenchmark {
 // "train": forward, backward and AdamW of a batch, in tokens per second. Errors: of making the
 // model; kUnavailable for a backend that does not train.
 absl::StatusOr<BenchReport> BenchTrain(Machine& machine, const TrainBenchmark& benchmark);
+
+// The same of one process, "train one process" on `machine`, and of all ranks together, "train
+// ranks", on `threads` threads of each, in turns, while the others sleep; of which "scaling" is the
+// latter over the former for each machine, and "communication" the part of the latter's time in
+// which rank 0 sends, receives and waits. On processors; called by all ranks, and rank 0 reports.
+// Errors: as above, which all come to; kInvalidArgument for more ranks than micro-batches.
+absl::StatusOr<BenchReport> BenchTrainOnRanks(Machine& machine, const TrainBenchmark& benchmark,
+                                              Communicator& ranks, int threads);
 
 }  // namespace hippodrome
 

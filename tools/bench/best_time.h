@@ -16,8 +16,9 @@ class BestTime {
     const auto begin = std::chrono::steady_clock::now();
     work();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-    seconds_ = std::min(seconds_, elapsed.count());
+    Take(elapsed.count());
   }
+  void Take(double seconds) { seconds_ = std::min(seconds_, seconds); }
 
   double seconds() const { return seconds_; }
 

@@ -23,6 +23,8 @@
 #include "tools/convert/models/h3_presets.h"
 #include "tools/limits/device_ceilings.h"
 #include "tools/limits/machine.h"
+#include "tools/mpi/collectives.h"
+#include "tools/mpi/open_communicator.h"
 
 namespace hippodrome {
 namespace {
@@ -83,7 +85,11 @@ const CommandSpec kTrainBenchSpec = {
     .name = "bench train",
     .summary = "Measures a step of training a language model with random weights.",
     .usage = {"(--preset NAME | --config FILE) [OPTION]..."},
-    .description = "",
+    .description =
+        "Processes that mpirun or srun started learn a batch together, on processors; what one "
+        "does "
+        "alone on all processors that rank 0 may use (mpirun --bind-to none) is measured in turns, "
+        "and scaling says what part of it, times the machines, they reach.",
     .options = {PresetOption(H3PresetNames()),
                 ConfigOption(),
                 {"length", "N", "tokens of each sequence", std::to_string(TrainBenchmark().length)},
@@ -223,7 +229,7 @@ absl::Status Encode(const CommandLine& line) {
   return WriteReport(line, machine.name, report);
 }
 
-absl::Status Train(const CommandLine& line) {
+absl::Status Train(const CommandLine& line, Communicator* ranks) {
   TrainBenchmark benchmark;
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
@@ -232,14 +238,29 @@ absl::Status Train(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.batch, line.Integer("batch", 1, kMostBatch));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 1, 1000));
   benchmark.repeats = static_cast<int>(repeats);
-  HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      Machine machine, ranks == nullptr ? OpenMachine(line) : OpenMachine(DeviceChoice::kCpu, 0));
   // A processor's caches hold the activations of a few sequences.
   const int64_t at_a_time =
       machine.backend->name() == "cuda" ? benchmark.batch : std::min<int64_t>(4, benchmark.batch);
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.micro_batch,
                               line.Integer("micro-batch", at_a_time, 1, benchmark.batch));
-  HIPPODROME_ASSIGN_OR_RETURN(const BenchReport report, BenchTrain(machine, benchmark));
-  return WriteReport(line, machine.name, report);
+  if (ranks == nullptr) {
+    HIPPODROME_ASSIGN_OR_RETURN(const BenchReport report, BenchTrain(machine, benchmark));
+    return WriteReport(line, machine.name, report);
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  const int share = FindLocalRanks(*ranks).processors;
+  HIPPODROME_ASSIGN_OR_RETURN(
+      const BenchReport report,
+      BenchTrainOnRanks(machine, benchmark, *ranks, threads > 0 ? threads : share));
+  return Agree(*ranks,
+               ranks->rank() == 0 ? WriteReport(line, machine.name, report) : absl::OkStatus());
+}
+
+absl::Status TrainOnRanks(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> ranks, OpenCommunicator());
+  return RunOnRanks(std::move(ranks), [&](Communicator* all) { return Train(line, all); });
 }
 
 absl::Status Kernels(const CommandLine& line) {
@@ -274,7 +295,9 @@ int GenerateBench(int argc, char** argv) {
   return RunCommand(argc, argv, kGenerateBenchSpec, Generate);
 }
 int EncodeBench(int argc, char** argv) { return RunCommand(argc, argv, kEncodeBenchSpec, Encode); }
-int TrainBench(int argc, char** argv) { return RunCommand(argc, argv, kTrainBenchSpec, Train); }
+int TrainBench(int argc, char** argv) {
+  return RunCommand(argc, argv, kTrainBenchSpec, TrainOnRanks);
+}
 int StateBench(int argc, char** argv) { return RunCommand(argc, argv, kStateBenchSpec, State); }
 int KernelsBench(int argc, char** argv) {
   return RunCommand(argc, argv, kKernelsBenchSpec, Kernels);

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -14,10 +13,9 @@
 namespace hippodrome {
 namespace {
 
-// Above what others use.
-constexpr int kCollectiveTag = 1 << 14;
+constexpr int kCollectiveTag = 0;
 // A message within a machine takes microseconds, so that waits begin awake.
-constexpr int kPollsAwake = 200;
+constexpr int kPausesAwake = 200;
 constexpr auto kNap = std::chrono::microseconds(50);
 constexpr auto kLongWait = std::chrono::milliseconds(200);
 
@@ -27,19 +25,21 @@ std::string RankName(int rank, const std::string& host) {
   return "rank " + std::to_string(rank) + " (" + host + ")";
 }
 
+Patience::Patience(Communicator& ranks)
+    : ranks_(ranks), next_call_(std::chrono::steady_clock::now() + kLongWait) {}
+
+void Patience::Pause(int peer) {
+  if (pauses_++ < kPausesAwake) return std::this_thread::yield();
+  std::this_thread::sleep_for(kNap);
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_call_) return;
+  next_call_ = now + kLongWait;
+  if (ranks_.on_long_wait()) ranks_.on_long_wait()(peer);
+}
+
 void Wait(Communicator& ranks, Communicator::Transfer transfer, int peer) {
-  auto next_call = std::chrono::steady_clock::now() + kLongWait;
-  for (int polls = 0; !ranks.Done(transfer); ++polls) {
-    if (polls < kPollsAwake) {
-      std::this_thread::yield();
-      continue;
-    }
-    std::this_thread::sleep_for(kNap);
-    const auto now = std::chrono::steady_clock::now();
-    if (now < next_call) continue;
-    next_call = now + kLongWait;
-    if (ranks.on_long_wait()) ranks.on_long_wait()(peer);
-  }
+  Patience patience(ranks);
+  while (!ranks.Done(transfer)) patience.Pause(peer);
 }
 
 void Broadcast(Communicator& ranks, int root, std::span<std::byte> bytes) {
@@ -100,6 +100,22 @@ absl::Status Agree(Communicator& ranks, const absl::Status& status) {
   for (const std::string& one : AllGather(ranks, said)) {
     if (one.empty()) continue;
     return {static_cast<absl::StatusCode>(one[0]), one.substr(1)};
+  }
+  return absl::OkStatus();
+}
+
+bool AnyOf(Communicator& ranks, bool value) {
+  const std::byte mine{static_cast<unsigned char>(value)};
+  return std::ranges::count(AllGather(ranks, std::span(&mine, 1)), std::byte{1}) > 0;
+}
+
+absl::Status SameOnAll(Communicator& ranks, const std::string& what, const std::string& text) {
+  const std::vector<std::string> texts = AllGather(ranks, text);
+  const std::vector<std::string> hosts = AllGather(ranks, ranks.host());
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    if (texts[rank] == texts[0]) continue;
+    return FailedPrecondition(RankName(static_cast<int>(rank), hosts[rank]) + " has another " +
+                              what + " than " + RankName(0, hosts[0]));
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 #ifndef HIPPODROME_TOOLS_MPI_COLLECTIVES_H_
 #define HIPPODROME_TOOLS_MPI_COLLECTIVES_H_
 
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -26,8 +27,28 @@ void Barrier(Communicator& ranks);
 // What all ranks come to: OK where all are, else the first that is not, "rank 2 (HOST): ...".
 absl::Status Agree(Communicator& ranks, const absl::Status& status);
 
-// Of one rank: waits for a transfer with rank `peer`, mostly asleep.
+// Whether it is true of any rank.
+bool AnyOf(Communicator& ranks, bool value);
+
+// kFailedPrecondition that names the first rank whose `text` is not that of rank 0, and `what` it
+// tells.
+absl::Status SameOnAll(Communicator& ranks, const std::string& what, const std::string& text);
+
+// Of one rank: waits for a transfer with rank `peer`.
 void Wait(Communicator& ranks, Communicator::Transfer transfer, int peer);
+
+// Waits, mostly asleep: ranks may be more than processors.
+class Patience {
+ public:
+  explicit Patience(Communicator& ranks);
+  // A little longer; what is waited for is of rank `peer`.
+  void Pause(int peer);
+
+ private:
+  Communicator& ranks_;
+  int pauses_ = 0;
+  std::chrono::steady_clock::time_point next_call_;
+};
 
 // How messages call a rank: "rank 2 (HOST)".
 std::string RankName(int rank, const std::string& host);

@@ -25,8 +25,8 @@ class Communicator {
   virtual std::string host() const = 0;
 
   // Begin to move `bytes` between this rank and another; they must stay as they are until Done().
-  // Messages of the same two ranks and `tag`, >= 0, arrive in the order in which they were sent,
-  // and must be received in the sizes in which they were.
+  // Messages of the same two ranks and `tag` arrive in the order in which they were sent, and must
+  // be received in the sizes in which they were. Tag 0 is that of collectives.h.
   virtual Transfer Send(int to, int tag, std::span<const std::byte> bytes) = 0;
   virtual Transfer Receive(int from, int tag, std::span<std::byte> bytes) = 0;
   // Whether it has ended: true once, after which the transfer is no more. Moves all transfers on.
@@ -35,7 +35,7 @@ class Communicator {
   // Ends the processes of all ranks; this one with `status`.
   [[noreturn]] virtual void Abort(int status) = 0;
 
-  // What Wait() of collectives.h calls, a few times a second, while it waits for long.
+  // What is called, a few times a second, while this rank waits for long (collectives.h).
   void OnLongWait(std::function<void(int peer)> call) { on_long_wait_ = std::move(call); }
   const std::function<void(int peer)>& on_long_wait() const { return on_long_wait_; }
 

@@ -3,11 +3,14 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 
 #include "engine/base/status.h"
 #include "kernels/open_module.h"
+#include "tools/mpi/collectives.h"
 #include "tools/mpi/mpi_module.h"
 
 namespace hippodrome {
@@ -51,6 +54,23 @@ absl::StatusOr<std::unique_ptr<Communicator>> OpenCommunicator() {
                        " tasks, of which MPI sees one; expected srun --mpi=pmix");
   }
   return ranks;
+}
+
+absl::Status RunOnRanks(std::unique_ptr<Communicator> ranks,
+                        const std::function<absl::Status(Communicator*)>& work) {
+  if (ranks == nullptr) return work(nullptr);
+  absl::Status status;
+  try {
+    status = work(ranks.get());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hippodrome: %s: %s\n", RankName(ranks->rank(), ranks->host()).c_str(),
+                 error.what());
+    ranks->Abort(1);
+  }
+  const bool first = ranks->rank() == 0;
+  ranks.reset();  // waits for the others
+  if (!status.ok() && !first) std::exit(1);
+  return status;
 }
 
 }  // namespace hippodrome

@@ -2,6 +2,7 @@
 #ifndef HIPPODROME_TOOLS_MPI_OPEN_COMMUNICATOR_H_
 #define HIPPODROME_TOOLS_MPI_OPEN_COMMUNICATOR_H_
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -14,6 +15,12 @@ namespace hippodrome {
 // process's life. Errors: kUnavailable where there is no MPI module, or where MPI and the launcher
 // do not know each other.
 absl::StatusOr<std::unique_ptr<Communicator>> OpenCommunicator();
+
+// Calls `work`, whose errors all ranks have come to, with the ranks (null for one process). Its
+// error is returned by rank 0; the others end with status 1 and say nothing. What `work` throws is
+// of this rank alone: it is told, and ends the job.
+absl::Status RunOnRanks(std::unique_ptr<Communicator> ranks,
+                        const std::function<absl::Status(Communicator*)>& work);
 
 }  // namespace hippodrome
 

@@ -7,6 +7,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ namespace {
 // As much of nccl.h as is used, the same in all of NCCL 2, so that builds do without the header.
 // Results are 0 for success.
 struct NcclCommunicator;
+struct NcclId {
+  char bytes[128];
+};
 constexpr int kNcclFloat32 = 7;
 constexpr int kNcclSum = 0;
 
@@ -29,13 +33,17 @@ constexpr int kNcclSum = 0;
 static_assert(NCCL_MAJOR == 2 && ncclSuccess == 0);
 static_assert(ncclFloat32 == kNcclFloat32 && ncclSum == kNcclSum);
 static_assert(sizeof(ncclResult_t) == sizeof(int) && sizeof(ncclDataType_t) == sizeof(int) &&
-              sizeof(ncclRedOp_t) == sizeof(int) && sizeof(ncclComm_t) == sizeof(void*));
+              sizeof(ncclRedOp_t) == sizeof(int) && sizeof(ncclComm_t) == sizeof(void*) &&
+              sizeof(ncclUniqueId) == sizeof(NcclId));
 #endif
 
 struct NcclLibrary {
   const char* (*error_string)(int result);
   // One communicator for each of `count` different devices.
   int (*init_all)(NcclCommunicator** communicators, int count, const int* devices);
+  int (*get_id)(NcclId* id);
+  // The communicator of one device of `count`, each in a process of its own; waits for the others.
+  int (*init_rank)(NcclCommunicator** communicator, int count, NcclId id, int rank);
   int (*destroy)(NcclCommunicator* communicator);
   int (*group_start)();
   int (*group_end)();
@@ -59,11 +67,18 @@ NcclLibrary LoadNccl() {
   NcclLibrary nccl = {};
   Find(library, "ncclGetErrorString", nccl.error_string);
   Find(library, "ncclCommInitAll", nccl.init_all);
+  Find(library, "ncclGetUniqueId", nccl.get_id);
+  Find(library, "ncclCommInitRank", nccl.init_rank);
   Find(library, "ncclCommDestroy", nccl.destroy);
   Find(library, "ncclGroupStart", nccl.group_start);
   Find(library, "ncclGroupEnd", nccl.group_end);
   Find(library, "ncclAllReduce", nccl.all_reduce);
   return nccl;
+}
+
+void Check(const NcclLibrary& nccl, int result, const char* operation) {
+  if (result == 0) return;
+  throw DeviceError(std::string("cuda: ") + operation + ": NCCL: " + nccl.error_string(result));
 }
 
 class NcclAllReduce final : public AllReduce {
@@ -76,6 +91,14 @@ class NcclAllReduce final : public AllReduce {
     for (const Device* device : devices) indices.push_back(device->index());
     Check(nccl_.init_all(communicators_.data(), static_cast<int>(indices.size()), indices.data()),
           "join devices");
+  }
+
+  NcclAllReduce(Device& device, const std::string& id, int rank, int size)
+      : nccl_(LoadNccl()), devices_(1, &device), communicators_(1) {
+    NcclId group;
+    assert(id.size() == sizeof(group));
+    std::memcpy(&group, id.data(), sizeof(group));
+    Check(nccl_.init_rank(communicators_.data(), size, group, rank), "join processes");
   }
 
   ~NcclAllReduce() override {
@@ -107,10 +130,7 @@ class NcclAllReduce final : public AllReduce {
                             communicators_[r], devices_[r]->stream());
   }
 
-  void Check(int result, const char* operation) const {
-    if (result == 0) return;
-    throw DeviceError(std::string("cuda: ") + operation + ": NCCL: " + nccl_.error_string(result));
-  }
+  void Check(int result, const char* operation) const { cuda::Check(nccl_, result, operation); }
 
   const NcclLibrary nccl_;
   const std::vector<Device*> devices_;
@@ -121,6 +141,18 @@ class NcclAllReduce final : public AllReduce {
 
 std::unique_ptr<AllReduce> MakeNcclAllReduce(std::span<Device* const> devices) {
   return std::make_unique<NcclAllReduce>(devices);
+}
+
+std::string NewNcclId() {
+  const NcclLibrary nccl = LoadNccl();
+  NcclId id;
+  Check(nccl, nccl.get_id(&id), "name a group");
+  return {id.bytes, sizeof(id.bytes)};
+}
+
+std::unique_ptr<AllReduce> JoinNcclAllReduce(Device& device, const std::string& id, int rank,
+                                             int size) {
+  return std::make_unique<NcclAllReduce>(device, id, rank, size);
 }
 
 }  // namespace hippodrome::cuda

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "kernels/all_reduce.h"
 #include "kernels/cuda/base/device.h"
@@ -14,6 +15,13 @@ namespace hippodrome::cuda {
 // REQUIRES: at least one device, each with an index of its own. Throws DeviceError when there is no
 // NCCL or it fails.
 std::unique_ptr<AllReduce> MakeNcclAllReduce(std::span<Device* const> devices);
+
+// The name of a group of processes, for one of them to give to the others. Throws as above.
+std::string NewNcclId();
+// The same sums over the group `id`, of which this is process `rank` of `size`, by one device of
+// each; waits for the others. Sum() takes the tensors of `device` alone.
+std::unique_ptr<AllReduce> JoinNcclAllReduce(Device& device, const std::string& id, int rank,
+                                             int size);
 
 }  // namespace hippodrome::cuda
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/all_reduce.h"
 #include "kernels/training_backend.h"
+#include "tools/mpi/communicator.h"
 #include "tools/train/run/run_file.h"
 
 namespace hippodrome {
@@ -15,11 +16,14 @@ namespace hippodrome {
 struct RunDevices {
   std::vector<std::unique_ptr<TrainingBackend>> backends;  // at least one
   std::unique_ptr<AllReduce> all_reduce;                   // of all; null for one
+  bool on_processor = false;  // one, that sums gradients in the order of GradientTree
 };
 
 // As run.device and run.devices say. Where the number is left open and there is no NCCL, one, and a
-// line on stderr that says so. Errors: kUnavailable with the obstacle.
-absl::StatusOr<RunDevices> OpenRunDevices(const TrainingRun& run);
+// line on stderr that says so. With `ranks`, which call it together, each has the processors of its
+// machine that fall to it, or one of its devices. Errors: kUnavailable with the obstacle;
+// kInvalidArgument where there are more ranks than micro-batches.
+absl::StatusOr<RunDevices> OpenRunDevices(const TrainingRun& run, Communicator* ranks);
 
 }  // namespace hippodrome
 

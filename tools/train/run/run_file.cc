@@ -202,14 +202,15 @@ void ReadMachine(StrictReader& top, TrainingRun& run) {
   if (const int64_t parts = run.batch / run.micro_batch; run.devices > parts) {
     top.Reject("devices", fmt::format("at most {}, one for each micro-batch of a batch", parts));
   }
+  run.shard_optimizer = top.Boolean("shard_optimizer", run.shard_optimizer);
   run.checkpoint_every = top.Integer("checkpoint_every", {0, kMostSteps}, run.checkpoint_every);
   run.evaluate_every = top.Integer("evaluate_every", {0, kMostSteps}, run.evaluate_every);
   run.log_every = top.Integer("log_every", {1, kMostSteps}, run.log_every);
 }
 
 std::string Fingerprint(Json json) {
-  for (const char* name : {"output", "threads", "device", "devices", "checkpoint_every",
-                           "evaluate_every", "log_every"}) {
+  for (const char* name : {"output", "threads", "device", "devices", "shard_optimizer",
+                           "checkpoint_every", "evaluate_every", "log_every"}) {
     json.erase(name);
   }
   return Checksum(json.dump(-1, ' ', false, Json::error_handler_t::replace));

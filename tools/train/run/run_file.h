@@ -10,7 +10,7 @@
 //    "optimizer": {..}, "schedule": {..},
 //    "dropout": {"embedding": 0.1, "attention": 0.1, "head": 0.1, "tokens": 0.1},
 //    "weights": "bf16", "recompute": false, "seed": 0,
-//    "threads": 0, "device": "auto", "devices": 0,
+//    "threads": 0, "device": "auto", "devices": 0, "shard_optimizer": false,
 //    "checkpoint_every": 1000, "evaluate_every": 0, "log_every": 10}
 #ifndef HIPPODROME_TOOLS_TRAIN_RUN_RUN_FILE_H_
 #define HIPPODROME_TOOLS_TRAIN_RUN_RUN_FILE_H_
@@ -104,12 +104,15 @@ struct TrainingRun {
   // CUDA devices that share the micro-batches of each step, at most one for each; gradients are
   // summed by NCCL. 0: as many as there are. CUDA_VISIBLE_DEVICES chooses among them.
   int64_t devices = 0;
+  // Whether each of several processes keeps the moments of a part of the parameters alone, and
+  // updates that part for all.
+  bool shard_optimizer = false;
   int64_t checkpoint_every = 1000;  // steps; 0: only at the end, as for the next
   int64_t evaluate_every = 0;
   int64_t log_every = 10;
   // Of everything in the file that bears on the result by more than the order of sums: not of
-  // output, device, devices, threads, and how often to write what. A run is resumed only with the
-  // same.
+  // output, device, devices, threads, shards, and how often to write what. A run is resumed only
+  // with the same.
   std::string fingerprint;
 };
 

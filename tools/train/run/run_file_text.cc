@@ -93,6 +93,7 @@ std::string ToJson(const TrainingRun& run) {
                       {"threads", run.threads},
                       {"device", WordOf(kDeviceWords, run.device)},
                       {"devices", run.devices},
+                      {"shard_optimizer", run.shard_optimizer},
                       {"checkpoint_every", run.checkpoint_every},
                       {"evaluate_every", run.evaluate_every},
                       {"log_every", run.log_every}};

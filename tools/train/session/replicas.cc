@@ -1,27 +1,58 @@
 #include "tools/train/session/replicas.h"
 
 #include <algorithm>
+#include <cstring>
 #include <future>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "engine/base/status.h"
-#include "tools/train/step/micro_batch.h"
+#include "tools/mpi/collectives.h"
 
 namespace hippodrome {
+namespace {
 
-Replica::Replica(const TrainingRun& run, TrainingBackend& backend)
-    : run_(run), backend_(backend), parameters_(std::make_unique<Parameters>(backend)) {}
+// Adds up what each rank has, value by value.
+void AddUp(Communicator& ranks, std::vector<double>& values) {
+  const std::vector<std::byte> all = AllGather(ranks, std::as_bytes(std::span(values)));
+  std::ranges::fill(values, 0);
+  for (size_t rank = 0; rank < static_cast<size_t>(ranks.size()); ++rank) {
+    std::vector<double> added(values.size());
+    std::memcpy(added.data(), all.data() + rank * values.size() * sizeof(double),
+                values.size() * sizeof(double));
+    for (size_t i = 0; i < values.size(); ++i) values[i] += added[i];
+  }
+}
+
+// Gives rank 0 the values of rank `owner`.
+void MoveToFirst(Communicator& ranks, int owner, std::span<float> values) {
+  constexpr int kTag = 0;
+  if (owner == 0) return;
+  if (ranks.rank() == owner) Wait(ranks, ranks.Send(0, kTag, std::as_bytes(values)), 0);
+  if (ranks.rank() == 0) {
+    Wait(ranks, ranks.Receive(owner, kTag, std::as_writable_bytes(values)), owner);
+  }
+}
+
+}  // namespace
+
+Replica::Replica(const TrainingRun& run, TrainingBackend& backend, Communicator* ranks)
+    : run_(run),
+      backend_(backend),
+      ranks_(ranks),
+      parameters_(std::make_unique<Parameters>(backend)) {}
 
 absl::StatusOr<std::unique_ptr<Replica>> Replica::Create(const TrainingRun& run,
                                                          const ModelConfig& config,
-                                                         TrainingBackend& backend) {
-  std::unique_ptr<Replica> replica(new Replica(run, backend));
-  HIPPODROME_RETURN_IF_ERROR(replica->Prepare(config));
+                                                         TrainingBackend& backend,
+                                                         bool on_processor, Communicator* ranks) {
+  std::unique_ptr<Replica> replica(new Replica(run, backend, ranks));
+  HIPPODROME_RETURN_IF_ERROR(replica->Prepare(config, on_processor));
   return replica;
 }
 
-absl::Status Replica::Prepare(const ModelConfig& config) {
+absl::Status Replica::Prepare(const ModelConfig& config, bool on_processor) {
   HIPPODROME_RETURN_IF_ERROR(AddStartingParameters(run_, config, *parameters_));
   const auto* encoder = std::get_if<BigsConfig>(&config);
   const int32_t padding = encoder == nullptr ? -1 : static_cast<int32_t>(encoder->pad_token_id);
@@ -34,66 +65,93 @@ absl::Status Replica::Prepare(const ModelConfig& config) {
       .sequences = run_.micro_batch, .length = run_.length, .recompute = run_.recompute};
   HIPPODROME_ASSIGN_OR_RETURN(trainee_,
                               MakeTrainee(config, run_.weights, size, *tape_, *parameters_));
-  optimizer_ =
-      std::make_unique<Optimizer>(backend_, *parameters_, FamilyOf(config), run_.optimizer);
+  buckets_ = TrainedBuckets(*parameters_);
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    size_ += SizeOf(buckets_[b]);
+    for (size_t i = 0; i < buckets_[b].size(); ++i) {
+      places_[buckets_[b][i].parameter].push_back({b, i});
+    }
+  }
+  for (Parameter& parameter : parameters_->all()) {
+    if (places_.contains(&parameter)) trained_.push_back(&parameter);
+  }
+  if (on_processor) {
+    sum_ = std::make_unique<GradientSum>(backend_, buckets_, run_.batch / run_.micro_batch, ranks_,
+                                         run_.shard_optimizer);
+    tape_->OnCompleteGradient([this](const Parameter& p) { sum_->Complete(p); });
+  }
+  optimizer_ = std::make_unique<Optimizer>(
+      backend_, buckets_, [this](size_t b) { return sum_ == nullptr || sum_->Owns(b); },
+      FamilyOf(config), run_.optimizer);
   return absl::OkStatus();
 }
 
-BatchLoss Replica::Learn(const TrainingBatch& batch, Share share, const LossTerms& terms,
-                         uint64_t seed) {
-  tape_->ZeroGradients();
-  BatchLoss loss;
-  for (int64_t first = share.begin; first < share.end; first += run_.micro_batch) {
-    const int64_t count = std::min(run_.micro_batch, share.end - first);
-    loss += trainee_->Learn(SliceBatch(batch, first, count), terms,
-                            seed + static_cast<uint64_t>(first));
-  }
-  tape_->CollectGradients();
-  return loss;
+std::vector<BatchLoss> Replica::Learn(const TrainingBatch& batch, Share share,
+                                      const MicroBatches& how) {
+  if (sum_ == nullptr) return hippodrome::Learn(batch, how, share, *tape_, *trainee_);
+  std::vector<BatchLoss> losses = hippodrome::Learn(batch, how, *sum_, *tape_, *trainee_);
+  sum_->Finish();
+  return losses;
 }
 
 std::vector<Tensor> Replica::Gradients() {
   std::vector<Tensor> gradients;
-  for (const OptimizedParameter& p : optimizer_->all()) gradients.push_back(p.parameter->gradient);
+  for (const Parameter* parameter : trained_) gradients.push_back(parameter->gradient);
   return gradients;
+}
+
+double Replica::GradientNorm() {
+  std::vector<double> squares = optimizer_->SquaredNorms();
+  if (sum_ != nullptr && sum_->sharded()) AddUp(*ranks_, squares);
+  return hippodrome::GradientNorm(squares);
 }
 
 void Replica::Step(int64_t step, double fraction, double norm) {
   optimizer_->Step(step, fraction, norm);
+  if (sum_ != nullptr && sum_->sharded()) sum_->BroadcastValues();
   tape_->Update();
 }
 
-std::vector<TrainingArray> Replica::StateArrays() {
+// ---- Checkpoints -------------------------------------------------------------------------------
+
+std::vector<Replica::Kind> Replica::Kinds() const {
+  std::vector<Kind> kinds = {Kind::kValue, Kind::kM, Kind::kV};
+  if (run_.optimizer.ema > 0) kinds.push_back(Kind::kAverage);
+  return kinds;
+}
+
+std::vector<TrainingArray> Replica::StateArrays() const {
   std::vector<TrainingArray> arrays;
-  for (const OptimizedParameter& p : optimizer_->all()) {
-    const Parameter& parameter = *p.parameter;
-    arrays.push_back({parameter.name, parameter.shape});
-    arrays.push_back({"m/" + parameter.name, parameter.shape});
-    arrays.push_back({"v/" + parameter.name, parameter.shape});
-    if (run_.optimizer.ema > 0) arrays.push_back({"average/" + parameter.name, parameter.shape});
+  for (const Parameter* parameter : trained_) {
+    for (const Kind kind : Kinds()) {
+      arrays.push_back({Prefix(kind) + parameter->name, parameter->shape});
+    }
   }
   return arrays;
 }
 
 absl::StatusOr<std::span<const float>> Replica::ReadState(size_t index) {
-  const size_t kinds = run_.optimizer.ema > 0 ? 4 : 3;
-  const OptimizedParameter& p = optimizer_->all()[index / kinds];
-  const Tensor arrays[] = {p.parameter->value, p.m, p.v, p.average};
-  return Download(arrays[index % kinds]);
+  const std::vector<Kind> kinds = Kinds();
+  return Read(*trained_[index / kinds.size()], kinds[index % kinds.size()]);
 }
 
-absl::Status Replica::Restore(const LoadedTrainingState& state) {
-  for (OptimizedParameter& p : optimizer_->all()) {
-    const std::string& name = p.parameter->name;
-    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> values, state.Read(name));
-    parameters_->Store(*p.parameter, values);
-    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> m, state.Read("m/" + name));
-    backend_.Upload(m, p.m);
-    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> v, state.Read("v/" + name));
-    backend_.Upload(v, p.v);
-    if (run_.optimizer.ema == 0) continue;
-    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<float> average, state.Read("average/" + name));
-    backend_.Upload(average, p.average);
+absl::Status Replica::Restore(const LoadedTrainingState* state) {
+  for (Parameter* parameter : trained_) {
+    for (const Kind kind : Kinds()) {
+      std::vector<float> values(parameter->host.size());
+      absl::Status status;
+      if (state != nullptr) {
+        auto read = state->Read(Prefix(kind) + parameter->name);
+        status = read.status();
+        if (read.ok()) values = *std::move(read);
+      }
+      if (ranks_ != nullptr) {
+        status = Agree(*ranks_, status);
+        if (status.ok()) Broadcast(*ranks_, 0, std::as_writable_bytes(std::span(values)));
+      }
+      HIPPODROME_RETURN_IF_ERROR(status);
+      Write(*parameter, kind, values);
+    }
   }
   tape_->Update();
   return absl::OkStatus();
@@ -101,53 +159,132 @@ absl::Status Replica::Restore(const LoadedTrainingState& state) {
 
 absl::StatusOr<std::span<const float>> Replica::ReadResult(size_t index) {
   const Parameter& parameter = parameters_->all()[index];
-  Tensor result = parameter.value;
-  for (const OptimizedParameter& p : optimizer_->all()) {
-    if (p.parameter == &parameter && run_.optimizer.ema > 0) result = p.average;
-  }
-  return Download(result);
+  const bool averaged = run_.optimizer.ema > 0 && places_.contains(&parameter);
+  return Read(parameter, averaged ? Kind::kAverage : Kind::kValue);
 }
 
-std::span<const float> Replica::Download(Tensor array) {
-  values_.resize(static_cast<size_t>(array.rows * array.cols));
-  backend_.Download(array, values_);
+std::string Replica::Prefix(Kind kind) {
+  switch (kind) {
+    case Kind::kValue:
+      return "";
+    case Kind::kM:
+      return "m/";
+    case Kind::kV:
+      return "v/";
+    case Kind::kAverage:
+      return "average/";
+  }
+  return "";
+}
+
+Tensor Replica::Of(const OptimizedBlock& one, Kind kind) {
+  switch (kind) {
+    case Kind::kValue:
+      return one.block.value();
+    case Kind::kM:
+      return one.m;
+    case Kind::kV:
+      return one.v;
+    case Kind::kAverage:
+      return one.average;
+  }
+  return {};
+}
+
+// With shards the blocks of others come from them.
+std::span<const float> Replica::Read(const Parameter& parameter, Kind kind) {
+  values_.resize(parameter.host.size());
+  if (kind == Kind::kValue) {
+    backend_.Download(parameter.value, values_);
+    return values_;
+  }
+  for (const Place& place : places_.at(&parameter)) {
+    const ParameterBlock& block = buckets_[place.bucket][place.block];
+    const auto part =
+        std::span(values_).subspan(static_cast<size_t>(block.row * parameter.value.view.cols),
+                                   static_cast<size_t>(block.size()));
+    const std::vector<OptimizedBlock>& own = optimizer_->buckets()[place.bucket];
+    if (!own.empty()) backend_.Download(Of(own[place.block], kind), part);
+    if (sum_ != nullptr && sum_->sharded()) MoveToFirst(*ranks_, sum_->Owner(place.bucket), part);
+  }
   return values_;
 }
 
-Share ShareOf(int64_t sequences, int64_t micro_batch, size_t index, size_t count) {
-  const int64_t parts = (sequences + micro_batch - 1) / micro_batch;
-  const auto border = [&](size_t i) {
-    const int64_t part = parts * static_cast<int64_t>(i) / static_cast<int64_t>(count);
-    return std::min(part * micro_batch, sequences);
-  };
-  return {border(index), border(index + 1)};
+void Replica::Write(Parameter& parameter, Kind kind, std::span<const float> values) {
+  if (kind == Kind::kValue) return parameters_->Store(parameter, values);
+  for (const Place& place : places_.at(&parameter)) {
+    const std::vector<OptimizedBlock>& own = optimizer_->buckets()[place.bucket];
+    if (own.empty()) continue;
+    const ParameterBlock& block = own[place.block].block;
+    backend_.Upload(values.subspan(static_cast<size_t>(block.row * parameter.value.view.cols),
+                                   static_cast<size_t>(block.size())),
+                    Of(own[place.block], kind));
+  }
 }
+
+// ---- Replicas ----------------------------------------------------------------------------------
 
 absl::StatusOr<std::unique_ptr<Replicas>> Replicas::Create(const TrainingRun& run,
                                                            const ModelConfig& config,
-                                                           RunDevices devices) {
-  std::unique_ptr<Replicas> replicas(new Replicas(run, std::move(devices)));
+                                                           RunDevices devices,
+                                                           Communicator* ranks) {
+  std::unique_ptr<Replicas> replicas(new Replicas(run, std::move(devices), ranks));
+  const RunDevices& opened = replicas->devices_;
   HIPPODROME_RETURN_IF_ERROR(replicas->ForEachStatus([&](size_t i) -> absl::Status {
-    HIPPODROME_ASSIGN_OR_RETURN(replicas->replicas_[i],
-                                Replica::Create(run, config, *replicas->devices_.backends[i]));
+    HIPPODROME_ASSIGN_OR_RETURN(
+        replicas->replicas_[i],
+        Replica::Create(run, config, *opened.backends[i], opened.on_processor, ranks));
     return absl::OkStatus();
   }));
   return replicas;
 }
 
 BatchLoss Replicas::Learn(const TrainingBatch& batch, uint64_t seed) {
-  const size_t count = replicas_.size();
-  const LossTerms terms = at(0).Terms(batch);
-  std::vector<BatchLoss> losses(count);
-  std::vector<std::vector<Tensor>> gradients(count);
+  const size_t here = replicas_.size();
+  const size_t first = ranks_ == nullptr ? 0 : static_cast<size_t>(ranks_->rank());
+  const size_t count = ranks_ == nullptr ? here : static_cast<size_t>(ranks_->size());
+  const MicroBatches how = {
+      .sequences = run_.micro_batch, .terms = at(0).Terms(batch), .seed = seed};
+  std::vector<std::vector<BatchLoss>> losses(here);
+  std::vector<std::vector<Tensor>> gradients(here);
   ForEach([&](size_t i) {
-    const Share share = ShareOf(batch.sequences, run_.micro_batch, i, count);
-    losses[i] = replicas_[i]->Learn(batch, share, terms, seed);
+    const Share share = ShareOf(batch.sequences, run_.micro_batch, first + i, count);
+    losses[i] = replicas_[i]->Learn(batch, share, how);
     gradients[i] = replicas_[i]->Gradients();
   });
   if (devices_.all_reduce != nullptr) devices_.all_reduce->Sum(gradients);
+  std::vector<BatchLoss> all;
+  for (const auto& some : losses) all.insert(all.end(), some.begin(), some.end());
   BatchLoss loss;
-  for (const BatchLoss& one : losses) loss += one;
+  for (const BatchLoss& one : Gather(all)) loss += one;
+  return loss;
+}
+
+std::vector<BatchLoss> Replicas::Gather(const std::vector<BatchLoss>& losses) {
+  static_assert(std::is_trivially_copyable_v<BatchLoss>);
+  if (ranks_ == nullptr) return losses;
+  const std::string mine(reinterpret_cast<const char*>(losses.data()),
+                         losses.size() * sizeof(BatchLoss));
+  std::vector<BatchLoss> all;
+  for (const std::string& bytes : AllGather(*ranks_, mine)) {
+    const size_t before = all.size();
+    all.resize(before + bytes.size() / sizeof(BatchLoss));
+    std::memcpy(all.data() + before, bytes.data(), bytes.size());
+  }
+  return all;
+}
+
+BatchLoss Replicas::Evaluate(int64_t batches, const std::function<TrainingBatch(int64_t)>& batch,
+                             bool judge) {
+  const size_t rank = ranks_ == nullptr ? 0 : static_cast<size_t>(ranks_->rank());
+  const size_t count = ranks_ == nullptr ? 1 : static_cast<size_t>(ranks_->size());
+  const Share share = ShareOf(batches, 1, rank, count);
+  std::vector<BatchLoss> losses;
+  for (int64_t i = share.begin; i < share.end; ++i) {
+    losses.push_back(at(0).Evaluate(batch(i), judge));
+  }
+  BatchLoss loss;
+  for (const BatchLoss& one : Gather(losses)) loss += one;
   return loss;
 }
 
@@ -155,7 +292,7 @@ void Replicas::Step(int64_t step, double fraction, double norm) {
   ForEach([&](size_t i) { replicas_[i]->Step(step, fraction, norm); });
 }
 
-absl::Status Replicas::Restore(const LoadedTrainingState& state) {
+absl::Status Replicas::Restore(const LoadedTrainingState* state) {
   return ForEachStatus([&](size_t i) { return replicas_[i]->Restore(state); });
 }
 

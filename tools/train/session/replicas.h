@@ -4,103 +4,139 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/tape/tape.h"
+#include "tools/mpi/communicator.h"
 #include "tools/train/checkpoint/training_state.h"
 #include "tools/train/run/run_devices.h"
 #include "tools/train/run/run_file.h"
 #include "tools/train/run/starting_model.h"
+#include "tools/train/step/gradient_sum.h"
+#include "tools/train/step/micro_batch.h"
 #include "tools/train/step/optimizer.h"
 #include "tools/train/step/trainee.h"
 
 namespace hippodrome {
 
-// The sequences [begin, end) of a batch.
-struct Share {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
-// Not thread-safe; threads that use it are bound to its backend, which must outlive it.
+// Not thread-safe; threads that use it are bound to its backend, which must outlive it, as the
+// ranks must. Where there are ranks, all make the same calls.
 class Replica {
  public:
-  // With the parameters that the run begins with. Errors: of reading.
+  // With the parameters that the run begins with. `on_processor`: gradients are summed in the order
+  // of GradientTree, over `ranks` where that is not null. Errors: of reading.
   static absl::StatusOr<std::unique_ptr<Replica>> Create(const TrainingRun& run,
                                                          const ModelConfig& config,
-                                                         TrainingBackend& backend);
+                                                         TrainingBackend& backend,
+                                                         bool on_processor, Communicator* ranks);
 
   LossTerms Terms(const TrainingBatch& batch) const { return trainee_->Terms(batch); }
-  // Replaces the gradients by those of what `share` has of the mean loss of `batch`, which has
-  // `terms`, a micro-batch at a time; what dropout drops in one is decided by `seed` plus its first
-  // sequence.
-  BatchLoss Learn(const TrainingBatch& batch, Share share, const LossTerms& terms, uint64_t seed);
+  // Replaces the gradients by those of what `share` has of the mean loss of `batch`; on processors
+  // by those of the whole batch, of which each rank learns its own share. Gives the losses of the
+  // micro-batches that it learned.
+  std::vector<BatchLoss> Learn(const TrainingBatch& batch, Share share, const MicroBatches& how);
   BatchLoss Evaluate(const TrainingBatch& batch, bool judge) {
     return trainee_->Evaluate(batch, judge);
   }
 
   std::vector<Tensor> Gradients();
-  double GradientNorm() { return optimizer_->GradientNorm(); }
+  // Of all gradients together.
+  double GradientNorm();
   // As Optimizer::Step(); the next forward sees the new values.
   void Step(int64_t step, double fraction, double norm);
-  int64_t size() const { return optimizer_->size(); }  // values that are trained
+  int64_t size() const { return size_; }  // values that are trained
 
   // What a checkpoint holds: parameters, their moments and averages.
-  std::vector<TrainingArray> StateArrays();
-  // The values of array `index`, valid until the next call, as below.
+  std::vector<TrainingArray> StateArrays() const;
+  // The values of array `index`, valid until the next call; with ranks, those of rank 0 alone.
   absl::StatusOr<std::span<const float>> ReadState(size_t index);
-  absl::Status Restore(const LoadedTrainingState& state);
+  // `state`: null but for rank 0, which gives all others what it reads.
+  absl::Status Restore(const LoadedTrainingState* state);
 
-  // The values of parameter `index`, as a moving average where the run keeps one.
+  // The values of parameter `index`, as a moving average where the run keeps one; as ReadState().
   absl::StatusOr<std::span<const float>> ReadResult(size_t index);
   const Parameters& parameters() const { return *parameters_; }
+  // See GradientSum::seconds(); 0 on devices.
+  double communication_seconds() const { return sum_ == nullptr ? 0 : sum_->seconds(); }
 
  private:
-  Replica(const TrainingRun& run, TrainingBackend& backend);
-  absl::Status Prepare(const ModelConfig& config);
-  std::span<const float> Download(Tensor array);
+  // What is kept of a parameter that is trained.
+  enum class Kind : uint8_t { kValue, kM, kV, kAverage };
+
+  Replica(const TrainingRun& run, TrainingBackend& backend, Communicator* ranks);
+  absl::Status Prepare(const ModelConfig& config, bool on_processor);
+  std::vector<Kind> Kinds() const;
+  // Begins the names of arrays of that kind.
+  static std::string Prefix(Kind kind);
+  static Tensor Of(const OptimizedBlock& one, Kind kind);
+  // The array of kind `kind` of all blocks of `parameter`, or of the value itself.
+  std::span<const float> Read(const Parameter& parameter, Kind kind);
+  void Write(Parameter& parameter, Kind kind, std::span<const float> values);
+
+  // Where a block of a parameter is among buckets.
+  struct Place {
+    size_t bucket;
+    size_t block;
+  };
 
   const TrainingRun& run_;
   TrainingBackend& backend_;
+  Communicator* const ranks_;
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Tape> tape_;
   std::unique_ptr<Trainee> trainee_;
+  std::vector<Bucket> buckets_;
+  std::map<const Parameter*, std::vector<Place>> places_;  // of those that are trained
+  std::vector<Parameter*> trained_;                        // in the order of all parameters
+  int64_t size_ = 0;
+  std::unique_ptr<GradientSum> sum_;  // null on devices
   std::unique_ptr<Optimizer> optimizer_;
-  std::vector<float> values_;  // of Download()
+  std::vector<float> values_;  // of Read()
 };
 
-// The share of replica `index` of `count` of a batch: whole micro-batches, as evenly as they can be
-// divided, in order.
-Share ShareOf(int64_t sequences, int64_t micro_batch, size_t index, size_t count);
-
-// Each replica learns its share of a batch in a thread of its own, the first in the calling one;
-// then gradients are summed, and all make the same step. Micro-batches are learned as if there were
-// one device: only the order of the sums depends on how many there are. Not thread-safe: the thread
-// that opened the devices uses it. Device failures are thrown as DeviceError.
+// The replicas of this process: one on a processor, one on each device. Each learns its share of a
+// batch in a thread of its own, the first in the calling one; then gradients are summed, and all
+// make the same step. Micro-batches are learned as if there were one device: only the order of the
+// sums depends on how many there are, and on processors not even that. With ranks, whose processes
+// all make the same calls, each learns a share of the batch. Not thread-safe: the thread that
+// opened the devices uses it. Device failures are thrown as DeviceError.
 class Replicas {
  public:
-  // `run` must outlive it. Errors: as of Replica::Create().
+  // `run` must outlive it, and so must `ranks`, null for one process. Errors: as of
+  // Replica::Create().
   static absl::StatusOr<std::unique_ptr<Replicas>> Create(const TrainingRun& run,
                                                           const ModelConfig& config,
-                                                          RunDevices devices);
+                                                          RunDevices devices, Communicator* ranks);
 
   // Replaces the gradients by those of the mean loss of `batch`, on every replica; `seed`: as in
-  // Replica::Learn(). Gives the loss of the whole batch.
+  // MicroBatches. Gives the loss of the whole batch.
   BatchLoss Learn(const TrainingBatch& batch, uint64_t seed);
+  double GradientNorm() { return at(0).GradientNorm(); }
   void Step(int64_t step, double fraction, double norm);
-  absl::Status Restore(const LoadedTrainingState& state);
+  // The loss of `batches`, of which each rank takes its part.
+  BatchLoss Evaluate(int64_t batches, const std::function<TrainingBatch(int64_t)>& batch,
+                     bool judge);
+  // As Replica::Restore().
+  absl::Status Restore(const LoadedTrainingState* state);
 
   // All have the same values; 0 is for the thread that uses this.
   Replica& at(size_t i) { return *replicas_[i]; }
 
  private:
-  Replicas(const TrainingRun& run, RunDevices devices)
-      : run_(run), devices_(std::move(devices)), replicas_(devices_.backends.size()) {}
+  Replicas(const TrainingRun& run, RunDevices devices, Communicator* ranks)
+      : run_(run),
+        devices_(std::move(devices)),
+        ranks_(ranks),
+        replicas_(devices_.backends.size()) {}
 
+  // Of all ranks, in their order.
+  std::vector<BatchLoss> Gather(const std::vector<BatchLoss>& losses);
   // Calls work(i) for every replica, each in its thread, and waits for all.
   void ForEach(const std::function<void(size_t)>& work);
   // The same, and gives the first error.
@@ -108,6 +144,7 @@ class Replicas {
 
   const TrainingRun& run_;
   RunDevices devices_;
+  Communicator* const ranks_;
   std::vector<std::unique_ptr<Replica>> replicas_;
 };
 

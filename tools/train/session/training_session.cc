@@ -6,13 +6,15 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "engine/base/status.h"
-#include "tools/command_line/stop_signal.h"
 #include "tools/command_line/text_file.h"
 #include "tools/limits/machine.h"
-#include "tools/train/checkpoint/saved_model.h"
+#include "tools/mpi/collectives.h"
+#include "tools/train/checkpoint/checksum.h"
 #include "tools/train/run/schedule.h"
 #include "tools/train/run/starting_model.h"
 #include "tools/train/step/step_limits.h"
@@ -48,6 +50,15 @@ int64_t Answers(const TrainingRun& run) {
     default:
       return tokens;
   }
+}
+
+// Tells two batches apart.
+std::string Describe(const TrainingBatch& batch) {
+  const auto text = [](const auto& values) {
+    return std::string(reinterpret_cast<const char*>(values.data()),
+                       values.size() * sizeof(values[0]));
+  };
+  return Checksum(text(batch.ids) + text(batch.labels) + text(batch.targets));
 }
 
 // Tokens per second, from ceilings that are measured now (about half a second); `parameters`: the
@@ -99,39 +110,73 @@ void TrainingProgress::Update(int64_t done, const TrainingPace& pace) {
 }
 
 absl::StatusOr<std::unique_ptr<TrainingSession>> TrainingSession::Open(const TrainingRun& run,
-                                                                       bool resume) {
-  std::unique_ptr<TrainingSession> session(new TrainingSession(run));
+                                                                       bool resume,
+                                                                       Communicator* ranks) {
+  std::unique_ptr<TrainingSession> session(new TrainingSession(run, ranks));
+  HIPPODROME_RETURN_IF_ERROR(session->Agreed(session->ReadInput()));
   HIPPODROME_RETURN_IF_ERROR(session->Prepare());
-  std::error_code error;
-  std::filesystem::create_directories(run.output, error);
-  if (error) return absl::InternalError(run.output + ": " + error.message());
-  const bool begun = std::filesystem::exists(run.output + "/checkpoints", error);
-  if (begun && !resume) {
-    return FailedPrecondition(run.output +
-                              ": has checkpoints; use --resume to go on, or remove them");
-  }
+  bool begun = false;
+  HIPPODROME_RETURN_IF_ERROR(session->PrepareOutput(resume, begun));
   if (begun) HIPPODROME_RETURN_IF_ERROR(session->Resume());
   const int64_t step = session->position_.step;
-  HIPPODROME_ASSIGN_OR_RETURN(
-      session->log_, MetricsLog::Open(run.output + "/metrics.jsonl", step == 0 ? -1 : step));
-  session->progress_ = std::make_unique<TrainingProgress>(step, session->steps_);
+  if (session->first()) {
+    auto log = MetricsLog::Open(run.output + "/metrics.jsonl", step == 0 ? -1 : step);
+    HIPPODROME_RETURN_IF_ERROR(session->Agreed(log.status()));
+    session->log_ = *std::move(log);
+    session->progress_ = std::make_unique<TrainingProgress>(step, session->steps_);
+  } else {
+    HIPPODROME_RETURN_IF_ERROR(session->Agreed(absl::OkStatus()));
+  }
+  session->saved_step_ = step;
   session->logged_tokens_ = session->position_.tokens;
   session->logged_seconds_ = session->position_.seconds;
   return session;
 }
 
-absl::Status TrainingSession::Prepare() {
+absl::Status TrainingSession::Agreed(const absl::Status& status) const {
+  return ranks_ == nullptr ? status : Agree(*ranks_, status);
+}
+
+absl::Status TrainingSession::ReadInput() {
   HIPPODROME_ASSIGN_OR_RETURN(config_, StartingConfig(run_));
   HIPPODROME_ASSIGN_OR_RETURN(data_, ReadRunData(run_, config_));
   steps_ = run_.steps > 0 ? run_.steps : run_.epochs * data_.train->batches();
-  HIPPODROME_ASSIGN_OR_RETURN(RunDevices devices, OpenRunDevices(run_));
-  HIPPODROME_ASSIGN_OR_RETURN(replicas_, Replicas::Create(run_, config_, std::move(devices)));
+  return absl::OkStatus();
+}
+
+absl::Status TrainingSession::Prepare() {
+  if (ranks_ != nullptr) {
+    hosts_ = AllGather(*ranks_, ranks_->host());
+    HIPPODROME_RETURN_IF_ERROR(SameOnAll(*ranks_, "run file", run_.fingerprint));
+    HIPPODROME_RETURN_IF_ERROR(SameOnAll(*ranks_, "first batch", Describe(data_.train->Batch(0))));
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(RunDevices devices, OpenRunDevices(run_, ranks_));
+  auto replicas = Replicas::Create(run_, config_, std::move(devices), ranks_);
+  HIPPODROME_RETURN_IF_ERROR(Agreed(replicas.status()));
+  replicas_ = *std::move(replicas);
   position_.fingerprint = run_.fingerprint;
   limit_ = RunLimit(run_, config_, replicas_->at(0).size());
   return absl::OkStatus();
 }
 
-absl::Status TrainingSession::Resume() {
+absl::Status TrainingSession::PrepareOutput(bool resume, bool& begun) {
+  absl::Status status;
+  if (first()) {
+    std::error_code error;
+    std::filesystem::create_directories(run_.output, error);
+    if (error) status = absl::InternalError(run_.output + ": " + error.message());
+    begun = std::filesystem::exists(run_.output + "/checkpoints", error);
+    if (begun && !resume) {
+      status = FailedPrecondition(run_.output +
+                                  ": has checkpoints; use --resume to go on, or remove them");
+    }
+  }
+  HIPPODROME_RETURN_IF_ERROR(Agreed(status));
+  if (ranks_ != nullptr) begun = AnyOf(*ranks_, begun);
+  return absl::OkStatus();
+}
+
+absl::Status TrainingSession::LoadState(std::optional<LoadedTrainingState>& state) const {
   auto loaded = LoadLatestState(run_.output, replicas_->at(0).StateArrays());
   if (absl::IsNotFound(loaded.status())) return absl::OkStatus();  // stopped before the first
   HIPPODROME_RETURN_IF_ERROR(loaded.status());
@@ -141,12 +186,46 @@ absl::Status TrainingSession::Resume() {
   if (loaded->position.fingerprint != run_.fingerprint) {
     return FailedPrecondition(run_.output + ": its checkpoints are of another run file");
   }
-  position_ = loaded->position;
-  return replicas_->Restore(*loaded);
+  state = *std::move(loaded);
+  return absl::OkStatus();
+}
+
+absl::Status TrainingSession::Resume() {
+  std::optional<LoadedTrainingState> state;
+  HIPPODROME_RETURN_IF_ERROR(Agreed(first() ? LoadState(state) : absl::OkStatus()));
+  bool found = state.has_value();
+  if (found) position_ = state->position;
+  if (ranks_ != nullptr) {
+    found = AnyOf(*ranks_, found);
+    int64_t place[] = {position_.step, position_.tokens, position_.batch};
+    Broadcast(*ranks_, 0, std::as_writable_bytes(std::span(place)));
+    std::tie(position_.step, position_.tokens, position_.batch) =
+        std::tie(place[0], place[1], place[2]);
+  }
+  return found ? replicas_->Restore(first() ? &*state : nullptr) : absl::OkStatus();
+}
+
+void TrainingSession::WatchForLostRanks(const StopSignal& stop) {
+  if (ranks_ == nullptr) return;
+  ranks_->OnLongWait([this, &stop, said = false](int peer) mutable {
+    // One is enough to tell.
+    if (said || !stop.Received() || (!first() && !(ranks_->rank() == 1 && peer == 0))) return;
+    said = true;
+    const std::string waits = RankName(ranks_->rank(), ranks_->host());
+    const std::string lost = RankName(peer, hosts_[static_cast<size_t>(peer)]);
+    const std::string saved = saved_step_ > 0
+                                  ? "the last checkpoint is of step " + std::to_string(saved_step_)
+                                  : "there is no checkpoint yet";
+    std::fprintf(
+        stderr,
+        "train: %s was told to stop while it waits for %s; if that has died, %s (--resume)\n",
+        waits.c_str(), lost.c_str(), saved.c_str());
+  });
 }
 
 absl::StatusOr<bool> TrainingSession::Train() {
   const StopSignal stop;
+  WatchForLostRanks(stop);
   while (position_.step < steps_) {
     HIPPODROME_RETURN_IF_ERROR(TrainStep());
     const int64_t step = position_.step;
@@ -155,7 +234,8 @@ absl::StatusOr<bool> TrainingSession::Train() {
     if (data_.valid != nullptr && (Due(step, run_.evaluate_every) || last)) {
       HIPPODROME_RETURN_IF_ERROR(Evaluate());
     }
-    const bool stops = stop.Received() && !last;
+    const bool told = ranks_ == nullptr ? stop.Received() : AnyOf(*ranks_, stop.Received());
+    const bool stops = told && !last;
     if (Due(step, run_.checkpoint_every) || last || stops) {
       HIPPODROME_RETURN_IF_ERROR(SaveState());
     }
@@ -170,7 +250,7 @@ absl::Status TrainingSession::TrainStep() {
   const TrainingBatch batch = data_.train->Batch(position_.batch);
   const uint64_t seed = (run_.seed << 40) + static_cast<uint64_t>(position_.batch * run_.batch);
   const BatchLoss loss = replicas_->Learn(batch, seed);
-  gradient_norm_ = replicas_->at(0).GradientNorm();
+  gradient_norm_ = replicas_->GradientNorm();
   if (!std::isfinite(loss.sum) || !std::isfinite(gradient_norm_)) {
     return absl::AbortedError("step " + std::to_string(position_.step + 1) + ": loss " +
                               std::to_string(loss.mean()) + ", gradient norm " +
@@ -198,34 +278,48 @@ absl::Status TrainingSession::LogStep() {
                                  {"gradient_norm", gradient_norm_},
                                  {"tokens_per_second", pace}}};
   if (limit_ > 0) line.values["fraction_of_limit"] = pace / limit_;
-  progress_->Update(position_.step, {.loss = loss_.mean(),
-                                     .tokens_per_second = pace,
-                                     .fraction_of_limit = limit_ > 0 ? pace / limit_ : 0});
+  const double communication = replicas_->at(0).communication_seconds();
+  if (ranks_ != nullptr) {
+    line.values["fraction_in_communication"] = (communication - logged_communication_) / seconds;
+  }
+  const double loss = loss_.mean();
   loss_ = {};
   logged_tokens_ = position_.tokens;
   logged_seconds_ = position_.seconds;
-  return log_->Append(line);
+  logged_communication_ = communication;
+  if (!first()) return Agreed(absl::OkStatus());
+  progress_->Update(position_.step, {.loss = loss,
+                                     .tokens_per_second = pace,
+                                     .fraction_of_limit = limit_ > 0 ? pace / limit_ : 0});
+  return Agreed(log_->Append(line));
 }
 
 absl::Status TrainingSession::Evaluate() {
   // Logits of whole language models are large, and their loss says more.
   const bool judge = run_.objective != Objective::kCausalLm;
-  BatchLoss loss;
-  for (int64_t i = 0; i < data_.valid->batches(); ++i) {
-    loss += replicas_->at(0).Evaluate(data_.valid->Batch(i), judge);
-  }
+  const BatchLoss loss = replicas_->Evaluate(
+      data_.valid->batches(), [&](int64_t i) { return data_.valid->Batch(i); }, judge);
   MetricsLine line = {.step = position_.step,
                       .tokens = position_.tokens,
                       .seconds = position_.seconds,
                       .values = {{"valid_loss", loss.mean()}}};
   if (loss.judged > 0) line.values["accuracy"] = loss.accuracy();
-  return log_->Append(line);
+  return Agreed(first() ? log_->Append(line) : absl::OkStatus());
 }
 
 absl::Status TrainingSession::SaveState() {
   Replica& replica = replicas_->at(0);
-  return SaveTrainingState(run_.output, position_, replica.StateArrays(),
-                           [&](size_t index) { return replica.ReadState(index); });
+  const std::vector<TrainingArray> arrays = replica.StateArrays();
+  absl::Status status;
+  if (first()) {
+    status = SaveTrainingState(run_.output, position_, arrays,
+                               [&](size_t index) { return replica.ReadState(index); });
+  } else {
+    for (size_t i = 0; i < arrays.size(); ++i) (void)replica.ReadState(i);
+  }
+  HIPPODROME_RETURN_IF_ERROR(Agreed(status));
+  saved_step_ = position_.step;
+  return absl::OkStatus();
 }
 
 absl::Status TrainingSession::SaveResult() {
@@ -238,8 +332,18 @@ absl::Status TrainingSession::SaveResult() {
     model.tensors.push_back(
         {.name = parameter.name, .dtype = DType::kF32, .shape = parameter.shape});
   }
-  HIPPODROME_RETURN_IF_ERROR(SaveModel(run_.output + "/model", model,
-                                       [&](size_t index) { return replica.ReadResult(index); }));
+  if (!first()) {
+    for (size_t i = 0; i < model.tensors.size(); ++i) (void)replica.ReadResult(i);
+    return Agreed(absl::OkStatus());
+  }
+  HIPPODROME_RETURN_IF_ERROR(Agreed(WriteResult(model)));
+  return absl::OkStatus();
+}
+
+absl::Status TrainingSession::WriteResult(const ModelToSave& model) {
+  HIPPODROME_RETURN_IF_ERROR(SaveModel(run_.output + "/model", model, [&](size_t index) {
+    return replicas_->at(0).ReadResult(index);
+  }));
   HIPPODROME_ASSIGN_OR_RETURN(const auto lines, ReadMetrics(run_.output + "/metrics.jsonl"));
   return WriteTextFile(run_.output + "/loss.svg", DrawLossCurve(lines));
 }

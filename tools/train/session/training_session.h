@@ -5,11 +5,16 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tools/command_line/progress.h"
+#include "tools/command_line/stop_signal.h"
+#include "tools/mpi/communicator.h"
+#include "tools/train/checkpoint/saved_model.h"
 #include "tools/train/checkpoint/training_state.h"
 #include "tools/train/run/run_data.h"
 #include "tools/train/run/run_file.h"
@@ -50,13 +55,17 @@ class TrainingProgress {
   Progress progress_;
 };
 
-// Everything of a run. Not thread-safe.
+// Everything of a run. Not thread-safe. With ranks all processes make the same calls, and come to
+// the same results and errors; rank 0 alone reads and writes the output folder and tells how
+// training gets on.
 class TrainingSession {
  public:
   // Reads data and model; with `resume` goes on from the newest checkpoint, if there is one, with
-  // the same bits as if it had not stopped. Errors: of reading; kFailedPrecondition for an output
-  // that has checkpoints without `resume`, or of another run file with it.
-  static absl::StatusOr<std::unique_ptr<TrainingSession>> Open(const TrainingRun& run, bool resume);
+  // the same bits as if it had not stopped. `ranks`: null for one process, and must outlive it.
+  // Errors: of reading; kFailedPrecondition for an output that has checkpoints without `resume`, or
+  // of another run file with it, and for ranks that do not have the same run file or data.
+  static absl::StatusOr<std::unique_ptr<TrainingSession>> Open(const TrainingRun& run, bool resume,
+                                                               Communicator* ranks = nullptr);
 
   // Trains until the end or a signal to stop, after which it has written a checkpoint; at the end
   // it saves the model and the loss curve. Returns whether the end was reached. Errors: of writing;
@@ -66,18 +75,33 @@ class TrainingSession {
   int64_t steps_done() const { return position_.step; }
 
  private:
-  explicit TrainingSession(const TrainingRun& run) : run_(run) {}
+  TrainingSession(const TrainingRun& run, Communicator* ranks) : run_(run), ranks_(ranks) {}
 
+  bool first() const { return ranks_ == nullptr || ranks_->rank() == 0; }
+  // What all ranks come to.
+  absl::Status Agreed(const absl::Status& status) const;
+  absl::Status ReadInput();
   absl::Status Prepare();
+  // Rank 0: makes the folder. Sets `begun` for all ranks.
+  absl::Status PrepareOutput(bool resume, bool& begun);
   absl::Status Resume();
+  // Rank 0: reads the newest checkpoint.
+  absl::Status LoadState(std::optional<LoadedTrainingState>& state) const;
+  // Says once which rank is waited for when this process is told to stop, for a launcher that sees
+  // one die tells the others.
+  void WatchForLostRanks(const StopSignal& stop);
   absl::Status TrainStep();
   absl::Status Evaluate();
   absl::Status LogStep();
   absl::Status SaveState();
   absl::Status SaveResult();
+  absl::Status WriteResult(const ModelToSave& model);
 
   const TrainingRun run_;
-  int64_t steps_ = 0;  // of the whole run
+  Communicator* const ranks_;
+  std::vector<std::string> hosts_;  // of the ranks
+  int64_t saved_step_ = 0;          // of the newest checkpoint; 0: none
+  int64_t steps_ = 0;               // of the whole run
   ModelConfig config_;
   std::unique_ptr<Replicas> replicas_;
   RunData data_;
@@ -91,7 +115,8 @@ class TrainingSession {
   double rate_ = 0;
   int64_t logged_tokens_ = 0;
   double logged_seconds_ = 0;
-  double limit_ = 0;  // tokens per second, 0: unknown
+  double logged_communication_ = 0;  // seconds
+  double limit_ = 0;                 // tokens per second, 0: unknown
 };
 
 }  // namespace hippodrome

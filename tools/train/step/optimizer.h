@@ -3,16 +3,17 @@
 #define HIPPODROME_TOOLS_TRAIN_STEP_OPTIMIZER_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
-#include "kernels/tape/parameters.h"
+#include "tools/train/step/parameter_blocks.h"
 #include "tools/train/step/parameter_groups.h"
 
 namespace hippodrome {
 
-// A parameter that is trained, with what the optimizer keeps of it.
-struct OptimizedParameter {
-  Parameter* parameter = nullptr;
+// A block of a parameter, with what the optimizer keeps of it.
+struct OptimizedBlock {
+  ParameterBlock block;
   ParameterGroup group;
   OwnedTensor m, v;     // first and second moment
   OwnedTensor average;  // moving average of the values; empty without
@@ -21,24 +22,30 @@ struct OptimizedParameter {
 // Not thread-safe; backend and parameters must outlive it.
 class Optimizer {
  public:
-  // Trains the parameters that have a gradient and are no constants. Averages start at the values.
-  Optimizer(TrainingBackend& backend, Parameters& parameters, ModelFamily family,
+  // Trains the blocks of those `buckets` that it `owns`. Averages start at the values.
+  Optimizer(TrainingBackend& backend, const std::vector<Bucket>& buckets,
+            const std::function<bool(size_t bucket)>& owns, ModelFamily family,
             const OptimizerOptions& options);
 
-  // The Euclidean norm of all gradients together.
-  double GradientNorm();
-  // Step number `step`, from 1, with gradients of norm `norm`, at `fraction` of the highest rates.
+  // The square of the Euclidean norm of each bucket's gradients; 0 for those of others.
+  std::vector<double> SquaredNorms();
+  // Step number `step`, from 1, with gradients of norm `norm` together, at `fraction` of the
+  // highest rates.
   void Step(int64_t step, double fraction, double norm);
 
-  std::vector<OptimizedParameter>& all() { return all_; }
-  int64_t size() const { return size_; }  // values in all
+  // Of each bucket; none in those of others.
+  const std::vector<std::vector<OptimizedBlock>>& buckets() const { return buckets_; }
 
  private:
   TrainingBackend& backend_;
   OptimizerOptions options_;
-  std::vector<OptimizedParameter> all_;
-  int64_t size_ = 0;
+  std::vector<std::vector<OptimizedBlock>> buckets_;
 };
+
+// The norm of the gradients of all buckets together, of which each has its square once in
+// `squares`: those of SquaredNorms(), of one optimizer or added up over ranks. The order of the sum
+// is fixed.
+double GradientNorm(const std::vector<double>& squares);
 
 }  // namespace hippodrome
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "kernels/cuda/base/tensor_memory.h"
 
 namespace hippodrome::cuda::nccl_all_reduce_test {
@@ -42,6 +44,23 @@ TEST_F(NcclAllReduceTest, SumsOverTwoDevices) {
   EXPECT_EQ(Values(second, c), (std::vector<float>{10, 20, 33, 44}));
   EXPECT_EQ(Values(first, b), (std::vector<float>{6, 7, 8}));
   EXPECT_EQ(Values(second, d), (std::vector<float>{6, 7, 8}));
+}
+
+// Threads stand for processes.
+TEST_F(NcclAllReduceTest, SumsOverProcessesThatJoin) {
+  const std::string id = NewNcclId();
+  const auto process = [&](int rank) {
+    Device device(rank);
+    const auto all_reduce = JoinNcclAllReduce(device, id, rank, 2);
+    OwnedTensor a = Filled(device, 1, 2, {1.0f + 9 * static_cast<float>(rank), 2});
+    const std::vector<Tensor> tensors[] = {{a}};
+    all_reduce->Sum(tensors);
+    all_reduce->Sum(tensors);
+    EXPECT_EQ(Values(device, a), (std::vector<float>{22, 8}));
+  };
+  std::thread other([&] { process(1); });
+  process(0);
+  other.join();
 }
 
 TEST_F(NcclAllReduceTest, OneDeviceKeepsWhatItHas) {
