@@ -80,9 +80,13 @@ hippodrome_test_files(evaluate_tests
     tools/evaluate/tsv_test.cc
 )
 
+add_library(hippodrome_thread_ranks STATIC testing/thread_ranks.cc)
+target_link_libraries(hippodrome_thread_ranks PUBLIC hippodrome_ranks)
 hippodrome_test_files(train_tests
-  LIBRARIES hippodrome_train hippodrome_testing nlohmann_json::nlohmann_json
+  LIBRARIES hippodrome_train hippodrome_thread_ranks hippodrome_testing nlohmann_json::nlohmann_json
   SOURCES
+    tools/mpi/collectives_test.cc
+    tools/mpi/open_communicator_test.cc
     tools/train/checkpoint/checksum_test.cc
     tools/train/checkpoint/saved_model_test.cc
     tools/train/checkpoint/training_state_test.cc
@@ -96,7 +100,10 @@ hippodrome_test_files(train_tests
     tools/train/step/decoder_trainee_test.cc
     tools/train/step/encoder_trainee_test.cc
     tools/train/step/gradient_input_test.cc
+    tools/train/step/gradient_sum_test.cc
+    tools/train/step/gradient_tree_test.cc
     tools/train/step/optimizer_test.cc
+    tools/train/step/parameter_blocks_test.cc
     tools/train/step/parameter_groups_test.cc
     tools/train/step/step_limits_test.cc
 )

@@ -81,7 +81,8 @@ class ThreadRank final : public Communicator {
     if (letters.empty()) return;
     const Letter letter = std::move(letters.front());
     letters.pop_front();
-    const auto bytes = letter.taken == nullptr ? std::span<const std::byte>(letter.copy) : letter.bytes;
+    const auto bytes =
+        letter.taken == nullptr ? std::span<const std::byte>(letter.copy) : letter.bytes;
     if (bytes.size() != pending.bytes.size()) throw std::logic_error("a message of another size");
     std::ranges::copy(bytes, pending.bytes.begin());
     if (letter.taken != nullptr) *letter.taken = true;

@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include "tests/reference/reference_backend.h"
@@ -185,6 +187,39 @@ TEST(TapeTest, RecomputesWhatItDidNotKeep) {
       });
     }
   });
+}
+
+// Each parameter is told once, with the gradient that it has in the end, however often the record
+// uses it, and the head, which the loss alone uses, before the backward goes on.
+TEST(TapeTest, TellsGradientsWhenTheyAreComplete) {
+  Machine m(Random(kCols * kCols, 1));
+  const auto gradient = [&](const Parameter& p) {
+    std::vector<float> values(p.host.size());
+    m.backend->Download(p.gradient, values);
+    return values;
+  };
+  std::vector<std::string> told;
+  std::map<std::string, std::vector<float>> gradients;
+  m.tape.OnCompleteGradient([&](const Parameter& p) {
+    told.push_back(p.name);
+    gradients[p.name] = gradient(p);
+  });
+  for (int batch = 0; batch < 2; ++batch) {
+    told.clear();
+    m.tape.ZeroGradients();
+    Loss(m, [](Machine& machine) {
+      machine.tape.Linear(machine.x, *machine.w, {}, machine.y);
+      for (int layer = 0; layer < 2; ++layer) {
+        machine.tape.Recompute(machine.y, [&machine] {
+          machine.tape.LayerNorm(machine.y, machine.bias, machine.bias, 1e-5, machine.x);
+          machine.tape.Linear(machine.x, *machine.w, {.residual = machine.y}, machine.y);
+        });
+      }
+    });
+    m.tape.Backward();
+    EXPECT_EQ(told, (std::vector<std::string>{"head", "bias", "w"}));
+    for (const Parameter& p : m.parameters.all()) EXPECT_EQ(gradients[p.name], gradient(p));
+  }
 }
 
 TEST(TapeTest, UpdatesWhatFollowsParameters) {

@@ -35,6 +35,7 @@ TEST(EmulatedReplicasTest, TrainAsOneCpu) {
   cuda_on_cpu::SetDeviceCount(2);
   RunDevices cpu;
   cpu.backends.push_back(MakeCpuBackend({.threads = 1}));
+  cpu.on_processor = true;
   TrainingBackend& cpu_backend = *cpu.backends[0];
   ReplicaRun expected(std::move(cpu));
   const double loss = expected.Learn().mean();

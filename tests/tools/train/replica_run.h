@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,8 +36,9 @@ inline TrainingRun SmallRun() {
 // That run, without what a TrainingSession adds.
 class ReplicaRun {
  public:
-  explicit ReplicaRun(RunDevices devices)
-      : run_(SmallRun()),
+  explicit ReplicaRun(RunDevices devices) : ReplicaRun(SmallRun(), std::move(devices)) {}
+  ReplicaRun(const TrainingRun& run, RunDevices devices)
+      : run_(run),
         config_(StartingConfig(run_).value()),
         data_(ReadRunData(run_, config_).value()),
         count_(devices.backends.size()),
@@ -49,8 +52,14 @@ class ReplicaRun {
   double Step() {
     const double loss = Learn().mean();
     ++step_;
-    replicas_->Step(step_, 1, replicas_->at(0).GradientNorm());
+    replicas_->Step(step_, 1, replicas_->GradientNorm());
     return loss;
+  }
+
+  BatchLoss Evaluate(int64_t batches) {
+    return replicas_->Evaluate(
+        batches, [&](int64_t i) { return SliceBatch(data_.train->Batch(i), 0, run_.micro_batch); },
+        /*judge=*/true);
   }
 
   // Everything that a checkpoint of replica `i` would hold.
@@ -66,10 +75,13 @@ class ReplicaRun {
     for (size_t i = 1; i < count_; ++i) EXPECT_EQ(State(i), State(0)) << "replica " << i;
   }
 
+  // output: empty but for rank 0.
   void Resume(const std::string& output, int64_t step) {
-    const auto state = LoadLatestState(output, replicas_->at(0).StateArrays());
-    ASSERT_TRUE(state.ok()) << state.status();
-    ASSERT_TRUE(replicas_->Restore(*state).ok());
+    std::optional<LoadedTrainingState> state;
+    if (!output.empty()) {
+      state = LoadLatestState(output, replicas_->at(0).StateArrays()).value();
+    }
+    ASSERT_TRUE(replicas_->Restore(output.empty() ? nullptr : &*state).ok());
     step_ = step;
   }
   Replicas& replicas() { return *replicas_; }

@@ -59,6 +59,7 @@ absl::StatusOr<RunDevices> OpenOfRank(const TrainingRun& run, Communicator& rank
   }
   const LocalRanks local = FindLocalRanks(ranks);
   RunDevices devices;
+  devices.ranks = &ranks;
   const int64_t present = run.device == DeviceChoice::kCpu ? 0 : CountCudaDevices();
   // All compute in the same way.
   const bool cuda = !AnyOf(ranks, present < local.count);

@@ -45,14 +45,13 @@ Replica::Replica(const TrainingRun& run, TrainingBackend& backend, Communicator*
 
 absl::StatusOr<std::unique_ptr<Replica>> Replica::Create(const TrainingRun& run,
                                                          const ModelConfig& config,
-                                                         TrainingBackend& backend,
-                                                         bool on_processor, Communicator* ranks) {
-  std::unique_ptr<Replica> replica(new Replica(run, backend, ranks));
-  HIPPODROME_RETURN_IF_ERROR(replica->Prepare(config, on_processor));
+                                                         const RunDevices& devices, size_t index) {
+  std::unique_ptr<Replica> replica(new Replica(run, *devices.backends[index], devices.ranks));
+  HIPPODROME_RETURN_IF_ERROR(replica->Prepare(config, devices));
   return replica;
 }
 
-absl::Status Replica::Prepare(const ModelConfig& config, bool on_processor) {
+absl::Status Replica::Prepare(const ModelConfig& config, const RunDevices& devices) {
   HIPPODROME_RETURN_IF_ERROR(AddStartingParameters(run_, config, *parameters_));
   const auto* encoder = std::get_if<BigsConfig>(&config);
   const int32_t padding = encoder == nullptr ? -1 : static_cast<int32_t>(encoder->pad_token_id);
@@ -65,7 +64,7 @@ absl::Status Replica::Prepare(const ModelConfig& config, bool on_processor) {
       .sequences = run_.micro_batch, .length = run_.length, .recompute = run_.recompute};
   HIPPODROME_ASSIGN_OR_RETURN(trainee_,
                               MakeTrainee(config, run_.weights, size, *tape_, *parameters_));
-  buckets_ = TrainedBuckets(*parameters_);
+  buckets_ = TrainedBuckets(*parameters_, devices.bucket_values);
   for (size_t b = 0; b < buckets_.size(); ++b) {
     size_ += SizeOf(buckets_[b]);
     for (size_t i = 0; i < buckets_[b].size(); ++i) {
@@ -75,7 +74,7 @@ absl::Status Replica::Prepare(const ModelConfig& config, bool on_processor) {
   for (Parameter& parameter : parameters_->all()) {
     if (places_.contains(&parameter)) trained_.push_back(&parameter);
   }
-  if (on_processor) {
+  if (devices.on_processor) {
     sum_ = std::make_unique<GradientSum>(backend_, buckets_, run_.batch / run_.micro_batch, ranks_,
                                          run_.shard_optimizer);
     tape_->OnCompleteGradient([this](const Parameter& p) { sum_->Complete(p); });
@@ -226,23 +225,21 @@ void Replica::Write(Parameter& parameter, Kind kind, std::span<const float> valu
 
 absl::StatusOr<std::unique_ptr<Replicas>> Replicas::Create(const TrainingRun& run,
                                                            const ModelConfig& config,
-                                                           RunDevices devices,
-                                                           Communicator* ranks) {
-  std::unique_ptr<Replicas> replicas(new Replicas(run, std::move(devices), ranks));
-  const RunDevices& opened = replicas->devices_;
+                                                           RunDevices devices) {
+  std::unique_ptr<Replicas> replicas(new Replicas(run, std::move(devices)));
   HIPPODROME_RETURN_IF_ERROR(replicas->ForEachStatus([&](size_t i) -> absl::Status {
-    HIPPODROME_ASSIGN_OR_RETURN(
-        replicas->replicas_[i],
-        Replica::Create(run, config, *opened.backends[i], opened.on_processor, ranks));
+    HIPPODROME_ASSIGN_OR_RETURN(replicas->replicas_[i],
+                                Replica::Create(run, config, replicas->devices_, i));
     return absl::OkStatus();
   }));
   return replicas;
 }
 
 BatchLoss Replicas::Learn(const TrainingBatch& batch, uint64_t seed) {
+  Communicator* const ranks = devices_.ranks;
   const size_t here = replicas_.size();
-  const size_t first = ranks_ == nullptr ? 0 : static_cast<size_t>(ranks_->rank());
-  const size_t count = ranks_ == nullptr ? here : static_cast<size_t>(ranks_->size());
+  const size_t first = ranks == nullptr ? 0 : static_cast<size_t>(ranks->rank());
+  const size_t count = ranks == nullptr ? here : static_cast<size_t>(ranks->size());
   const MicroBatches how = {
       .sequences = run_.micro_batch, .terms = at(0).Terms(batch), .seed = seed};
   std::vector<std::vector<BatchLoss>> losses(here);
@@ -261,12 +258,13 @@ BatchLoss Replicas::Learn(const TrainingBatch& batch, uint64_t seed) {
 }
 
 std::vector<BatchLoss> Replicas::Gather(const std::vector<BatchLoss>& losses) {
+  Communicator* const ranks = devices_.ranks;
   static_assert(std::is_trivially_copyable_v<BatchLoss>);
-  if (ranks_ == nullptr) return losses;
+  if (ranks == nullptr) return losses;
   const std::string mine(reinterpret_cast<const char*>(losses.data()),
                          losses.size() * sizeof(BatchLoss));
   std::vector<BatchLoss> all;
-  for (const std::string& bytes : AllGather(*ranks_, mine)) {
+  for (const std::string& bytes : AllGather(*ranks, mine)) {
     const size_t before = all.size();
     all.resize(before + bytes.size() / sizeof(BatchLoss));
     std::memcpy(all.data() + before, bytes.data(), bytes.size());
@@ -276,8 +274,9 @@ std::vector<BatchLoss> Replicas::Gather(const std::vector<BatchLoss>& losses) {
 
 BatchLoss Replicas::Evaluate(int64_t batches, const std::function<TrainingBatch(int64_t)>& batch,
                              bool judge) {
-  const size_t rank = ranks_ == nullptr ? 0 : static_cast<size_t>(ranks_->rank());
-  const size_t count = ranks_ == nullptr ? 1 : static_cast<size_t>(ranks_->size());
+  Communicator* const ranks = devices_.ranks;
+  const size_t rank = ranks == nullptr ? 0 : static_cast<size_t>(ranks->rank());
+  const size_t count = ranks == nullptr ? 1 : static_cast<size_t>(ranks->size());
   const Share share = ShareOf(batches, 1, rank, count);
   std::vector<BatchLoss> losses;
   for (int64_t i = share.begin; i < share.end; ++i) {

@@ -29,12 +29,11 @@ namespace hippodrome {
 // ranks must. Where there are ranks, all make the same calls.
 class Replica {
  public:
-  // With the parameters that the run begins with. `on_processor`: gradients are summed in the order
-  // of GradientTree, over `ranks` where that is not null. Errors: of reading.
+  // On device `index`, with the parameters that the run begins with. On a processor gradients are
+  // summed in the order of GradientTree, over the ranks if there are any. Errors: of reading.
   static absl::StatusOr<std::unique_ptr<Replica>> Create(const TrainingRun& run,
                                                          const ModelConfig& config,
-                                                         TrainingBackend& backend,
-                                                         bool on_processor, Communicator* ranks);
+                                                         const RunDevices& devices, size_t index);
 
   LossTerms Terms(const TrainingBatch& batch) const { return trainee_->Terms(batch); }
   // Replaces the gradients by those of what `share` has of the mean loss of `batch`; on processors
@@ -70,7 +69,7 @@ class Replica {
   enum class Kind : uint8_t { kValue, kM, kV, kAverage };
 
   Replica(const TrainingRun& run, TrainingBackend& backend, Communicator* ranks);
-  absl::Status Prepare(const ModelConfig& config, bool on_processor);
+  absl::Status Prepare(const ModelConfig& config, const RunDevices& devices);
   std::vector<Kind> Kinds() const;
   // Begins the names of arrays of that kind.
   static std::string Prefix(Kind kind);
@@ -108,11 +107,10 @@ class Replica {
 // opened the devices uses it. Device failures are thrown as DeviceError.
 class Replicas {
  public:
-  // `run` must outlive it, and so must `ranks`, null for one process. Errors: as of
-  // Replica::Create().
+  // `run` must outlive it. Errors: as of Replica::Create().
   static absl::StatusOr<std::unique_ptr<Replicas>> Create(const TrainingRun& run,
                                                           const ModelConfig& config,
-                                                          RunDevices devices, Communicator* ranks);
+                                                          RunDevices devices);
 
   // Replaces the gradients by those of the mean loss of `batch`, on every replica; `seed`: as in
   // MicroBatches. Gives the loss of the whole batch.
@@ -129,11 +127,8 @@ class Replicas {
   Replica& at(size_t i) { return *replicas_[i]; }
 
  private:
-  Replicas(const TrainingRun& run, RunDevices devices, Communicator* ranks)
-      : run_(run),
-        devices_(std::move(devices)),
-        ranks_(ranks),
-        replicas_(devices_.backends.size()) {}
+  Replicas(const TrainingRun& run, RunDevices devices)
+      : run_(run), devices_(std::move(devices)), replicas_(devices_.backends.size()) {}
 
   // Of all ranks, in their order.
   std::vector<BatchLoss> Gather(const std::vector<BatchLoss>& losses);
@@ -144,7 +139,6 @@ class Replicas {
 
   const TrainingRun& run_;
   RunDevices devices_;
-  Communicator* const ranks_;
   std::vector<std::unique_ptr<Replica>> replicas_;
 };
 

@@ -151,7 +151,7 @@ absl::Status TrainingSession::Prepare() {
     HIPPODROME_RETURN_IF_ERROR(SameOnAll(*ranks_, "first batch", Describe(data_.train->Batch(0))));
   }
   HIPPODROME_ASSIGN_OR_RETURN(RunDevices devices, OpenRunDevices(run_, ranks_));
-  auto replicas = Replicas::Create(run_, config_, std::move(devices), ranks_);
+  auto replicas = Replicas::Create(run_, config_, std::move(devices));
   HIPPODROME_RETURN_IF_ERROR(Agreed(replicas.status()));
   replicas_ = *std::move(replicas);
   position_.fingerprint = run_.fingerprint;

@@ -1,10 +1,13 @@
 // Data parallel training between CPU backends.
 #include "tools/train/session/replicas.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/status.h"
 #include "kernels/make_backend.h"
 #include "tests/testing/temporary_directory.h"
+#include "tests/testing/thread_ranks.h"
 #include "tests/tools/train/replica_run.h"
 
 namespace hippodrome::replicas_test {
@@ -31,6 +34,9 @@ class HostAllReduce final : public AllReduce {
   std::vector<TrainingBackend*> backends_;
 };
 
+// A file of tensors without any.
+std::string NoTensors() { return std::string("\x02\0\0\0\0\0\0\0{}", 10); }
+
 struct Cpus {
   RunDevices devices;
   TrainingBackend* first = nullptr;
@@ -45,28 +51,8 @@ Cpus MakeCpus(size_t count) {
   }
   cpus.first = backends[0];
   if (count > 1) cpus.devices.all_reduce = std::make_unique<HostAllReduce>(backends);
+  cpus.devices.on_processor = count == 1;
   return cpus;
-}
-
-TEST(ReplicasTest, SharesAreWholeMicroBatchesAndEverySequenceHasOne) {
-  for (const int64_t sequences : {1, 7, 8, 12}) {
-    for (size_t count = 1; count <= 5; ++count) {
-      int64_t next = 0;
-      int64_t fewest = sequences;
-      int64_t most = 0;
-      for (size_t i = 0; i < count; ++i) {
-        const Share share = ShareOf(sequences, 2, i, count);
-        EXPECT_EQ(share.begin, next);
-        EXPECT_TRUE(share.begin % 2 == 0 || share.begin == sequences);
-        next = share.end;
-        const int64_t parts = (share.end - share.begin + 1) / 2;
-        fewest = std::min(fewest, parts);
-        most = std::max(most, parts);
-      }
-      EXPECT_EQ(next, sequences);
-      EXPECT_LE(most - fewest, 1);
-    }
-  }
 }
 
 // All runs add the same terms, at most B T = 40 for a weight, in another order: 40 roundings of
@@ -114,6 +100,100 @@ TEST(ReplicasTest, ACheckpointIsResumedOnAnotherNumberOfDevices) {
   two.ExpectReplicasAreTheSame();
   const double expected = one.Step();
   EXPECT_NEAR(two.Step(), expected, 1e-14 * expected);
+}
+
+// ---- Ranks -------------------------------------------------------------------------------------
+
+// A processor of one rank; a few buckets for each parameter.
+RunDevices OfRank(Communicator& ranks) {
+  RunDevices devices = MakeCpus(1).devices;
+  devices.ranks = &ranks;
+  devices.bucket_values = 100;
+  return devices;
+}
+
+TrainingRun SmallRun(bool sharded) {
+  TrainingRun run = hippodrome::SmallRun();
+  run.shard_optimizer = sharded;
+  return run;
+}
+
+TEST(ReplicasTest, RanksHaveTheBitsOfOneProcess) {
+  RunDevices alone = MakeCpus(1).devices;
+  alone.bucket_values = 100;
+  ReplicaRun one(std::move(alone));
+  std::vector<double> losses;
+  for (int step = 0; step < 3; ++step) losses.push_back(one.Step());
+  const std::vector<std::vector<float>> expected = one.State(0);
+  for (const int count : {1, 2, 3, 4}) {
+    for (const bool sharded : {false, true}) {
+      RunRanks(count, [&](Communicator& ranks) {
+        ReplicaRun run(SmallRun(sharded), OfRank(ranks));
+        for (const double loss : losses) EXPECT_EQ(run.Step(), loss) << count << " ranks";
+        const auto state = run.State(0);
+        if (ranks.rank() == 0) {
+          EXPECT_EQ(state, expected) << count << " ranks, sharded " << sharded;
+        }
+      });
+    }
+  }
+}
+
+// Rank 0 alone sees the folder.
+TEST(ReplicasTest, RanksResumeTheCheckpointOfAnotherNumberOfThem) {
+  const TemporaryDirectory directory;
+  std::vector<double> losses(2);
+  RunRanks(3, [&](Communicator& ranks) {
+    ReplicaRun run(SmallRun(true), OfRank(ranks));
+    run.Step();
+    Replica& replica = run.replicas().at(0);
+    const auto read = [&](size_t i) { return replica.ReadState(i); };
+    if (ranks.rank() == 0) {
+      ASSERT_TRUE(
+          SaveTrainingState(directory.path(), {.step = 1}, replica.StateArrays(), read).ok());
+    } else {
+      for (size_t i = 0; i < replica.StateArrays().size(); ++i) ASSERT_TRUE(read(i).ok());
+    }
+    for (double& loss : losses) {
+      const double of_all = run.Step();
+      if (ranks.rank() == 0) loss = of_all;
+    }
+  });
+  for (const int count : {1, 2}) {
+    for (const bool sharded : {false, true}) {
+      RunRanks(count, [&](Communicator& ranks) {
+        ReplicaRun run(SmallRun(sharded), OfRank(ranks));
+        run.Resume(ranks.rank() == 0 ? directory.path() : "", 1);
+        for (const double loss : losses) EXPECT_EQ(run.Step(), loss);
+      });
+    }
+  }
+}
+
+TEST(ReplicasTest, ACheckpointThatCannotBeReadIsAnErrorOfAllRanks) {
+  RunRanks(2, [&](Communicator& ranks) {
+    ReplicaRun run(SmallRun(true), OfRank(ranks));
+    const TemporaryDirectory directory;
+    const std::string file = directory.Write("state.safetensors", NoTensors());
+    LoadedTrainingState nothing;
+    nothing.file = SafetensorsFile::Open(file).value();
+    const absl::Status status = run.replicas().Restore(ranks.rank() == 0 ? &nothing : nullptr);
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(Message(status), testing::StartsWith("rank 0 (here): "));
+  });
+}
+
+TEST(ReplicasTest, RanksShareTheEvaluation) {
+  ReplicaRun one(MakeCpus(1).devices);
+  const BatchLoss expected = one.Evaluate(5);
+  for (const int count : {2, 3}) {
+    RunRanks(count, [&](Communicator& ranks) {
+      ReplicaRun run(OfRank(ranks));
+      const BatchLoss loss = run.Evaluate(5);
+      EXPECT_EQ(loss.sum, expected.sum);
+      EXPECT_EQ(loss.judged, expected.judged);
+    });
+  }
 }
 
 }  // namespace
