@@ -24,7 +24,8 @@ foreach(file IN ITEMS conffiles postinst prerm postrm)
   list(APPEND CPACK_DEBIAN_HIPPODROME_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_SOURCE_DIR}/debian/${file})
 endforeach()
 set(CPACK_DEBIAN_HIPPODROME_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_DEBIAN_HIPPODROME_PACKAGE_SUGGESTS "hippodrome-cuda (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_HIPPODROME_PACKAGE_SUGGESTS
+  "hippodrome-cuda (= ${PROJECT_VERSION}), hippodrome-mpi (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_HIPPODROME_DESCRIPTION
 "inference server for state-space language models
 Hippodrome serves recurrent state-space language models on processors and
@@ -46,8 +47,20 @@ set(CPACK_DEBIAN_HIPPODROME-CUDA_DESCRIPTION
 Hippodrome serves recurrent state-space language models. This is its module
 for NVIDIA GPUs; it needs the driver, and cuBLASLt and cuFFT of CUDA 13.")
 
+set(CPACK_DEBIAN_HIPPODROME-MPI_PACKAGE_NAME hippodrome-mpi)
+set(CPACK_DEBIAN_HIPPODROME-MPI_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_HIPPODROME-MPI_PACKAGE_DEPENDS "hippodrome (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_HIPPODROME-MPI_PACKAGE_RECOMMENDS openmpi-bin)
+set(CPACK_DEBIAN_HIPPODROME-MPI_DESCRIPTION
+"state-space language models, trained on several machines
+Hippodrome serves and trains recurrent state-space language models. This is
+its module for jobs of several processes, which mpirun or srun starts.")
+
 set(CPACK_COMPONENTS_ALL hippodrome)
 if(TARGET hippodrome_cuda)
   list(APPEND CPACK_COMPONENTS_ALL hippodrome-cuda)
+endif()
+if(TARGET hippodrome_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL hippodrome-mpi)
 endif()
 include(CPack)

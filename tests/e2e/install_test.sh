@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs into a folder, moves it and works from there; then packs a Debian package.
 #   install_test.sh BUILD_FOLDER MODULE_FOLDER
-# MODULE_FOLDER: where the CUDA module goes, relative to the prefix.
+# MODULE_FOLDER: where modules go, relative to the prefix.
 set -euo pipefail
 build=$1
 module_folder=$2
@@ -41,8 +41,11 @@ for file in $files; do [ -s "$prefix/$file" ] || fail "$file is not installed"; 
 strange=$(cd "$prefix" && find . -type f | grep -vE \
   "^./(bin/hippodrome$|$module_folder/|share/(bash-completion|doc/hippodrome|hippodrome|man/man1)/)") &&
   fail "installed as well: $strange"
-[ ! -e "$prefix/$module_folder" ] || [ -s "$prefix/$module_folder/libhippodrome_cuda.so" ] ||
-  fail "no module in $module_folder"
+for module in cuda mpi; do
+  [ ! -e "$build/bin/libhippodrome_$module.so" ] ||
+    [ -s "$prefix/$module_folder/libhippodrome_$module.so" ] ||
+    fail "no module for $module in $module_folder"
+done
 
 generate() {
   "$prefix/bin/hippodrome" generate --model "$prefix/share/hippodrome/models/h3-demo" --device cpu \
@@ -79,7 +82,11 @@ done
 for script in postinst prerm postrm; do
   dpkg-deb --ctrl-tarfile "${package[0]}" | tar -xO "./$script" | sh -n || fail "$script is no script"
 done
-grep -q 'libhippodrome_cuda' <<<"$listed" && fail "the CUDA module is in the main package"
+grep -q 'libhippodrome_' <<<"$listed" && fail "a module is in the main package"
+if [ -e "$build/bin/libhippodrome_mpi.so" ]; then
+  depends=$(dpkg-deb -f "$work"/hippodrome-mpi_*.deb Depends)
+  grep -qF libopenmpi <<<"$depends" || fail "hippodrome-mpi does not depend on MPI: $depends"
+fi
 depends=$(dpkg-deb -f "${package[0]}" Depends)
 for library in adduser libc6 libstdc++6 'libgrpc++' libprotobuf libabsl libhwy libutf8proc libxxhash; do
   grep -qF "$library" <<<"$depends" || fail "no dependency on $library: $depends"
