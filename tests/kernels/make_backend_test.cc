@@ -4,7 +4,6 @@
 
 #include <vector>
 
-
 namespace hippodrome::make_backend_test {
 namespace {
 

@@ -28,7 +28,7 @@ const CommandSpec kTrainingSpec = {
         {"resume", "", "go on from the newest checkpoint, if there is one"},
     }};
 
-absl::Status Train(const CommandLine& line, Communicator* ranks) {
+absl::Status TrainOn(Communicator* ranks, const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string config, line.Required("config"));
   auto run = ReadTrainingRun(config);
   HIPPODROME_RETURN_IF_ERROR(ranks == nullptr ? run.status() : Agree(*ranks, run.status()));
@@ -46,7 +46,7 @@ absl::Status Train(const CommandLine& line, Communicator* ranks) {
 
 absl::Status RunTrain(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> ranks, OpenCommunicator());
-  return RunOnRanks(std::move(ranks), [&](Communicator* all) { return Train(line, all); });
+  return RunOnRanks(std::move(ranks), [&](Communicator* all) { return TrainOn(all, line); });
 }
 
 }  // namespace
