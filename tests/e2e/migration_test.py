@@ -14,13 +14,9 @@ import json
 import os
 import random
 import shutil
-import socket
-import struct
-import subprocess
 import tempfile
 
-from testing import grpc_messages, http_peers, raw_http2
-from testing.grpc_messages import number, text
+from testing import grpc_messages, http_peers, raw_http2, redis
 from testing.http_peers import Server, wait_until
 
 STREAMS, STREAMS_LONG, STOPS_LONG = 32, 64, 10
@@ -43,7 +39,7 @@ def over_http(server, request):
     """OpenAI's events, by an ordinary client."""
     connection = http.client.HTTPConnection(*server.http, timeout=300)
     with contextlib.closing(connection):
-        body = {"model": "h3-demo", "stream": True, "stream_options": {"include_usage": True}, **request}
+        body = {"stream": True, "stream_options": {"include_usage": True}, **request}
         connection.request("POST", "/v1/completions", json.dumps(body))
         answer = connection.getresponse()
         assert answer.status == 200, answer.read()
@@ -62,29 +58,10 @@ def over_http(server, request):
     return part
 
 
-def single(field, value):
-    return grpc_messages.varint(field << 3 | 5) + struct.pack("<f", value)
-
-
-def grpc_request(request):
-    """The same request as a message."""
-    message = text(1, "h3-demo") + number(4, request["max_tokens"]) + single(5, request["temperature"])
-    message += number(9, request["seed"]) + number(11, 1)
-    if isinstance(request.get("prompt"), str):
-        message += text(2, request["prompt"])
-    elif "prompt" in request:
-        message += text(3, text(1, b"".join(map(grpc_messages.varint, request["prompt"]))))
-    for stop in request.get("stop", ()):
-        message += text(10, stop)
-    if "frequency_penalty" in request:
-        message += single(15, request["frequency_penalty"])
-    return message + (text(20, request["state"]) if "state" in request else b"")
-
-
 def over_grpc(server, request):
     with raw_http2.Connection(grpc_messages.address_of(server), 300) as connection:
         status, found = grpc_messages.answers(connection, connection.open(grpc_messages.GENERATE),
-                                              grpc_request(request))
+                                              grpc_messages.completion_message(request))
     assert status == 0, status
     part = Part()
     for message in found:
@@ -105,15 +82,15 @@ def requests(streams):
     """Greedy and drawn, with penalties, with stop strings that come and that do not; one with a long prompt."""
     rng = random.Random(6)
     for i in range(streams - 1):
-        request = {"prompt": f"It was a dark night, and {i}", "max_tokens": TOKENS, "seed": i, "ignore_eos": True,
-                   "temperature": 0 if i % 2 == 0 else 0.9}
+        request = {"model": "h3-demo", "prompt": f"It was a dark night, and {i}", "max_tokens": TOKENS, "seed": i,
+                   "ignore_eos": True, "temperature": 0 if i % 2 == 0 else 0.9}
         if i % 3 == 0:
             request["frequency_penalty"] = 0.2
         if i % 4 < 2:  # what begins so is held back all the time
             request["stop"] = [" the old man and the sea", " of the nothing", "e e e e", "\n\n\n\n\n"]
         yield over_grpc if i % 5 == 4 else over_http, request
-    yield over_http, {"prompt": [rng.randrange(4000) for _ in range(PROMPT_TOKENS)], "max_tokens": 40, "seed": 5,
-                      "ignore_eos": True, "temperature": 0.9}
+    yield over_http, {"model": "h3-demo", "prompt": [rng.randrange(4000) for _ in range(PROMPT_TOKENS)],
+                      "max_tokens": 40, "seed": 5, "ignore_eos": True, "temperature": 0.9}
 
 
 def migrated(part):
@@ -179,7 +156,7 @@ def check_whole_answer(program, store):
     nobody."""
     with Server(*program, "--state-store", store, "--grace-seconds", "300") as server, \
             concurrent.futures.ThreadPoolExecutor(2) as pool:
-        request = {"prompt": "a", "max_tokens": 100000, "temperature": 0, "ignore_eos": True}
+        request = {"model": "h3-demo", "prompt": "a", "max_tokens": 100000, "temperature": 0, "ignore_eos": True}
         done = pool.submit(over_http, server, {**request, "max_tokens": 300})
         assert wait_until(lambda: server.running() == 1 or done.done())
         server.signal()
@@ -187,8 +164,7 @@ def check_whole_answer(program, store):
         assert server.process.wait() == 0
     with Server(*program, "--state-store", store, "--grace-seconds", "3") as server, \
             concurrent.futures.ThreadPoolExecutor(2) as pool:
-        body = {"model": "h3-demo", **request}
-        answers = [pool.submit(server.send, completion({**body, **more}))
+        answers = [pool.submit(server.send, completion({**request, **more}))
                    for more in ({"return_state": "handle", "state_ttl": 70}, {"n": 2})]
         assert wait_until(lambda: server.running() == 3)
         server.signal()
@@ -202,36 +178,12 @@ def check_whole_answer(program, store):
         assert server.process.wait() == 1 and "2 requests were still running" in server.said(), server.said()
     with Server(*program, "--state-store", store, "--grace-seconds", "300") as server, \
             concurrent.futures.ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(server.send, completion(body))
+        answer = pool.submit(server.send, completion(request))
         assert wait_until(lambda: server.running() == 1)
         server.signal()
         assert wait_until(lambda: server.get("/ready")[0] != 200)
         assert server.stop() == 1
         assert answer.result()[0] == 503
-
-
-@contextlib.contextmanager
-def redis(program):
-    """The address of a Redis without files."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    with tempfile.TemporaryDirectory(prefix="hippodrome-") as folder:
-        with subprocess.Popen([program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-                               "--dir", folder, "--logfile", folder + "/log"]) as process:
-            try:
-                assert wait_until(lambda: pongs(port)), "Redis does not answer"
-                yield f"redis://127.0.0.1:{port}/0"
-            finally:
-                process.kill()
-
-
-def pongs(port):
-    try:
-        with socket.create_connection(("127.0.0.1", port), 10) as connection:
-            connection.sendall(b"PING\r\n")
-            return connection.recv(100).startswith(b"+PONG")
-    except OSError:
-        return False
 
 
 def main():
@@ -244,7 +196,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="hippodrome-") as folder, contextlib.ExitStack() as ends:
         stores = {"directory": os.path.join(folder, "store")}
         if redis_server is not None:
-            stores["redis"] = ends.enter_context(redis(redis_server))
+            stores["redis"] = ends.enter_context(redis.running(redis_server))
         for turn in range(STOPS_LONG if given.long else len(stores)):
             name = list(stores)[turn % len(stores)]
             seen[name].append(check_migration(program, stores[name], STREAMS_LONG if given.long else STREAMS))

@@ -32,6 +32,27 @@ def generate_message(prompt, tokens, top=None):
     return message if top is None else message + number(18, top)
 
 
+def single(field, value):
+    return varint(field << 3 | 5) + struct.pack("<f", value)
+
+
+def completion_message(request):
+    """For Generate, what a body of /v1/completions asks for; `prompt` is a text or ids."""
+    message = text(1, request["model"]) + number(4, request["max_tokens"]) + single(5, request["temperature"])
+    message += number(9, request["seed"]) + number(11, request["ignore_eos"])
+    if isinstance(request.get("prompt"), str):
+        message += text(2, request["prompt"])
+    elif "prompt" in request:
+        message += text(3, text(1, b"".join(map(varint, request["prompt"]))))
+    for stop in request.get("stop", ()):
+        message += text(10, stop)
+    if "frequency_penalty" in request:
+        message += single(15, request["frequency_penalty"])
+    if "state" in request:
+        message += text(20, request["state"])
+    return message + (number(22, 1) if request.get("return_state") == "handle" else b"")
+
+
 def score_message(prompt, count):
     return text(1, "h3-demo") + text(2, prompt) + text(4, text(1, " and so")) * count + number(5, 1)
 

@@ -1,0 +1,115 @@
+"""Three replicas behind a balancer of deploy/, restarted one after the other under load: what was accepted is answered, and
+states outlast the servers that kept them. Streams that outlast the grace period end with a state, and are gone on from
+elsewhere.
+
+  rolling_restart_test.py HIPPODROME MODELS_DIR haproxy|nginx [--long] [--json FILE]
+
+--long has 100 clients and three rounds. The exit status is 77 if the balancer, redis-server or build/python is missing.
+"""
+
+import itertools
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+
+from testing import http_peers, python_packages, redis
+
+python_packages.need()
+
+from testing import replicas
+from testing.retrying_client import GrpcClient, HttpClient, client
+
+STOPPING = ("--drain-delay", "2", "--grace-seconds", "3", "--max-stall-ms", "1")
+LONG_TOKENS = 6000  # take longer than the grace period
+# What clients are told before anything of an answer: the request was not accepted.
+NOT_ACCEPTED = ("HTTP 503", "HTTP 502", "gRPC UNAVAILABLE", "HTTP broken: RemoteDisconnected",
+                "HTTP broken: ConnectionRefusedError", "HTTP broken: ConnectionResetError")
+
+
+class LongStreams:
+    """Streams that are migrated wherever they are, one after the other, over both protocols."""
+
+    def __init__(self, balancer, request, expected):
+        self.balancer, self.request, self.expected = balancer, request, expected
+        self.ended, self.attempts, self.streams, self.errors = threading.Event(), [], 0, []
+        self.threads = [threading.Thread(target=self._ask_on, args=how)
+                        for how in ((HttpClient, balancer.http), (GrpcClient, balancer.grpc)) * 2]
+        for thread in self.threads:
+            thread.start()
+
+    def _ask_on(self, kind, address):
+        try:
+            with client(kind, address, replicas.GIVE_UP) as ours:
+                while not self.ended.is_set():
+                    text, _ = ours.complete({**self.request, "stream": True})
+                    assert text == self.expected, (text[-100:], self.expected[-100:])
+                    self.streams += 1
+                self.attempts += ours.attempts
+        except Exception as error:
+            self.errors.append(error)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def undisturbed(program, request):
+    with http_peers.Server(*program) as server, client(HttpClient, "%s:%d" % server.http, 60) as alone:
+        return alone.complete(request)[0]
+
+
+def restart_all(group, load, rounds):
+    """The exit statuses."""
+    codes = []
+    for replica in itertools.chain.from_iterable([group.replicas] * rounds):
+        codes.append(replica.drain())
+        replica.start()
+        # A balancer that asks sends requests again after two checks.
+        time.sleep(2)
+        load.check()
+    return codes
+
+
+def run(program, given, folder, store):
+    clients, rounds = (100, 3) if given.long else (8, 1)
+    request = {"model": "h3-demo", "prompt": "It was", "max_tokens": LONG_TOKENS, "seed": 1, "temperature": 0.9,
+               "ignore_eos": True}
+    expected = undisturbed(program, request)
+    with replicas.Group(program, given.balancer, folder, store, *STOPPING) as group, \
+            replicas.load(program, group.balancer, clients, replicas.requests(8)) as load, \
+            LongStreams(group.balancer, request, expected) as streams:
+        codes = restart_all(group, load, rounds)
+    assert not streams.errors, streams.errors
+    attempts = load.attempts + streams.attempts
+    dropped = [attempt for attempt in attempts if attempt.outcome not in ("ok", "migrated", *NOT_ACCEPTED)]
+    migrated = sum(attempt.outcome == "migrated" for attempt in attempts)
+    report = {"balancer": given.balancer, "cores": os.cpu_count(), "clients": clients, "restarts": len(codes),
+              "exit_statuses": codes, "answered": dict(load.answered), "long_streams": streams.streams,
+              "migrated": migrated, "accepted_and_dropped": len(dropped), "texts_that_differ": 0, "states_lost": 0,
+              "attempts": load.outcomes(), "longest_wait_s": load.longest_wait()}
+    print(report, flush=True)
+    assert not any(codes), codes  # nothing was cut
+    assert not dropped, dropped[:10]
+    assert migrated >= len(codes), report
+    http_peers.write_report(given.json, report)
+
+
+def main():
+    given = http_peers.arguments("balancer")
+    redis_server = shutil.which("redis-server")
+    if redis_server is None:
+        print("there is no redis-server; tools/deps --checks installs it")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="hippodrome-") as folder, redis.running(redis_server) as store:
+        run((given.hippodrome, given.models), given, folder, store)
+
+
+if __name__ == "__main__":
+    main()

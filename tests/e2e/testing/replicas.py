@@ -1,0 +1,313 @@
+"""Three replicas on this machine, which share a store of states, the balancers of deploy/ before them, and clients that
+follow the rule of docs/replicas.md."""
+
+import collections
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+
+from testing import http_peers
+from testing.http_peers import Server, wait_until
+from testing.processes import Process
+from testing.retrying_client import GrpcClient, HttpClient, client, serves
+
+DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy"
+# Each has its own, with the same ports, as on machines of their own.
+HOSTS = ("127.0.0.11", "127.0.0.12", "127.0.0.13")
+Ports = collections.namedtuple("Ports", "http grpc admin")
+GIVE_UP = 60  # seconds that a client tries
+
+
+def free_ports():
+    """That nobody uses at any of HOSTS."""
+    with contextlib.ExitStack() as probes:
+        found = []
+        while len(found) < len(Ports._fields):
+            with contextlib.suppress(OSError):
+                port = probes.enter_context(socket.create_server((HOSTS[0], 0))).getsockname()[1]
+                for host in HOSTS[1:]:
+                    probes.enter_context(socket.create_server((host, port)))
+                found.append(port)
+    return Ports(*found)
+
+
+class Replica:
+    """`disturbed`: from when to when it could not serve as it should. `options`: of serve."""
+
+    def __init__(self, program, host, ports, folder, options):
+        self.program, self.host, self.folder = program, host, folder
+        self.options = ["--threads", "1", "--max-client-share", "1", "--grpc-max-connections-per-address", "1024",
+                        *options]
+        for name, port in ports._asdict().items():
+            self.options += [f"--{name}", f"{host}:{port}"]
+        self.logs, self.disturbed, self.server, self.counted = [], [], None, 0
+        self.start()
+
+    def start(self):
+        """Ends a disturbance, once it is ready."""
+        self.logs.append(os.path.join(self.folder, f"{self.host}-{len(self.logs)}.log"))
+        self.server = Server(*self.program, *self.options, "--access-log", self.logs[-1])
+        self._well_again()
+
+    def kill(self):
+        self._disturb()
+        self._count()
+        self.server.process.kill()
+        self.close()
+
+    def pause(self):
+        self._disturb()
+        self.server.process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.server.process.send_signal(signal.SIGCONT)
+        self._well_again()
+
+    def drain(self):
+        """The exit status after SIGTERM."""
+        self._disturb()
+        self._count()
+        self.server.signal()
+        code = self.server.process.wait()
+        self.close()
+        return code
+
+    def requests(self):
+        """That were served since the replica was first started, but for those at its ends."""
+        return self.counted + self._served()
+
+    def close(self):
+        if self.server.process.poll() is None:
+            self.server.process.send_signal(signal.SIGCONT)
+        self.server.__exit__()
+
+    def _served(self):
+        return sum(value for name, value in self.server.metrics().items()
+                   if name.startswith("hippodrome_requests_total") and 'model="h3-demo"' in name)
+
+    def _count(self):
+        self.counted += self._served()
+
+    def _disturb(self):
+        self.disturbed.append([time.monotonic(), float("inf")])
+
+    def _well_again(self):
+        if self.disturbed:
+            self.disturbed[-1][1] = time.monotonic()
+
+    def access(self):
+        """The codes of its calls, by request id."""
+        found = {}
+        for path in self.logs:
+            with open(path) as file:
+                for line in file:
+                    with contextlib.suppress(json.JSONDecodeError):  # of one that was killed
+                        entry = json.loads(line)
+                        found[entry["request_id"]] = entry["code"]
+        return found
+
+
+class HAProxy(Process):
+    def __init__(self, program, ports, folder):
+        self.http, self.grpc = balancer_addresses()
+        names = {f"HIPPODROME_{i + 1}": host for i, host in enumerate(HOSTS)}
+        names.update({f"HIPPODROME_{name.upper()}_PORT": str(port) for name, port in ports._asdict().items()})
+        super().__init__([program, "-db", "-f", DEPLOY / "haproxy" / "replicas.cfg"], folder + "/haproxy.log",
+                         env={**os.environ, "HAPROXY_HTTP": self.http, "HAPROXY_GRPC": self.grpc, **names})
+
+
+NGINX = """daemon off;
+worker_processes 2;
+pid {folder}/pid;
+error_log stderr error;
+{user}
+events {{ worker_connections 4096; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/replicas.conf;
+}}
+"""
+
+
+def nginx_configuration(folder, names=()):
+    """The path of a whole configuration, which includes that of deploy/ with `names` replaced."""
+    text = (DEPLOY / "nginx" / "replicas.conf").read_text()
+    for old, new in names:
+        assert old in text, old
+        text = text.replace(old, new)
+    with open(folder + "/replicas.conf", "w") as file:
+        file.write(text)
+    with open(folder + "/nginx.conf", "w") as file:
+        file.write(NGINX.format(folder=folder, user="user root;" if os.geteuid() == 0 else ""))
+    return folder + "/nginx.conf"
+
+
+class Nginx(Process):
+    def __init__(self, program, ports, folder):
+        self.http, self.grpc = balancer_addresses()
+        names = [(f"10.0.0.1{i + 1}:{old}", f"{host}:{new}") for i, host in enumerate(HOSTS)
+                 for old, new in (("8080", ports.http), ("50051", ports.grpc))]
+        names += [("listen 8000;", f"listen {self.http};"), ("listen 50050 http2;", f"listen {self.grpc} http2;")]
+        # The comment at its head has some of these, too.
+        super().__init__([program, "-e", "stderr", "-c", nginx_configuration(folder, names)], folder + "/nginx.log")
+
+
+BALANCERS = {"haproxy": (HAProxy, "/usr/sbin/haproxy"), "nginx": (Nginx, "/usr/sbin/nginx")}
+
+
+def balancer_addresses():
+    with contextlib.ExitStack() as probes:
+        return ["127.0.0.1:%d" % probes.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+                for _ in range(2)]
+
+
+def balancer_program(name):
+    """Its path. The exit status is 77 if it is not there."""
+    program = shutil.which(name) or BALANCERS[name][1]
+    if not os.access(program, os.X_OK):
+        print(f"there is no {name}; tools/deps --checks installs it")
+        sys.exit(77)
+    return program
+
+
+class Group:
+    """The replicas and the balancer, ready. `store`: what they share."""
+
+    def __init__(self, program, balancer, folder, store, *options):
+        ports = free_ports()
+        path = balancer_program(balancer)
+        with contextlib.ExitStack() as ends:
+            with concurrent.futures.ThreadPoolExecutor(len(HOSTS)) as pool:
+                started = [pool.submit(Replica, program, host, ports, folder, ["--state-store", store, *options])
+                           for host in HOSTS]
+            self.replicas = []
+            for done in started:
+                self.replicas.append(done.result())
+                ends.callback(self.replicas[-1].close)
+            self.balancer = BALANCERS[balancer][0](path, ports, folder)
+            ends.callback(self.balancer.stop)
+            host, port = self.balancer.http.split(":")
+            where = host, int(port)
+            ready = wait_until(lambda: http_peers.send(where, b"GET /ready HTTP/1.1\r\nHost: h\r\n\r\n")[0] == 200)
+            assert ready and serves(self.balancer.grpc), self.balancer.said()
+            self.ends = ends.pop_all()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ends.close()
+
+    def failures_of_the_well(self, attempts):
+        """Attempts that failed while the replica that had them was well; and those that nobody's log has, while
+        none was killed or stopping."""
+        logs = [(replica, replica.access()) for replica in self.replicas]
+        found = []
+        for attempt in attempts:
+            if attempt.outcome in ("ok", "migrated"):
+                continue
+            had = [replica for replica, log in logs if attempt.id in log]
+            if not any(begin <= attempt.end and attempt.begin <= end
+                       for replica in had or self.replicas for begin, end in replica.disturbed):
+                found.append((attempt, [replica.host for replica in had]))
+        return found
+
+
+def requests(count):
+    """Greedy and drawn."""
+    for i in range(count):
+        yield {"model": "h3-demo", "prompt": f"It was a dark night, and {i}", "max_tokens": 24 + i % 5 * 12, "seed": i,
+               "temperature": 0 if i % 2 == 0 else 0.9, "ignore_eos": True}
+
+
+def converse(ask, request):
+    """The texts of two turns, the second from the state of the first, wherever that is."""
+    first, state = ask({**request, "return_state": "handle"})
+    assert state["handle"], "the state was not kept"
+    second, _ = ask({**request, "state": state["handle"], "prompt": " Then"})
+    return first + second
+
+
+def single(ask, request):
+    return ask(request)[0]
+
+
+# How each kind of client asks: its class, what it adds to a request, and for which texts.
+KINDS = {"whole": (HttpClient, {}, single), "stream": (HttpClient, {"stream": True}, single),
+         "grpc": (GrpcClient, {}, single), "conversation": (HttpClient, {}, converse)}
+
+
+class Load:
+    """Clients of all kinds that ask one after the other until the end. Their texts are those that an undisturbed
+    server gave, or that is an error."""
+
+    def __init__(self, program, balancer, clients, asked):
+        self.balancer, self.asked = balancer, list(asked)
+        self.expected = self._undisturbed(program)
+        self.ended = threading.Event()
+        self.attempts, self.answered, self.waits = [], collections.Counter(), []
+        self.pool = concurrent.futures.ThreadPoolExecutor(clients)
+        kinds = list(KINDS)
+        self.running = [self.pool.submit(self._ask_on, i, kinds[i % len(kinds)]) for i in range(clients)]
+
+    def _undisturbed(self, program):
+        with Server(*program) as server, client(HttpClient, "%s:%d" % server.http, GIVE_UP) as alone:
+            return {how: [how(alone.complete, request) for request in self.asked] for how in (single, converse)}
+
+    def _ask_on(self, number, kind):
+        made, more, how = KINDS[kind]
+        rng = random.Random(number)
+        address = self.balancer.grpc if made is GrpcClient else self.balancer.http
+        with client(made, address, GIVE_UP) as ours:
+            while not self.ended.is_set():
+                which = rng.randrange(len(self.asked))
+                begin = time.monotonic()
+                text = how(ours.complete, {**self.asked[which], **more})
+                self.waits.append(time.monotonic() - begin)
+                assert text == self.expected[how][which], (kind, which, text, self.expected[how][which])
+                self.answered[kind] += 1
+            return ours.attempts
+
+    def check(self):
+        """Raises what a client met."""
+        for done in self.running:
+            if done.done():
+                done.result()
+
+    def end(self):
+        """Waits for what runs."""
+        self.ended.set()
+        try:
+            for done in self.running:
+                self.attempts += done.result()
+        finally:
+            self.pool.shutdown()
+
+    def outcomes(self):
+        return dict(collections.Counter(attempt.outcome for attempt in self.attempts).most_common())
+
+    def longest_wait(self):
+        return round(max(self.waits), 2)
+
+
+@contextlib.contextmanager
+def load(*arguments):
+    made = Load(*arguments)
+    try:
+        yield made
+    finally:
+        made.end()
