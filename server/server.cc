@@ -155,6 +155,9 @@ int64_t Server::Drain(std::chrono::milliseconds delay, std::chrono::milliseconds
   Wait(delay, [] { return false; });
   repository_.Stop();
   handlers_.Close();
+  // A call that is refused is answered, which many balancers take for success: they would send
+  // more, for here calls end soonest.
+  grpc_->RefuseConnections();
   const auto idle = [this] { return handlers_.pending() == 0; };
   const auto saving = std::min(grace / 3, kMostSaving);
   Wait(grace - saving, idle);

@@ -159,8 +159,11 @@ void AcceptLoop::Start(Take take) {
   thread_ = std::thread([this] { Run(); });
 }
 
+void AcceptLoop::Refuse() { eventfd_write(stop_.get(), 1); }
+
 void AcceptLoop::Stop() {
   if (thread_.joinable()) {
+    stopping_.store(true);
     eventfd_write(stop_.get(), 1);
     thread_.join();
   }
@@ -176,8 +179,15 @@ void AcceptLoop::Run() {
     const int count = epoll_wait(queue_.get(), events.data(), events.size(), Wait());
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<size_t>(i)];
-      if (event.data.fd == stop_.get()) return;
-      Handle(event.data.fd, event.events);
+      if (event.data.fd != stop_.get()) {
+        Handle(event.data.fd, event.events);
+      } else if (stopping_.load()) {
+        return;
+      } else {
+        eventfd_t told = 0;
+        eventfd_read(stop_.get(), &told);
+        listeners_.clear();
+      }
     }
     if (paused_ && Clock::now() >= resume_at_) Resume();
     if (!open_.empty() && Clock::now() >= look_at_) Look();

@@ -3,6 +3,7 @@
 #ifndef HIPPODROME_SERVER_GRPC_ACCEPT_LOOP_H_
 #define HIPPODROME_SERVER_GRPC_ACCEPT_LOOP_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -49,7 +50,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// Has a thread of its own. Start() and Stop() are called from one thread.
+// Has a thread of its own. Start(), Refuse() and Stop() are called from one thread.
 //
 // Who takes a connection does not say when it closes it, so the loop keeps a second descriptor of
 // each socket and waits for its hang-up: that the other side reset it, or that it was shut down
@@ -71,7 +72,10 @@ class AcceptLoop {
   // HOST:PORT as bound.
   const std::string& address() const { return address_; }
   void Start(Take take);
-  // Accepts no more and closes its listeners; connections stay with who took them. Idempotent.
+  // Closes its listeners, soon: who comes is refused by the system. Connections are still watched.
+  void Refuse();
+  // Accepts no more, closes its listeners and watches nothing; connections stay with who took them.
+  // Idempotent.
   void Stop();
 
  private:
@@ -115,7 +119,8 @@ class AcceptLoop {
   Take take_;
   std::vector<Descriptor> listeners_;
   Descriptor queue_;  // of epoll
-  Descriptor stop_;   // an eventfd
+  Descriptor stop_;   // an eventfd: accept no more, or end, as `stopping_` says
+  std::atomic<bool> stopping_ = false;
   std::thread thread_;
 
   // Of the thread.

@@ -143,6 +143,7 @@ class GrpcServer::Impl {
 
   absl::Status Start(const GrpcOptions& options);
   void SetServing(bool serving) { health_.SetServing(serving); }
+  void RefuseConnections() { accept_loop_->Refuse(); }
   void Stop(std::chrono::milliseconds grace);
   const std::string& address() const { return accept_loop_->address(); }
 
@@ -216,6 +217,8 @@ GrpcServer::~GrpcServer() { Stop(std::chrono::milliseconds(0)); }
 const std::string& GrpcServer::address() const { return impl_->address(); }
 
 void GrpcServer::SetServing(bool serving) { impl_->SetServing(serving); }
+
+void GrpcServer::RefuseConnections() { impl_->RefuseConnections(); }
 
 void GrpcServer::Stop(std::chrono::milliseconds grace) { impl_->Stop(grace); }
 

@@ -35,6 +35,8 @@ class GrpcServer {
   // What the health service says from now on, for the server and for each of its services, while
   // the handlers are ready; else it says that it does not serve.
   void SetServing(bool serving);
+  // Takes no more connections. Those that there are, and their calls, go on. Idempotent.
+  void RefuseConnections();
   // Takes no more calls, ends health watches and reflection, lets other calls in progress finish
   // for at most `grace`, cancels the rest. Idempotent.
   void Stop(std::chrono::milliseconds grace);

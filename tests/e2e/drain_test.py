@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import os
 import re
+import socket
 import sys
 import threading
 import time
@@ -34,6 +35,14 @@ def ended_well(text, tokens):
     """A stream of `tokens` events that says why it ended and that it did."""
     return (text.count('"finish_reason":"length"') == 1 and "data: [DONE]" in text
             and '"error"' not in text and text.count('"choices"') >= tokens)
+
+
+def takes_connections(where):
+    try:
+        with socket.create_connection(where, 10):
+            return True
+    except ConnectionRefusedError:
+        return False
 
 
 def until_not_ready(server):
@@ -65,6 +74,7 @@ def streams_end(hippodrome, models, tokens):
         assert wait_until(refused), text
         assert "\r\nRetry-After: 1\r\n" in text, text
         assert server.get("/health")[0] == 200
+        assert wait_until(lambda: not takes_connections(server.address("grpc")))
         texts = [client.rest() for client in clients]
         truncated = sum(not ended_well(text, tokens) for text in texts)
         # A call that does not end with OK raises.

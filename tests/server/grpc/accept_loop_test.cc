@@ -236,6 +236,28 @@ TEST_F(AcceptLoopTest, WhereAddressesDoNotTellClientsApartNobodyIsBarred) {
   EXPECT_TRUE(Shows("hippodrome_grpc_connections_cut_total 0"));
 }
 
+TEST_F(AcceptLoopTest, RefusesNewcomersAndWatchesOthers) {
+  Serve({.all = 8, .per_address = 8});
+  const Descriptor before = Connected();
+  ASSERT_TRUE(WaitUntil([&] { return Taken() == 1; }));
+  loop_->Refuse();
+  loop_->Refuse();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+  address.sin_port = htons(ParseAddress(loop_->address())->port);
+  EXPECT_TRUE(WaitUntil([&] {
+    const Descriptor late = NewSocket();
+    return connect(late.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 &&
+           errno == ECONNREFUSED;
+  }));
+  ASSERT_EQ(send(taken_[0].get(), "x", 1, 0), 1);
+  char byte = 0;
+  EXPECT_EQ(recv(before.get(), &byte, 1, 0), 1);
+  shutdown(taken_[0].get(), SHUT_RDWR);
+  EXPECT_TRUE(Shows("hippodrome_grpc_connections 0"));
+}
+
 TEST_F(AcceptLoopTest, StopLeavesConnectionsToTheirOwner) {
   Serve({.all = 8, .per_address = 8});
   const Descriptor socket = Connected();
