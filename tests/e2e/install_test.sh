@@ -25,6 +25,10 @@ share/doc/hippodrome/SECURITY.md
 share/doc/hippodrome/docs/architecture.md
 share/hippodrome/docker/Dockerfile
 share/hippodrome/haproxy/haproxy.cfg
+share/hippodrome/haproxy/replicas.cfg
+share/hippodrome/kubernetes/cpu.yaml
+share/hippodrome/nginx/replicas.conf
+share/hippodrome/slurm/train.sbatch
 share/hippodrome/systemd/hippodrome.service
 share/hippodrome/prometheus/prometheus.yml
 share/hippodrome/prometheus/alerts.yml

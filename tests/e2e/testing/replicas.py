@@ -1,43 +1,22 @@
-"""Three replicas on this machine, which share a store of states, the balancers of deploy/ before them, and clients that
-follow the rule of docs/replicas.md."""
+"""Three replicas on this machine, which share a store of states, behind a balancer, and clients that follow the rule of
+docs/replicas.md."""
 
 import collections
 import concurrent.futures
 import contextlib
 import json
 import os
-import pathlib
 import random
-import shutil
 import signal
-import socket
-import sys
 import threading
 import time
 
-from testing import http_peers
+from testing import balancers, http_peers
+from testing.balancers import HOSTS
 from testing.http_peers import Server, wait_until
-from testing.processes import Process
 from testing.retrying_client import GrpcClient, HttpClient, client, serves
 
-DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy"
-# Each has its own, with the same ports, as on machines of their own.
-HOSTS = ("127.0.0.11", "127.0.0.12", "127.0.0.13")
-Ports = collections.namedtuple("Ports", "http grpc admin")
 GIVE_UP = 60  # seconds that a client tries
-
-
-def free_ports():
-    """That nobody uses at any of HOSTS."""
-    with contextlib.ExitStack() as probes:
-        found = []
-        while len(found) < len(Ports._fields):
-            with contextlib.suppress(OSError):
-                port = probes.enter_context(socket.create_server((HOSTS[0], 0))).getsockname()[1]
-                for host in HOSTS[1:]:
-                    probes.enter_context(socket.create_server((host, port)))
-                found.append(port)
-    return Ports(*found)
 
 
 class Replica:
@@ -116,80 +95,12 @@ class Replica:
         return found
 
 
-class HAProxy(Process):
-    def __init__(self, program, ports, folder):
-        self.http, self.grpc = balancer_addresses()
-        names = {f"HIPPODROME_{i + 1}": host for i, host in enumerate(HOSTS)}
-        names.update({f"HIPPODROME_{name.upper()}_PORT": str(port) for name, port in ports._asdict().items()})
-        super().__init__([program, "-db", "-f", DEPLOY / "haproxy" / "replicas.cfg"], folder + "/haproxy.log",
-                         env={**os.environ, "HAPROXY_HTTP": self.http, "HAPROXY_GRPC": self.grpc, **names})
-
-
-NGINX = """daemon off;
-worker_processes 2;
-pid {folder}/pid;
-error_log stderr error;
-{user}
-events {{ worker_connections 4096; }}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    include {folder}/replicas.conf;
-}}
-"""
-
-
-def nginx_configuration(folder, names=()):
-    """The path of a whole configuration, which includes that of deploy/ with `names` replaced."""
-    text = (DEPLOY / "nginx" / "replicas.conf").read_text()
-    for old, new in names:
-        assert old in text, old
-        text = text.replace(old, new)
-    with open(folder + "/replicas.conf", "w") as file:
-        file.write(text)
-    with open(folder + "/nginx.conf", "w") as file:
-        file.write(NGINX.format(folder=folder, user="user root;" if os.geteuid() == 0 else ""))
-    return folder + "/nginx.conf"
-
-
-class Nginx(Process):
-    def __init__(self, program, ports, folder):
-        self.http, self.grpc = balancer_addresses()
-        names = [(f"10.0.0.1{i + 1}:{old}", f"{host}:{new}") for i, host in enumerate(HOSTS)
-                 for old, new in (("8080", ports.http), ("50051", ports.grpc))]
-        names += [("listen 8000;", f"listen {self.http};"), ("listen 50050 http2;", f"listen {self.grpc} http2;")]
-        # The comment at its head has some of these, too.
-        super().__init__([program, "-e", "stderr", "-c", nginx_configuration(folder, names)], folder + "/nginx.log")
-
-
-BALANCERS = {"haproxy": (HAProxy, "/usr/sbin/haproxy"), "nginx": (Nginx, "/usr/sbin/nginx")}
-
-
-def balancer_addresses():
-    with contextlib.ExitStack() as probes:
-        return ["127.0.0.1:%d" % probes.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
-                for _ in range(2)]
-
-
-def balancer_program(name):
-    """Its path. The exit status is 77 if it is not there."""
-    program = shutil.which(name) or BALANCERS[name][1]
-    if not os.access(program, os.X_OK):
-        print(f"there is no {name}; tools/deps --checks installs it")
-        sys.exit(77)
-    return program
-
-
 class Group:
     """The replicas and the balancer, ready. `store`: what they share."""
 
     def __init__(self, program, balancer, folder, store, *options):
-        ports = free_ports()
-        path = balancer_program(balancer)
+        ports = balancers.free_ports()
+        path = balancers.program_of(balancer)
         with contextlib.ExitStack() as ends:
             with concurrent.futures.ThreadPoolExecutor(len(HOSTS)) as pool:
                 started = [pool.submit(Replica, program, host, ports, folder, ["--state-store", store, *options])
@@ -198,7 +109,7 @@ class Group:
             for done in started:
                 self.replicas.append(done.result())
                 ends.callback(self.replicas[-1].close)
-            self.balancer = BALANCERS[balancer][0](path, ports, folder)
+            self.balancer = balancers.BALANCERS[balancer][0](path, ports, folder)
             ends.callback(self.balancer.stop)
             host, port = self.balancer.http.split(":")
             where = host, int(port)

@@ -174,7 +174,7 @@ class GrpcClient(Client):
 
     def attempt(self, request, key):
         part = Part()
-        call = self.generate(grpc_messages.completion_message(request), timeout=60, wait_for_ready=False,
+        call = self.generate(grpc_messages.completion_message(request), timeout=300,
                              metadata=(("x-request-id", key),))
         try:
             for message in call:
