@@ -11,6 +11,7 @@ constexpr hippodrome::Subcommand kSubcommands[] = {
     {"key", "make API keys for callers of the server", hippodrome::KeyCommand},
     {"top", "show what a running server does", hippodrome::TopCommand},
     {"generate", "continue a prompt on the terminal", hippodrome::GenerateCommand},
+    {"batch", "answer each line of a file", hippodrome::BatchCommand},
     {"convert", "make a model directory from a published checkpoint", hippodrome::ConvertCommand},
     {"inspect", "describe a model directory or a tensor file", hippodrome::InspectCommand},
     {"forward", "write the logits of given token ids", hippodrome::ForwardCommand},

@@ -5,6 +5,7 @@
 
 namespace hippodrome {
 
+int BatchCommand(int argc, char** argv);
 int BenchCommand(int argc, char** argv);
 int CompareCommand(int argc, char** argv);
 int EvalCommand(int argc, char** argv);

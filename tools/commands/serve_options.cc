@@ -167,7 +167,25 @@ namespace {
 
 constexpr int64_t kMostTokens = int64_t{1} << 20;  // of a batch
 
-absl::StatusOr<ModelSource> ParseModel(const std::string& called, const std::string& text) {
+absl::Status ReadEncoderOptions(const CommandLine& line, LoadOptions& load) {
+  const std::string pad_to = line.Text("pad-to");
+  if (pad_to == "max") {
+    load.pad_to_max = true;
+  } else if (pad_to == "none") {
+    load.encoder.pad_to = 0;
+  } else if (line.Has("pad-to")) {
+    const absl::StatusOr<int64_t> tokens = line.Integer("pad-to", 1, kMostTokens);
+    if (!tokens.ok()) return Usage(Message(tokens.status()) + ", max or none");
+    load.encoder.pad_to = *tokens;
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(load.encoder.max_batch_tokens,
+                              line.Integer("max-batch-tokens", 1, kMostTokens));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ModelSource> ParseModelSource(const std::string& called, const std::string& text) {
   ModelSource source;
   const size_t equals = text.find('=');
   if (equals != std::string::npos) {
@@ -186,6 +204,25 @@ absl::StatusOr<ModelSource> ParseModel(const std::string& called, const std::str
   return source;
 }
 
+absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
+  LoadOptions load;
+  HIPPODROME_ASSIGN_OR_RETURN(load.weights, line.Weights());
+  HIPPODROME_ASSIGN_OR_RETURN(load.device, line.Device());
+  HIPPODROME_ASSIGN_OR_RETURN(load.cpu.threads, line.Threads());
+  GeneratorOptions& generator = load.generator;
+  HIPPODROME_ASSIGN_OR_RETURN(generator.max_sequences, line.Integer("max-sequences", 1, 1 << 16));
+  HIPPODROME_ASSIGN_OR_RETURN(generator.key_value_bytes,
+                              line.Integer("kv-bytes", 0, int64_t{1} << 50));
+  HIPPODROME_ASSIGN_OR_RETURN(generator.attention_window, line.AttentionWindow());
+  HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_slots, line.Integer("prefix-slots", 0, 1 << 16));
+  HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_interval,
+                              line.Integer("prefix-interval", 1, int64_t{1} << 30));
+  HIPPODROME_RETURN_IF_ERROR(ReadEncoderOptions(line, load));
+  return load;
+}
+
+namespace {
+
 absl::StatusOr<std::vector<ModelSource>> ReadModels(const CommandLine& line) {
   // They may come later: by the admin listener, or by the file and SIGHUP.
   if (!line.Has("admin") && !line.Has("config")) {
@@ -193,7 +230,7 @@ absl::StatusOr<std::vector<ModelSource>> ReadModels(const CommandLine& line) {
   }
   std::vector<ModelSource> models;
   for (const std::string& text : line.All("model")) {
-    HIPPODROME_ASSIGN_OR_RETURN(ModelSource source, ParseModel(line.Called("model"), text));
+    HIPPODROME_ASSIGN_OR_RETURN(ModelSource source, ParseModelSource(line.Called("model"), text));
     const auto same = [&](const ModelSource& other) { return other.name == source.name; };
     if (std::any_of(models.begin(), models.end(), same)) {
       return Usage(line.Called("model") + ": there are two models named '" + source.name +
@@ -226,39 +263,6 @@ absl::StatusOr<std::vector<std::string>> ReadOrigins(const CommandLine& line) {
     HIPPODROME_RETURN_IF_ERROR(CheckOrigin(line.Called("cors-origin"), origin));
   }
   return origins;
-}
-
-absl::Status ReadEncoderOptions(const CommandLine& line, LoadOptions& load) {
-  const std::string pad_to = line.Text("pad-to");
-  if (pad_to == "max") {
-    load.pad_to_max = true;
-  } else if (pad_to == "none") {
-    load.encoder.pad_to = 0;
-  } else if (line.Has("pad-to")) {
-    const absl::StatusOr<int64_t> tokens = line.Integer("pad-to", 1, kMostTokens);
-    if (!tokens.ok()) return Usage(Message(tokens.status()) + ", max or none");
-    load.encoder.pad_to = *tokens;
-  }
-  HIPPODROME_ASSIGN_OR_RETURN(load.encoder.max_batch_tokens,
-                              line.Integer("max-batch-tokens", 1, kMostTokens));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
-  LoadOptions load;
-  HIPPODROME_ASSIGN_OR_RETURN(load.weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(load.device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(load.cpu.threads, line.Threads());
-  GeneratorOptions& generator = load.generator;
-  HIPPODROME_ASSIGN_OR_RETURN(generator.max_sequences, line.Integer("max-sequences", 1, 1 << 16));
-  HIPPODROME_ASSIGN_OR_RETURN(generator.key_value_bytes,
-                              line.Integer("kv-bytes", 0, int64_t{1} << 50));
-  HIPPODROME_ASSIGN_OR_RETURN(generator.attention_window, line.AttentionWindow());
-  HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_slots, line.Integer("prefix-slots", 0, 1 << 16));
-  HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_interval,
-                              line.Integer("prefix-interval", 1, int64_t{1} << 30));
-  HIPPODROME_RETURN_IF_ERROR(ReadEncoderOptions(line, load));
-  return load;
 }
 
 absl::Status ReadGrpcOptions(const CommandLine& line, GrpcOptions& grpc) {

@@ -19,6 +19,14 @@ extern const CommandSpec kServeSpec;
 // Errors: usage errors naming the option, its value and what was expected; kUnavailable for a
 // device that this build does not have.
 absl::StatusOr<ServeOptions> ReadServeOptions(const CommandLine& line);
+// Those of them that say how models are loaded.
+inline constexpr const char* kLoadOptions[] = {
+    "device",           "weights",       "threads",         "max-sequences", "kv-bytes",
+    "attention-window", "prefix-slots",  "prefix-interval", "pad-to",        "max-batch-tokens"};
+absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line);
+// A model's directory with its name, which is the directory's where the text has none; `called`: how
+// errors call the option.
+absl::StatusOr<ModelSource> ParseModelSource(const std::string& called, const std::string& text);
 
 }  // namespace hippodrome
 
