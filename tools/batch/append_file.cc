@@ -20,8 +20,8 @@ constexpr size_t kUnflushedBytes = size_t{1} << 20;
 
 absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Open(const std::string& path) {
   const bool standard = path == "-";
-  const int descriptor = standard ? dup(STDOUT_FILENO)
-                                  : open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const int descriptor =
+      standard ? dup(STDOUT_FILENO) : open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) return Internal(path + ": " + std::strerror(errno));
   auto file = std::unique_ptr<AppendFile>(new AppendFile(path, descriptor, 0));
   if (standard) return file;

@@ -88,9 +88,10 @@ absl::StatusOr<bool> JobFile::Begin(int64_t bytes) const {
   const std::optional<BatchTotals> totals = FromJson(found.value("totals", json()));
   if (!totals) return false;
   if (totals->bytes == bytes) return true;
-  return FailedPrecondition(fmt::format("{} has {} bytes, but had {} when it was complete: remove "
-                                        "it to begin anew",
-                                        part_, bytes, totals->bytes));
+  return FailedPrecondition(
+      fmt::format("{} has {} bytes, but had {} when it was complete: remove "
+                  "it to begin anew",
+                  part_, bytes, totals->bytes));
 }
 
 absl::Status JobFile::Write(const json& totals) const {
@@ -133,8 +134,7 @@ absl::StatusOr<bool> WriteManifest(const std::string& output, int64_t shares,
   }
   const json manifest = {
       {"job", description}, {"parts", parts}, {"lines", all.lines}, {"errors", all.errors}};
-  HIPPODROME_RETURN_IF_ERROR(
-      WriteFileDurably(output + ".manifest.json", manifest.dump(1) + "\n"));
+  HIPPODROME_RETURN_IF_ERROR(WriteFileDurably(output + ".manifest.json", manifest.dump(1) + "\n"));
   return true;
 }
 

@@ -53,7 +53,7 @@ struct BegunLine {
 
 struct BatchTaskOptions {
   BatchTask task = BatchTask::kClassify;
-  bool rows = false;  // of kEmbed: one embedding for each line, as numbers
+  bool rows = false;               // of kEmbed: one embedding for each line, as numbers
   Json defaults = Json::object();  // for the fields that a line does not have
   uint64_t seed = 0;               // of kGenerate: see Begin()
 };

@@ -63,6 +63,7 @@ absl::StatusOr<std::unique_ptr<BatchOutput>> OpenJsonLines(const std::string& pa
 
 bool IsErrorRecord(std::string_view record) {
   constexpr std::string_view kId = "{\"id\":";
+  if (record.empty()) return false;
   size_t next = 1;
   if (record.starts_with(kId)) {
     next = kId.size();

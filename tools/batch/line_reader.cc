@@ -31,8 +31,7 @@ struct LineReader::File {
 
 absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const std::string& path,
                                                              int64_t most_bytes) {
-  const int descriptor =
-      path == "-" ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = path == "-" ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return NotFound(path + ": " + std::strerror(errno));
   auto file = std::make_unique<File>();
   struct stat status = {};

@@ -101,8 +101,8 @@ absl::Status MatrixOutput::Append(const std::string& id, const absl::StatusOr<Li
   } else {
     row.assign(columns_, std::numeric_limits<float>::quiet_NaN());
     const std::string begin = id.empty() ? "" : ",\"id\":" + id;
-    HIPPODROME_RETURN_IF_ERROR(errors_->Append(fmt::format(
-        "{{\"row\":{}{},{}\n", lines_, begin, ErrorBody(answer.status()).substr(1))));
+    HIPPODROME_RETURN_IF_ERROR(errors_->Append(
+        fmt::format("{{\"row\":{}{},{}\n", lines_, begin, ErrorBody(answer.status()).substr(1))));
     HIPPODROME_RETURN_IF_ERROR(errors_->Flush());
   }
   ++lines_;
@@ -138,8 +138,7 @@ absl::StatusOr<std::unique_ptr<BatchOutput>> OpenMatrix(const std::string& path,
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> rows, AppendFile::Open(path));
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> errors,
                               AppendFile::Open(path + ".errors.jsonl"));
-  auto output =
-      std::make_unique<MatrixOutput>(std::move(rows), std::move(errors), format, columns);
+  auto output = std::make_unique<MatrixOutput>(std::move(rows), std::move(errors), format, columns);
   HIPPODROME_RETURN_IF_ERROR(output->Recover());
   return output;
 }

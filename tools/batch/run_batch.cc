@@ -93,8 +93,8 @@ absl::Status BatchRun::SkipFound() {
 }
 
 bool BatchRun::HasRoom() const {
-  return window_.empty() || (static_cast<int64_t>(window_.size()) < limits_.lines &&
-                             bytes_ < limits_.bytes);
+  return window_.empty() ||
+         (static_cast<int64_t>(window_.size()) < limits_.lines && bytes_ < limits_.bytes);
 }
 
 // False where there is no room; then `text` stays.

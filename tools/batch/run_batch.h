@@ -24,8 +24,8 @@ using BatchProgress = std::function<void(const BatchCounts& done)>;
 
 // Answers what `lines` has, behind what `output` has already, on the calling thread: it reads,
 // tokenises and writes while the model's own thread computes. Errors that are a line's own become
-// its record. Ends early, with what is done flushed, when `stopped` says so. The lines and errors in
-// the output, those of earlier runs included. Errors: those of reading and writing;
+// its record. Ends early, with what is done flushed, when `stopped` says so. The lines and errors
+// in the output, those of earlier runs included. Errors: those of reading and writing;
 // kFailedPrecondition where the output has more lines than the input; kUnavailable where the model
 // has failed.
 absl::StatusOr<BatchCounts> RunBatch(LineReader& lines, const LineAnswerer& answerer,

@@ -15,7 +15,10 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr RequestField kScore[] = {
-    {"context"}, {"continuations"}, {"per_token"}, {"model"},
+    {"context"},
+    {"continuations"},
+    {"per_token"},
+    {"model"},
 };
 
 // Of a message that has `text` and `token_ids`.

@@ -9,8 +9,8 @@
 
 namespace hippodrome {
 
-// {"context", "continuations", "per_token", "model"}, of which the first two are needed; a text is a
-// string or an array of token ids. Checks syntax and types. Errors: kInvalidArgument naming the
+// {"context", "continuations", "per_token", "model"}, of which the first two are needed; a text is
+// a string or an array of token ids. Checks syntax and types. Errors: kInvalidArgument naming the
 // field.
 absl::StatusOr<v1::ScoreRequest> ParseScore(const std::string& body);
 

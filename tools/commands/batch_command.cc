@@ -196,8 +196,8 @@ absl::StatusOr<nlohmann::json> Describe(const CommandLine& line, const JobPlan& 
 class LoneModel {
  public:
   static absl::StatusOr<std::unique_ptr<LoneModel>> Load(const JobPlan& plan) {
-    HIPPODROME_ASSIGN_OR_RETURN(
-        ModelParts parts, LoadModel(plan.model.name, plan.model.directory, plan.load));
+    HIPPODROME_ASSIGN_OR_RETURN(ModelParts parts,
+                                LoadModel(plan.model.name, plan.model.directory, plan.load));
     return std::unique_ptr<LoneModel>(new LoneModel(std::move(parts)));
   }
 
@@ -210,9 +210,8 @@ class LoneModel {
   // What bounds a client of many does not bound the only one; RunBatch() has a window.
   std::vector<std::unique_ptr<ServedModel>> Serve(ModelParts parts) {
     constexpr int64_t kMostInputs = 1 << 16;
-    BatcherOptions generation{.max_queue = kMostInputs,
-                              .max_client_share = 1,
-                              .max_unread_tokens = int64_t{1} << 40};
+    BatcherOptions generation{
+        .max_queue = kMostInputs, .max_client_share = 1, .max_unread_tokens = int64_t{1} << 40};
     EncodingOptions encoding{.max_queue = kMostInputs, .max_client_share = 1};
     std::vector<std::unique_ptr<ServedModel>> models;
     models.push_back(NewServedModel(std::move(parts), generation, encoding, metrics_));
@@ -282,11 +281,12 @@ absl::StatusOr<bool> AnswerLines(const JobPlan& plan, LoneModel& model, BatchOut
   if (model.info().head().empty()) window.lines = kDecoderWindow;
   const StopSignal signal;
   bool stopped = false;
-  BatchMeter meter(plan.share.count == 1 ? "batch" : "batch, share " + std::to_string(plan.share.index),
-                   *lines);
+  BatchMeter meter(
+      plan.share.count == 1 ? "batch" : "batch, share " + std::to_string(plan.share.index), *lines);
   HIPPODROME_ASSIGN_OR_RETURN(
-      counts, RunBatch(*lines, answerer, output, window, [&] { return stopped = signal.Received(); },
-                       [&](const BatchCounts& done) { meter.Update(done); }));
+      counts, RunBatch(
+                  *lines, answerer, output, window, [&] { return stopped = signal.Received(); },
+                  [&](const BatchCounts& done) { meter.Update(done); }));
   if (stopped) return false;
   HIPPODROME_RETURN_IF_ERROR(output.Finish());
   Say(part, counts);
