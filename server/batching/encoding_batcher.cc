@@ -147,8 +147,10 @@ void EncodingBatcher::Close() {
 }
 
 void EncodingBatcher::Remove(const Encoding& encoding) {
+  const bool complete = encoding.job_->complete();
   std::lock_guard lock(mutex_);
   outputs_.Remove(encoding.job_->caller().client, encoding.output_bytes_);
+  if (complete) return;  // to look through all that wait takes long where much does
   const std::vector<Waiting> cancelled =
       waiting_.RemoveIf([&](const Waiting& w) { return w.job == encoding.job_; });
   if (cancelled.empty()) return;

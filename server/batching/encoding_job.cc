@@ -30,6 +30,11 @@ std::optional<absl::StatusOr<std::vector<EncoderOutput>>> EncodingJob::Take() {
   return std::move(outputs_);
 }
 
+bool EncodingJob::complete() {
+  std::lock_guard lock(mutex_);
+  return missing_ == 0;
+}
+
 bool EncodingJob::Deliver(size_t index, EncoderOutput output) {
   {
     std::lock_guard lock(mutex_);

@@ -43,6 +43,9 @@ class EncodingJob {
   // time that it gave something.
   std::optional<absl::StatusOr<std::vector<EncoderOutput>>> Take();
 
+  // Whether all outputs have come: then none of its requests waits.
+  bool complete();
+
   // Writer. True when that was the last output. Does nothing once the job is ready.
   bool Deliver(size_t index, EncoderOutput output);
   // Ends the job. False, with nothing done, if it is ready.

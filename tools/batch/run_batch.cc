@@ -177,7 +177,7 @@ absl::Status BatchRun::Run(const std::function<bool()>& stopped, const BatchProg
   while (!stopped()) {
     HIPPODROME_ASSIGN_OR_RETURN(const bool filled, Fill());
     HIPPODROME_ASSIGN_OR_RETURN(const bool drained, Drain());
-    progress(done_);
+    progress(done_, done_.lines + std::ssize(window_));
     if (read_all_ && window_.empty() && !held_) return absl::OkStatus();
     if (filled || drained) continue;
     HIPPODROME_RETURN_IF_ERROR(output_.Flush());

@@ -19,8 +19,8 @@ struct BatchWindow {
   int64_t bytes = int64_t{64} << 20;
 };
 
-// Called now and then, with the lines done so far.
-using BatchProgress = std::function<void(const BatchCounts& done)>;
+// Called now and then, with the lines that are done and those that were read so far.
+using BatchProgress = std::function<void(const BatchCounts& done, int64_t read)>;
 
 // Answers what `lines` has, behind what `output` has already, on the calling thread: it reads,
 // tokenises and writes while the model's own thread computes. Errors that are a line's own become

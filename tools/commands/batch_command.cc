@@ -238,19 +238,22 @@ class BatchMeter {
  public:
   BatchMeter(const std::string& what, const LineReader& lines) : bar_(what), lines_(lines) {}
 
-  void Update(const BatchCounts& done) {
-    const LineReader::Progress now = lines_.progress();
+  void Update(const BatchCounts& counts, int64_t read) {
+    if (read == 0) return;
+    // The lines that were read and are not done are as long as the others.
+    const LineReader::Progress bytes = lines_.progress();
+    const double done = static_cast<double>(bytes.done) * static_cast<double>(counts.lines) /
+                        static_cast<double>(read);
     if (first_lines_ < 0) {
-      first_lines_ = done.lines;
-      first_ = now;
+      first_lines_ = counts.lines;
+      first_done_ = done;
     }
+    if (counts.lines == first_lines_) return;
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-    const auto bytes = static_cast<double>(now.done - first_.done);
-    if (seconds <= 0 || bytes <= 0) return;
-    const double left = seconds * static_cast<double>(now.total - now.done) / bytes;
-    bar_.Update(now.done, now.total,
-                fmt::format("{:.0f} lines/s, {:.0f} s left",
-                            static_cast<double>(done.lines - first_lines_) / seconds, left));
+    const double left = seconds * (static_cast<double>(bytes.total) - done) / (done - first_done_);
+    const double rate = static_cast<double>(counts.lines - first_lines_) / seconds;
+    bar_.Update(static_cast<int64_t>(done), bytes.total,
+                fmt::format("{:.0f} lines/s, {:.0f} s left", rate, left));
   }
 
  private:
@@ -260,7 +263,7 @@ class BatchMeter {
   const LineReader& lines_;
   const Clock::time_point start_ = Clock::now();
   int64_t first_lines_ = -1;
-  LineReader::Progress first_;
+  double first_done_ = 0;
 };
 
 void Say(const std::string& what, const BatchCounts& counts) {
@@ -286,7 +289,7 @@ absl::StatusOr<bool> AnswerLines(const JobPlan& plan, LoneModel& model, BatchOut
   HIPPODROME_ASSIGN_OR_RETURN(
       counts, RunBatch(
                   *lines, answerer, output, window, [&] { return stopped = signal.Received(); },
-                  [&](const BatchCounts& done) { meter.Update(done); }));
+                  [&](const BatchCounts& done, int64_t read) { meter.Update(done, read); }));
   if (stopped) return false;
   HIPPODROME_RETURN_IF_ERROR(output.Finish());
   Say(part, counts);

@@ -36,7 +36,8 @@ class RunBatchTest : public testing::Test {
     const auto answerer = LineAnswerer::Make(*handlers_, {.task = BatchTask::kClassify});
     const auto reader = *LineReader::Open(input, 200);
     const auto file = *OpenJsonLines(output);
-    auto counts = RunBatch(*reader, *answerer, *file, window, stopped, [](const BatchCounts&) {});
+    auto counts =
+        RunBatch(*reader, *answerer, *file, window, stopped, [](const BatchCounts&, int64_t) {});
     EXPECT_TRUE(file->Finish().ok());
     return counts;
   }
