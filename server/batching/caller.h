@@ -43,6 +43,7 @@ struct Caller {
   // what is left of that in a batcher.
   std::weak_ptr<Allowance> allowance;
   bool may_migrate = false;  // its answer can say where to go on, should the server stop
+  bool background = false;   // nobody waits for it: it goes behind all those that are not
   uint64_t number = Next();  // of the call
 
  private:

@@ -43,12 +43,14 @@ struct HttpRequest {
   std::map<std::string, std::string> parameters;  // decoded, by their names in the route's pattern
   std::shared_ptr<CallPermit> permit;             // of its API key; null where none is needed
   std::optional<HttpResponse> answer;             // known already: no route may see the request
+  bool background = false;                        // as Caller::background
 
   // Who asks.
   Caller caller() const {
     const std::string& name = permit == nullptr ? client : permit->key();
     Caller caller(Api::kHttp, name, Caller::Clock::time_point::max(), permit);
     if (permit != nullptr) caller.key = permit->key();
+    caller.background = background;
     return caller;
   }
 };
