@@ -2,24 +2,26 @@
 #ifndef HIPPODROME_KERNELS_ALL_REDUCE_H_
 #define HIPPODROME_KERNELS_ALL_REDUCE_H_
 
+#include <cstddef>
 #include <span>
-#include <vector>
 
 #include "kernels/tensor.h"
 
 namespace hippodrome {
 
-// Of a fixed list of backends. Not thread-safe; the backends must outlive it.
+// Of a fixed list of backends, which must outlive it. Each has a thread of its own that calls this
+// for it, bound to the backend; all make the same calls, in the same order. Throws DeviceError.
 class AllReduce {
  public:
   virtual ~AllReduce() = default;
 
-  // Replaces tensor i of every backend by the sum of the tensors i of all, with the same bits on
-  // each. tensors[r]: of backend r, NewTensor() matrices or rows of them; every r has as many, of
-  // the same shapes. The work that the backends were given before comes first, and what they are
-  // given later sees the sums. REQUIRES: no other thread uses the backends meanwhile. Throws
-  // DeviceError.
-  virtual void Sum(std::span<const std::vector<Tensor>> tensors) = 0;
+  // Begins to replace each of `tensors`, of backend `r`, by the sum of what all backends gave in
+  // its place, with the same bits on each: NewTensor() matrices or rows of them, of the same shapes
+  // in every backend. The work that the backend was given before comes first. What it is given
+  // until Finish() must not touch them, and goes on meanwhile.
+  virtual void Begin(size_t r, std::span<const Tensor> tensors) = 0;
+  // What backend `r` is given from now on sees the sums.
+  virtual void Finish(size_t r) = 0;
 };
 
 }  // namespace hippodrome

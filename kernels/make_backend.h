@@ -69,7 +69,7 @@ struct AllReduceRank {
 // Empty where NCCL cannot be had, and the obstacle.
 std::string NewAllReduceId(std::string& obstacle);
 // As above, of this process's `backend` and those of the others, which make theirs at the same
-// time: each waits for all. Its Sum() takes the tensors of `backend` alone.
+// time: each waits for all. Of this process there is one backend then, 0.
 ChosenAllReduce MakeCudaAllReduce(TrainingBackend& backend, const AllReduceRank& rank);
 
 // Of the device that MakeBackend(kCuda) uses; null where it gives an obstacle.

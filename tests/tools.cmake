@@ -112,6 +112,7 @@ hippodrome_test_files(train_tests
     tools/train/step/decoder_trainee_test.cc
     tools/train/step/encoder_trainee_test.cc
     tools/train/step/gradient_input_test.cc
+    tools/train/step/gradient_all_reduce_test.cc
     tools/train/step/gradient_sum_test.cc
     tools/train/step/gradient_tree_test.cc
     tools/train/step/optimizer_test.cc

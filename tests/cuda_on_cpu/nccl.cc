@@ -36,8 +36,7 @@ struct Communicator {
 };
 struct Clique {
   std::vector<Communicator*> members;
-  // Threads that have to end their groups before one of them reduces: each has a member of its own,
-  // or one has all.
+  // Threads that have to end their groups before one of them reduces: each has a member of its own.
   size_t threads = 1;
   std::mutex mutex;
   std::condition_variable changed;
@@ -150,6 +149,7 @@ int ncclCommInitAll(Communicator** communicators, int count, const int* devices)
     if (std::count(devices, devices + count, devices[i]) > 1) return kInvalidUsage;
   }
   const auto clique = std::make_shared<Clique>();
+  clique->threads = static_cast<size_t>(count);
   for (int i = 0; i < count; ++i) {
     communicators[i] = new Communicator{clique, {}};
     clique->members.push_back(communicators[i]);

@@ -22,8 +22,9 @@ TEST(AllReduceTest, RunsOnOneDeviceOrSaysWhatIsMissing) {
   OwnedTensor a = chosen.backend->NewTensor(2, 3), b = chosen.backend->NewTensor(1, 1);
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
   chosen.backend->Upload(values, a);
-  const std::vector<Tensor> tensors[] = {{a, b}};
-  all_reduce.all_reduce->Sum(tensors);
+  const Tensor tensors[] = {a, b};
+  all_reduce.all_reduce->Begin(0, tensors);
+  all_reduce.all_reduce->Finish(0);
   std::vector<float> sums(values.size());
   chosen.backend->Download(a, sums);
   EXPECT_EQ(sums, values);

@@ -56,7 +56,7 @@ class Learner {
       Learn(batch_, how, *sum_, tape_, *trainee_);
       sum_->Finish();
     } else {
-      Learn(batch_, how, {0, batch_.sequences}, tape_, *trainee_);
+      Learn(batch_, how, {0, batch_.sequences}, nullptr, tape_, *trainee_);
     }
     optimizer_->Step(++steps_, 1, GradientNorm(optimizer_->SquaredNorms()));
     tape_.Update();

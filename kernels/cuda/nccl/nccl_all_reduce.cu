@@ -8,6 +8,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -81,60 +82,99 @@ void Check(const NcclLibrary& nccl, int result, const char* operation) {
   throw DeviceError(std::string("cuda: ") + operation + ": NCCL: " + nccl.error_string(result));
 }
 
+constexpr const char* kSum = "sum gradients";
+
+// The stream on which a device sums, beside its own.
+class SumStream {
+ public:
+  // Binds the calling thread to the device.
+  explicit SumStream(Device& device) : device_(device) {
+    device.BindThread();
+    device.Note(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), kSum);
+    device.Note(cudaEventCreateWithFlags(&computed_, cudaEventDisableTiming), kSum);
+    device.Note(cudaEventCreateWithFlags(&summed_, cudaEventDisableTiming), kSum);
+  }
+  ~SumStream() {
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+    cudaEventDestroy(computed_);
+    cudaEventDestroy(summed_);
+  }
+  SumStream(const SumStream&) = delete;
+  SumStream& operator=(const SumStream&) = delete;
+
+  cudaStream_t get() const { return stream_; }
+  // What comes next sums what the device was given so far.
+  void Follow() { Wait(device_.stream(), computed_, stream_); }
+  // What the device is given next sees the sums.
+  void Lead() { Wait(stream_, summed_, device_.stream()); }
+
+ private:
+  void Wait(cudaStream_t before, cudaEvent_t event, cudaStream_t after) {
+    device_.Note(cudaEventRecord(event, before), kSum);
+    device_.Note(cudaStreamWaitEvent(after, event, 0), kSum);
+  }
+
+  Device& device_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t computed_ = nullptr;
+  cudaEvent_t summed_ = nullptr;
+};
+
 class NcclAllReduce final : public AllReduce {
  public:
   explicit NcclAllReduce(std::span<Device* const> devices)
-      : nccl_(LoadNccl()),
-        devices_(devices.begin(), devices.end()),
-        communicators_(devices.size()) {
+      : nccl_(LoadNccl()), communicators_(devices.size()) {
     std::vector<int> indices;
     for (const Device* device : devices) indices.push_back(device->index());
     Check(nccl_.init_all(communicators_.data(), static_cast<int>(indices.size()), indices.data()),
           "join devices");
+    for (Device* device : devices) streams_.push_back(std::make_unique<SumStream>(*device));
+    devices[0]->BindThread();
   }
 
   NcclAllReduce(Device& device, const std::string& id, int rank, int size)
-      : nccl_(LoadNccl()), devices_(1, &device), communicators_(1) {
+      : nccl_(LoadNccl()), communicators_(1) {
     NcclId group;
     assert(id.size() == sizeof(group));
     std::memcpy(&group, id.data(), sizeof(group));
     Check(nccl_.init_rank(communicators_.data(), size, group, rank), "join processes");
+    streams_.push_back(std::make_unique<SumStream>(device));
   }
 
   ~NcclAllReduce() override {
+    streams_.clear();
     for (NcclCommunicator* communicator : communicators_) nccl_.destroy(communicator);
   }
 
-  // One group is one operation: no device waits for another before all have been told.
-  void Sum(std::span<const std::vector<Tensor>> tensors) override {
-    assert(tensors.size() == devices_.size());
+  // One group is one operation, and one launch.
+  void Begin(size_t r, std::span<const Tensor> tensors) override {
+    streams_[r]->Follow();
     Check(nccl_.group_start(), kSum);
     int result = 0;
-    for (size_t r = 0; r < tensors.size(); ++r) {
-      for (const Tensor& tensor : tensors[r]) {
-        if (result == 0) result = SumOne(r, tensor);
-      }
+    for (const Tensor& tensor : tensors) {
+      if (result == 0) result = SumOne(r, tensor);
     }
     const int ended = nccl_.group_end();
     Check(result != 0 ? result : ended, kSum);
   }
 
- private:
-  static constexpr const char* kSum = "sum gradients";
+  void Finish(size_t r) override { streams_[r]->Lead(); }
 
+ private:
   int SumOne(size_t r, const Tensor& tensor) {
     assert(tensor.dtype == DType::kF32 && (tensor.rows <= 1 || tensor.stride == tensor.cols));
     const size_t count = static_cast<size_t>(tensor.rows * tensor.cols);
     if (count == 0) return 0;
     return nccl_.all_reduce(tensor.data, tensor.data, count, kNcclFloat32, kNcclSum,
-                            communicators_[r], devices_[r]->stream());
+                            communicators_[r], streams_[r]->get());
   }
 
   void Check(int result, const char* operation) const { cuda::Check(nccl_, result, operation); }
 
   const NcclLibrary nccl_;
-  const std::vector<Device*> devices_;
   std::vector<NcclCommunicator*> communicators_;
+  std::vector<std::unique_ptr<SumStream>> streams_;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "tools/train/run/run_data.h"
 #include "tools/train/session/replicas.h"
+#include "tools/train/step/trained_names.h"
 
 namespace hippodrome {
 
@@ -95,12 +96,20 @@ class ReplicaRun {
   int64_t step_ = 0;
 };
 
+inline std::vector<Tensor> TrainedGradients(const Parameters& parameters) {
+  std::vector<Tensor> gradients;
+  for (const Parameter& p : parameters.all()) {
+    if (p.gradient.data != nullptr && IsTrained(p.name)) gradients.push_back(p.gradient);
+  }
+  return gradients;
+}
+
 // The largest difference of a gradient between the first replicas of two runs that have learned the
 // same batch, relative to the largest value of its tensor.
 inline double GradientDifference(ReplicaRun& one, TrainingBackend& one_backend, ReplicaRun& other,
                                  TrainingBackend& other_backend) {
-  const std::vector<Tensor> a = one.replicas().at(0).Gradients();
-  const std::vector<Tensor> b = other.replicas().at(0).Gradients();
+  const std::vector<Tensor> a = TrainedGradients(one.replicas().at(0).parameters());
+  const std::vector<Tensor> b = TrainedGradients(other.replicas().at(0).parameters());
   EXPECT_EQ(a.size(), b.size());
   double worst = 0;
   for (size_t t = 0; t < a.size(); ++t) {

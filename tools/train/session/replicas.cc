@@ -47,11 +47,11 @@ absl::StatusOr<std::unique_ptr<Replica>> Replica::Create(const TrainingRun& run,
                                                          const ModelConfig& config,
                                                          const RunDevices& devices, size_t index) {
   std::unique_ptr<Replica> replica(new Replica(run, *devices.backends[index], devices.ranks));
-  HIPPODROME_RETURN_IF_ERROR(replica->Prepare(config, devices));
+  HIPPODROME_RETURN_IF_ERROR(replica->Prepare(config, devices, index));
   return replica;
 }
 
-absl::Status Replica::Prepare(const ModelConfig& config, const RunDevices& devices) {
+absl::Status Replica::Prepare(const ModelConfig& config, const RunDevices& devices, size_t index) {
   HIPPODROME_RETURN_IF_ERROR(AddStartingParameters(run_, config, *parameters_));
   const auto* encoder = std::get_if<BigsConfig>(&config);
   const int32_t padding = encoder == nullptr ? -1 : static_cast<int32_t>(encoder->pad_token_id);
@@ -78,6 +78,8 @@ absl::Status Replica::Prepare(const ModelConfig& config, const RunDevices& devic
     sum_ = std::make_unique<GradientSum>(backend_, buckets_, run_.batch / run_.micro_batch, ranks_,
                                          run_.shard_optimizer);
     tape_->OnCompleteGradient([this](const Parameter& p) { sum_->Complete(p); });
+  } else if (devices.all_reduce != nullptr) {
+    all_reduce_ = std::make_unique<GradientAllReduce>(buckets_, *devices.all_reduce, index);
   }
   optimizer_ = std::make_unique<Optimizer>(
       backend_, buckets_, [this](size_t b) { return sum_ == nullptr || sum_->Owns(b); },
@@ -87,16 +89,12 @@ absl::Status Replica::Prepare(const ModelConfig& config, const RunDevices& devic
 
 std::vector<BatchLoss> Replica::Learn(const TrainingBatch& batch, Share share,
                                       const MicroBatches& how) {
-  if (sum_ == nullptr) return hippodrome::Learn(batch, how, share, *tape_, *trainee_);
+  if (sum_ == nullptr) {
+    return hippodrome::Learn(batch, how, share, all_reduce_.get(), *tape_, *trainee_);
+  }
   std::vector<BatchLoss> losses = hippodrome::Learn(batch, how, *sum_, *tape_, *trainee_);
   sum_->Finish();
   return losses;
-}
-
-std::vector<Tensor> Replica::Gradients() {
-  std::vector<Tensor> gradients;
-  for (const Parameter* parameter : trained_) gradients.push_back(parameter->gradient);
-  return gradients;
 }
 
 double Replica::GradientNorm() {
@@ -243,13 +241,10 @@ BatchLoss Replicas::Learn(const TrainingBatch& batch, uint64_t seed) {
   const MicroBatches how = {
       .sequences = run_.micro_batch, .terms = at(0).Terms(batch), .seed = seed};
   std::vector<std::vector<BatchLoss>> losses(here);
-  std::vector<std::vector<Tensor>> gradients(here);
   ForEach([&](size_t i) {
     const Share share = ShareOf(batch.sequences, run_.micro_batch, first + i, count);
     losses[i] = replicas_[i]->Learn(batch, share, how);
-    gradients[i] = replicas_[i]->Gradients();
   });
-  if (devices_.all_reduce != nullptr) devices_.all_reduce->Sum(gradients);
   std::vector<BatchLoss> all;
   for (const auto& some : losses) all.insert(all.end(), some.begin(), some.end());
   BatchLoss loss;

@@ -18,6 +18,7 @@
 #include "tools/train/run/run_devices.h"
 #include "tools/train/run/run_file.h"
 #include "tools/train/run/starting_model.h"
+#include "tools/train/step/gradient_all_reduce.h"
 #include "tools/train/step/gradient_sum.h"
 #include "tools/train/step/micro_batch.h"
 #include "tools/train/step/optimizer.h"
@@ -36,15 +37,14 @@ class Replica {
                                                          const RunDevices& devices, size_t index);
 
   LossTerms Terms(const TrainingBatch& batch) const { return trainee_->Terms(batch); }
-  // Replaces the gradients by those of what `share` has of the mean loss of `batch`; on processors
-  // by those of the whole batch, of which each rank learns its own share. Gives the losses of the
+  // Replaces the gradients by those of the mean loss of `batch`, of which this replica learns
+  // `share`, and the others, which call it at the same time, the rest. Gives the losses of the
   // micro-batches that it learned.
   std::vector<BatchLoss> Learn(const TrainingBatch& batch, Share share, const MicroBatches& how);
   BatchLoss Evaluate(const TrainingBatch& batch, bool judge) {
     return trainee_->Evaluate(batch, judge);
   }
 
-  std::vector<Tensor> Gradients();
   // Of all gradients together.
   double GradientNorm();
   // As Optimizer::Step(); the next forward sees the new values.
@@ -69,7 +69,7 @@ class Replica {
   enum class Kind : uint8_t { kValue, kM, kV, kAverage };
 
   Replica(const TrainingRun& run, TrainingBackend& backend, Communicator* ranks);
-  absl::Status Prepare(const ModelConfig& config, const RunDevices& devices);
+  absl::Status Prepare(const ModelConfig& config, const RunDevices& devices, size_t index);
   std::vector<Kind> Kinds() const;
   // Begins the names of arrays of that kind.
   static std::string Prefix(Kind kind);
@@ -94,17 +94,18 @@ class Replica {
   std::map<const Parameter*, std::vector<Place>> places_;  // of those that are trained
   std::vector<Parameter*> trained_;                        // in the order of all parameters
   int64_t size_ = 0;
-  std::unique_ptr<GradientSum> sum_;  // null on devices
+  std::unique_ptr<GradientSum> sum_;               // null on devices
+  std::unique_ptr<GradientAllReduce> all_reduce_;  // null for one device
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<float> values_;  // of Read()
 };
 
 // The replicas of this process: one on a processor, one on each device. Each learns its share of a
-// batch in a thread of its own, the first in the calling one; then gradients are summed, and all
-// make the same step. Micro-batches are learned as if there were one device: only the order of the
-// sums depends on how many there are, and on processors not even that. With ranks, whose processes
-// all make the same calls, each learns a share of the batch. Not thread-safe: the thread that
-// opened the devices uses it. Device failures are thrown as DeviceError.
+// batch in a thread of its own, the first in the calling one; gradients are summed meanwhile, and
+// all make the same step. Micro-batches are learned as if there were one device: only the order of
+// the sums depends on how many there are, and on processors not even that. With ranks, whose
+// processes all make the same calls, each learns a share of the batch. Not thread-safe: the thread
+// that opened the devices uses it. Device failures are thrown as DeviceError.
 class Replicas {
  public:
   // `run` must outlive it. Errors: as of Replica::Create().

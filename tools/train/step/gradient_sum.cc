@@ -40,12 +40,8 @@ GradientSum::GradientSum(TrainingBackend& backend, std::vector<Bucket> buckets,
       ranks_(ranks),
       rank_(ranks == nullptr ? 0 : ranks->rank()),
       sharded_(sharded && ranks != nullptr),
-      sums_(buckets_.size()),
-      pending_(buckets_.size()) {
-  for (size_t b = 0; b < buckets_.size(); ++b) {
-    for (const ParameterBlock& block : buckets_[b]) buckets_of_[block.parameter].push_back(b);
-  }
-}
+      progress_(buckets_),
+      sums_(buckets_.size()) {}
 
 void GradientSum::Begin() {
   if (ranks_ == nullptr) return;
@@ -68,23 +64,16 @@ void GradientSum::Expect(size_t bucket, const TreeNode& node) {
 
 void GradientSum::BeginMicroBatch(int64_t index) {
   micro_batch_ = index;
-  for (size_t b = 0; b < buckets_.size(); ++b) pending_[b] = std::ssize(buckets_[b]);
+  progress_.Begin();
 }
 
 void GradientSum::Complete(const Parameter& parameter) {
-  const auto buckets = buckets_of_.find(&parameter);
-  if (buckets == buckets_of_.end()) return;  // a constant
-  for (const size_t b : buckets->second) {
-    if (--pending_[b] == 0) Take(b);
-  }
+  for (const size_t b : progress_.Complete(parameter)) Take(b);
   if (ranks_ != nullptr) Poll();
 }
 
 void GradientSum::EndMicroBatch() {
-  for (size_t b = 0; b < buckets_.size(); ++b) {
-    if (pending_[b] > 0) Take(b);
-    pending_[b] = 0;
-  }
+  for (const size_t b : progress_.End()) Take(b);
 }
 
 void GradientSum::Take(size_t bucket) {

@@ -98,9 +98,8 @@ class GradientSum {
   Communicator* const ranks_;
   const int rank_;
   const bool sharded_;
-  std::map<const Parameter*, std::vector<size_t>> buckets_of_;
+  BucketProgress progress_;                       // of the micro-batch
   std::vector<std::map<TreeNode, Values>> sums_;  // of each bucket, those that wait for siblings
-  std::vector<int64_t> pending_;  // of each bucket, blocks that the micro-batch did not complete
   int64_t micro_batch_ = 0;
   std::vector<Incoming> incoming_;
   std::vector<Outgoing> outgoing_;

@@ -35,13 +35,18 @@ TrainingBatch SliceBatch(const TrainingBatch& batch, int64_t first, int64_t coun
 }
 
 std::vector<BatchLoss> Learn(const TrainingBatch& batch, const MicroBatches& how, Share share,
-                             Tape& tape, Trainee& trainee) {
+                             GradientAllReduce* sum, Tape& tape, Trainee& trainee) {
   tape.ZeroGradients();
+  tape.OnCompleteGradient(nullptr);
   std::vector<BatchLoss> losses;
   for (int64_t first = share.begin; first < share.end; first += how.sequences) {
+    if (sum != nullptr && first + how.sequences >= share.end) {
+      sum->Begin();
+      tape.OnCompleteGradient([sum](const Parameter& p) { sum->Complete(p); });
+    }
     losses.push_back(LearnOne(batch, how, first, trainee));
   }
-  tape.CollectGradients();
+  sum == nullptr ? tape.CollectGradients() : sum->Finish();
   return losses;
 }
 

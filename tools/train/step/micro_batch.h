@@ -7,6 +7,7 @@
 
 #include "kernels/tape/tape.h"
 #include "tools/train/data/training_batch.h"
+#include "tools/train/step/gradient_all_reduce.h"
 #include "tools/train/step/gradient_sum.h"
 #include "tools/train/step/trainee.h"
 
@@ -23,12 +24,13 @@ struct MicroBatches {
 };
 
 // Replaces the gradients by those of what the sequences of `share` have of the mean loss of
-// `batch`, one micro-batch added to another. Gives the loss of each.
+// `batch`, one micro-batch added to another; with `sum` (null: there is one device) by the sums of
+// those of all devices. Gives the loss of each micro-batch. REQUIRES: the share is not empty.
 std::vector<BatchLoss> Learn(const TrainingBatch& batch, const MicroBatches& how, Share share,
-                             Tape& tape, Trainee& trainee);
+                             GradientAllReduce* sum, Tape& tape, Trainee& trainee);
 
-// The same for the share that `sum` has; its Finish() completes the gradients. `tape` must tell it
-// what is complete.
+// The same on processors, for the share that `sum` has; its Finish() completes the gradients.
+// `tape` must tell it what is complete.
 std::vector<BatchLoss> Learn(const TrainingBatch& batch, const MicroBatches& how, GradientSum& sum,
                              Tape& tape, Trainee& trainee);
 

@@ -32,4 +32,32 @@ std::vector<Bucket> TrainedBuckets(Parameters& parameters, int64_t values) {
   return buckets;
 }
 
+BucketProgress::BucketProgress(const std::vector<Bucket>& buckets) : left_(buckets.size()) {
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    for (const ParameterBlock& block : buckets[b]) buckets_of_[block.parameter].push_back(b);
+    sizes_.push_back(std::ssize(buckets[b]));
+  }
+}
+
+void BucketProgress::Begin() { left_ = sizes_; }
+
+std::vector<size_t> BucketProgress::Complete(const Parameter& parameter) {
+  const auto buckets = buckets_of_.find(&parameter);
+  if (buckets == buckets_of_.end()) return {};  // a constant
+  std::vector<size_t> complete;
+  for (const size_t b : buckets->second) {
+    if (--left_[b] == 0) complete.push_back(b);
+  }
+  return complete;
+}
+
+std::vector<size_t> BucketProgress::End() {
+  std::vector<size_t> incomplete;
+  for (size_t b = 0; b < left_.size(); ++b) {
+    if (left_[b] > 0) incomplete.push_back(b);
+    left_[b] = 0;
+  }
+  return incomplete;
+}
+
 }  // namespace hippodrome

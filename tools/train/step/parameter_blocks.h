@@ -2,7 +2,9 @@
 #ifndef HIPPODROME_TOOLS_TRAIN_STEP_PARAMETER_BLOCKS_H_
 #define HIPPODROME_TOOLS_TRAIN_STEP_PARAMETER_BLOCKS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "kernels/tape/parameters.h"
@@ -33,6 +35,24 @@ inline constexpr int64_t kBucketValues = int64_t{1} << 20;
 // where a row has more), from the last parameter to the first: about the order in which a backward
 // completes them.
 std::vector<Bucket> TrainedBuckets(Parameters& parameters, int64_t values = kBucketValues);
+
+// Which buckets a backward has completed.
+class BucketProgress {
+ public:
+  explicit BucketProgress(const std::vector<Bucket>& buckets);
+
+  // A backward begins.
+  void Begin();
+  // It adds nothing more to the gradient of `parameter`: the buckets that are complete by that.
+  std::vector<size_t> Complete(const Parameter& parameter);
+  // It has ended: the buckets that it did not complete.
+  std::vector<size_t> End();
+
+ private:
+  std::map<const Parameter*, std::vector<size_t>> buckets_of_;
+  std::vector<int64_t> sizes_;  // of each bucket, in blocks
+  std::vector<int64_t> left_;   // of each bucket, blocks that are not complete
+};
 
 }  // namespace hippodrome
 

@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "kernels/cuda/base/tensor_memory.h"
 
@@ -32,6 +36,31 @@ class NcclAllReduceTest : public testing::Test {
   }
 };
 
+// What a call throws; each device has a thread of its own.
+std::string Thrown(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const DeviceError& failure) {
+    return failure.what();
+  }
+  return "none";
+}
+std::vector<std::string> SumOverTwo(AllReduce& all_reduce,
+                                    std::span<const std::vector<Tensor>> tensors) {
+  std::vector<std::string> errors(2);
+  const auto sum = [&](size_t r) {
+    cudaSetDevice(static_cast<int>(r));
+    errors[r] = Thrown([&] {
+      for (const Tensor& tensor : tensors[r]) all_reduce.Begin(r, {&tensor, 1});
+      all_reduce.Finish(r);
+    });
+  };
+  std::thread second([&] { sum(1); });
+  sum(0);
+  second.join();
+  return errors;
+}
+
 TEST_F(NcclAllReduceTest, SumsOverTwoDevices) {
   Device first(0), second(1);
   Device* const devices[] = {&first, &second};
@@ -39,7 +68,7 @@ TEST_F(NcclAllReduceTest, SumsOverTwoDevices) {
   OwnedTensor a = Filled(first, 2, 2, {1, 2, 3, 4}), b = Filled(first, 1, 3, {5, 6, 7});
   OwnedTensor c = Filled(second, 2, 2, {10, 20, 30, 40}), d = Filled(second, 1, 3, {1, 1, 1});
   const std::vector<Tensor> tensors[] = {{a.view.Rows(1, 1), b}, {c.view.Rows(1, 1), d}};
-  all_reduce->Sum(tensors);
+  EXPECT_THAT(SumOverTwo(*all_reduce, tensors), testing::Each("none"));
   EXPECT_EQ(Values(first, a), (std::vector<float>{1, 2, 33, 44}));
   EXPECT_EQ(Values(second, c), (std::vector<float>{10, 20, 33, 44}));
   EXPECT_EQ(Values(first, b), (std::vector<float>{6, 7, 8}));
@@ -53,9 +82,10 @@ TEST_F(NcclAllReduceTest, SumsOverProcessesThatJoin) {
     Device device(rank);
     const auto all_reduce = JoinNcclAllReduce(device, id, rank, 2);
     OwnedTensor a = Filled(device, 1, 2, {1.0f + 9 * static_cast<float>(rank), 2});
-    const std::vector<Tensor> tensors[] = {{a}};
-    all_reduce->Sum(tensors);
-    all_reduce->Sum(tensors);
+    const Tensor tensors[] = {a};
+    all_reduce->Begin(0, tensors);
+    all_reduce->Begin(0, tensors);
+    all_reduce->Finish(0);
     EXPECT_EQ(Values(device, a), (std::vector<float>{22, 8}));
   };
   std::thread other([&] { process(1); });
@@ -68,31 +98,25 @@ TEST_F(NcclAllReduceTest, OneDeviceKeepsWhatItHas) {
   Device* const devices[] = {&device};
   const auto all_reduce = MakeNcclAllReduce(devices);
   OwnedTensor a = Filled(device, 1, 2, {1, 2});
-  const std::vector<Tensor> tensors[] = {{a, NewMatrix(device, 0, 3, DType::kF32)}};
-  all_reduce->Sum(tensors);
+  const Tensor tensors[] = {a, NewMatrix(device, 0, 3, DType::kF32)};
+  all_reduce->Begin(0, tensors);
+  all_reduce->Finish(0);
   EXPECT_EQ(Values(device, a), (std::vector<float>{1, 2}));
 }
 
 TEST_F(NcclAllReduceTest, AFailureNamesTheOperation) {
   Device first(0), again(0), second(1);
-  const auto error = [](const auto& call) {
-    try {
-      call();
-    } catch (const DeviceError& failure) {
-      return std::string(failure.what());
-    }
-    return std::string("none");
-  };
   Device* const twice[] = {&first, &again};
-  EXPECT_EQ(error([&] { MakeNcclAllReduce(twice); }), "cuda: join devices: NCCL: invalid usage");
+  EXPECT_EQ(Thrown([&] { MakeNcclAllReduce(twice); }), "cuda: join devices: NCCL: invalid usage");
   Device* const devices[] = {&first, &second};
   const auto all_reduce = MakeNcclAllReduce(devices);
-  OwnedTensor a = Filled(first, 1, 2, {1, 2});
-  const std::vector<Tensor> one_sided[] = {{a}, {}};
-  EXPECT_EQ(error([&] { all_reduce->Sum(one_sided); }), "cuda: sum gradients: NCCL: invalid usage");
+  OwnedTensor a = Filled(first, 1, 2, {1, 2}), c = Filled(second, 1, 3, {1, 2, 3});
+  const std::vector<Tensor> other_shapes[] = {{a}, {c}};
+  EXPECT_THAT(SumOverTwo(*all_reduce, other_shapes),
+              testing::Each("cuda: sum gradients: NCCL: invalid usage"));
   OwnedTensor b = Filled(second, 1, 2, {3, 4});
   const std::vector<Tensor> both[] = {{a}, {b}};
-  all_reduce->Sum(both);
+  EXPECT_THAT(SumOverTwo(*all_reduce, both), testing::Each("none"));
   EXPECT_EQ(Values(first, a), (std::vector<float>{4, 6}));
 }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
+
 #include "engine/base/status.h"
 #include "kernels/make_backend.h"
 #include "tests/testing/temporary_directory.h"
@@ -13,25 +15,41 @@
 namespace hippodrome::replicas_test {
 namespace {
 
-// Sums on the host, in the order of the backends.
+// Sums on the host, in the order of the backends, when all have called.
 class HostAllReduce final : public AllReduce {
- public:
-  explicit HostAllReduce(std::vector<TrainingBackend*> backends) : backends_(std::move(backends)) {}
+  struct WhenAllHave {
+    HostAllReduce* all_reduce;
+    void operator()() const noexcept { all_reduce->SumAll(); }
+  };
 
-  void Sum(std::span<const std::vector<Tensor>> tensors) override {
-    for (size_t t = 0; t < tensors[0].size(); ++t) {
-      std::vector<float> sum(static_cast<size_t>(tensors[0][t].rows * tensors[0][t].cols));
+ public:
+  explicit HostAllReduce(std::vector<TrainingBackend*> backends)
+      : backends_(std::move(backends)),
+        given_(backends_.size()),
+        called_(std::ssize(backends_), WhenAllHave{this}) {}
+
+  void Begin(size_t r, std::span<const Tensor> tensors) override {
+    given_[r].assign(tensors.begin(), tensors.end());
+    called_.arrive_and_wait();
+  }
+  void Finish(size_t /*r*/) override {}
+
+ private:
+  void SumAll() {
+    for (size_t t = 0; t < given_[0].size(); ++t) {
+      std::vector<float> sum(static_cast<size_t>(given_[0][t].rows * given_[0][t].cols));
       std::vector<float> part(sum.size());
       for (size_t r = 0; r < backends_.size(); ++r) {
-        backends_[r]->Download(tensors[r][t], part);
+        backends_[r]->Download(given_[r][t], part);
         for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
       }
-      for (size_t r = 0; r < backends_.size(); ++r) backends_[r]->Upload(sum, tensors[r][t]);
+      for (size_t r = 0; r < backends_.size(); ++r) backends_[r]->Upload(sum, given_[r][t]);
     }
   }
 
- private:
-  std::vector<TrainingBackend*> backends_;
+  const std::vector<TrainingBackend*> backends_;
+  std::vector<std::vector<Tensor>> given_;  // by each backend
+  std::barrier<WhenAllHave> called_;
 };
 
 // A file of tensors without any.
