@@ -84,6 +84,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/address_test.cc
       server/batching/admission_simulator_test.cc
       server/batching/admission_test.cc
+      server/batching/class_queue_test.cc
       server/batching/fair_queue_test.cc
       server/batching/running_sequence_test.cc
       server/batching/scheduling_test.cc

@@ -2,10 +2,12 @@
 #ifndef HIPPODROME_SERVER_BATCHING_CALLER_H_
 #define HIPPODROME_SERVER_BATCHING_CALLER_H_
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +15,9 @@
 #include "server/metrics/metrics.h"
 
 namespace hippodrome {
+
+// What calls in the background may hold together, of anything that there is only so much of.
+inline constexpr double kBackgroundShare = 0.5;
 
 // One call of a client. Copies stay the same call: what is submitted for one of them, many prompts
 // perhaps, counts as one beside the client's other calls.
@@ -33,6 +38,18 @@ struct Caller {
   absl::Status Reserve(int64_t tokens, int64_t bytes) const {
     const std::shared_ptr<Allowance> held = allowance.lock();
     return held == nullptr ? absl::OkStatus() : held->Reserve(tokens, bytes);
+  }
+
+  // Until when what came at `arrival` may wait: for `max_wait` (0: for ever), in the background for
+  // as long as it takes, and never beyond the deadline.
+  Clock::time_point WaitsUntil(Clock::time_point arrival,
+                               std::chrono::milliseconds max_wait) const {
+    const bool for_ever = background || max_wait.count() == 0;
+    return for_ever ? deadline : std::min(deadline, arrival + max_wait);
+  }
+  // How long somebody has waited for what came at `arrival`; in the background nobody has.
+  std::optional<Clock::duration> Waited(Clock::time_point arrival, Clock::time_point now) const {
+    return background ? std::nullopt : std::make_optional(now - arrival);
   }
 
   Api api;

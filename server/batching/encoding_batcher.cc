@@ -75,22 +75,22 @@ EncodingBatcher::Size EncodingBatcher::Measure(const std::vector<EncoderRequest>
   return size;
 }
 
-absl::Status EncodingBatcher::CheckRoom(const std::string& client, const Size& size) const {
+absl::Status EncodingBatcher::CheckRoom(const Caller& caller, const Size& size) const {
   if (closed_) {
     metrics_.Rejected("stopping");
     return Unavailable(closed_reason_);
   }
   const bool full = places_.Full(size.requests) || tokens_.Full(size.tokens);
-  if (full || places_.Exceeds(client, size.requests) || tokens_.Exceeds(client, size.tokens)) {
-    metrics_.Rejected(full ? "queue_full" : "client_share");
-    return ResourceExhausted(
-        (full ? "the queue is full: " : "the client's share of the queue is: ") +
-        Numbers(places_.held(), tokens_.held()) + " wait, and the call has " +
-        Numbers(size.requests, size.tokens));
+  if (full || places_.Exceeds(caller, size.requests) || tokens_.Exceeds(caller, size.tokens)) {
+    const QueueRefusal refusal = RefusalOf(caller, full);
+    metrics_.Rejected(refusal.reason);
+    return ResourceExhausted(std::string(refusal.text) + ": " +
+                             Numbers(places_.held(), tokens_.held()) + " wait, and the call has " +
+                             Numbers(size.requests, size.tokens));
   }
   const bool outputs_full = outputs_.Full(size.output_bytes);
-  if (outputs_full || outputs_.Exceeds(client, size.output_bytes)) {
-    metrics_.Rejected(outputs_full ? "queue_full" : "client_share");
+  if (outputs_full || outputs_.Exceeds(caller, size.output_bytes)) {
+    metrics_.Rejected(RefusalOf(caller, outputs_full).reason);
     return ResourceExhausted("too many answers wait for their clients: they take " +
                              std::to_string(outputs_.held()) + " bytes");
   }
@@ -102,16 +102,16 @@ absl::Status EncodingBatcher::CheckRoom(const std::string& client, const Size& s
 void EncodingBatcher::Enter(const Job& job, const Size& size, Clock::time_point expires) {
   const Caller& caller = job->caller();
   Size left = size;  // to enter
-  places_.Add(caller.client, size.requests);
-  const absl::Cleanup no_places = [&] { places_.Remove(caller.client, left.requests); };
-  tokens_.Add(caller.client, size.tokens);
-  const absl::Cleanup no_tokens = [&] { tokens_.Remove(caller.client, left.tokens); };
-  outputs_.Add(caller.client, size.output_bytes);
-  absl::Cleanup no_outputs = [&] { outputs_.Remove(caller.client, size.output_bytes); };
+  places_.Add(caller, size.requests);
+  const absl::Cleanup no_places = [&] { places_.Remove(caller, left.requests); };
+  tokens_.Add(caller, size.tokens);
+  const absl::Cleanup no_tokens = [&] { tokens_.Remove(caller, left.tokens); };
+  outputs_.Add(caller, size.output_bytes);
+  absl::Cleanup no_outputs = [&] { outputs_.Remove(caller, size.output_bytes); };
   for (size_t i = 0; i < job->requests().size(); ++i) {
     const int64_t tokens = engine_.PaddedLength(std::ssize(job->requests()[i].ids));
-    waiting_.Add(caller.client, caller.number, static_cast<double>(tokens),
-                 {job, i, {tokens, job->submitted()}, expires});
+    waiting_.Add(caller, static_cast<double>(tokens),
+                 {job, i, {tokens, job->submitted()}, expires, caller.background});
     --left.requests;
     left.tokens -= tokens;
     pending_.fetch_add(1, std::memory_order_acq_rel);
@@ -126,13 +126,10 @@ absl::StatusOr<std::unique_ptr<Encoding>> EncodingBatcher::Submit(
   HIPPODROME_RETURN_IF_ERROR(call.caller.Reserve(size.tokens, size.output_bytes));
   const auto job = std::make_shared<EncodingJob>(std::move(call), Clock::now());
   const Caller& caller = job->caller();
-  Clock::time_point expires = caller.deadline;
-  if (options_.max_wait.count() > 0) {
-    expires = std::min(expires, job->submitted() + options_.max_wait);
-  }
+  const Clock::time_point expires = caller.WaitsUntil(job->submitted(), options_.max_wait);
   {
     std::lock_guard lock(mutex_);
-    HIPPODROME_RETURN_IF_ERROR(CheckRoom(caller.client, size));
+    HIPPODROME_RETURN_IF_ERROR(CheckRoom(caller, size));
     Enter(job, size, expires);
     next_expiry_ = std::min(next_expiry_, expires);
     Publish();
@@ -149,7 +146,7 @@ void EncodingBatcher::Close() {
 void EncodingBatcher::Remove(const Encoding& encoding) {
   const bool complete = encoding.job_->complete();
   std::lock_guard lock(mutex_);
-  outputs_.Remove(encoding.job_->caller().client, encoding.output_bytes_);
+  outputs_.Remove(encoding.job_->caller(), encoding.output_bytes_);
   if (complete) return;  // to look through all that wait takes long where much does
   const std::vector<Waiting> cancelled =
       waiting_.RemoveIf([&](const Waiting& w) { return w.job == encoding.job_; });
@@ -167,9 +164,8 @@ void EncodingBatcher::Leave(const std::vector<Waiting>& requests) {
 
 // REQUIRES: mutex_ is held.
 void EncodingBatcher::ReleaseShare(const Waiting& request) {
-  const std::string& client = request.job->caller().client;
-  places_.Remove(client, 1);
-  tokens_.Remove(client, request.input.tokens);
+  places_.Remove(request.job->caller(), 1);
+  tokens_.Remove(request.job->caller(), request.input.tokens);
 }
 
 // What runs is told as well; its outputs will find their call over.
@@ -187,7 +183,9 @@ void EncodingBatcher::Abort(const absl::Status& reason) {
 
 // REQUIRES: mutex_ is held.
 void EncodingBatcher::Publish() {
-  metrics_.SetLoad(static_cast<int64_t>(waiting_.size()), static_cast<int64_t>(running_.size()));
+  metrics_.SetLoad({.interactive = static_cast<int64_t>(waiting_.interactive().size()),
+                    .background = static_cast<int64_t>(waiting_.background().size())},
+                   static_cast<int64_t>(running_.size()));
 }
 
 // ---- The loop -----------------------------------------------------------------------------------
@@ -305,7 +303,8 @@ void EncodingBatcher::Count(Clock::time_point start, Clock::time_point end) {
     const int64_t tokens = std::ssize(input.job->requests()[input.index].ids);
     batch.tokens += tokens;
     batch.padded_tokens += input.input.tokens;
-    metrics_.Encoded(input.job->api(), start - input.input.arrived, end - start, tokens);
+    metrics_.Encoded(input.job->api(), input.job->caller().Waited(input.input.arrived, start),
+                     end - start, tokens);
   }
   metrics_.EngineStep(end - start, batch);
 }
@@ -318,7 +317,7 @@ void EncodingBatcher::Deliver(std::vector<absl::StatusOr<EncoderOutput>> outputs
     if (!outputs[i].ok()) {
       job->Fail(outputs[i].status());
     } else if (job->Deliver(running_[i].index, *std::move(outputs[i]))) {
-      metrics_.Finished(job->api(), now - job->submitted());
+      metrics_.Finished(job->api(), job->caller().Waited(job->submitted(), now));
     }
   }
   Retire();

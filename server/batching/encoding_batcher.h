@@ -18,9 +18,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/batching/class_queue.h"
 #include "server/batching/encoder_engine.h"
 #include "server/batching/encoding_job.h"
-#include "server/batching/fair_queue.h"
 #include "server/batching/scheduling.h"
 #include "server/batching/shared_room.h"
 #include "server/metrics/encoder_metrics.h"
@@ -31,13 +31,18 @@ namespace hippodrome {
 class Encoding;
 
 // Owns the loop thread, which alone runs the encoder. Requests wait in a bounded queue that is fair
-// to clients and to the calls of a client, by tokens (FairQueue): a call of one request waits for a
-// few batches at most, however many requests other calls have. Batches are those of ChooseBatch();
-// the requests of one call may run in several. A call ends when its client's deadline has passed
-// (kDeadlineExceeded), or one of its requests has waited for max_wait (kResourceExhausted). Those
-// of a cancelled call leave the queue at once; what runs is not interrupted. A call for which the
-// engine throws ends with kInternal; when its device fails, all calls do, new ones get kUnavailable
-// and the heartbeat stops. Thread-safe.
+// to clients and to the calls of a client, by tokens (ClassQueue): a call of one request waits for
+// a few batches at most, however many requests other calls have. Batches are those of
+// ChooseBatch(); the requests of one call may run in several. A call ends when its client's
+// deadline has passed (kDeadlineExceeded), or one of its requests has waited for max_wait
+// (kResourceExhausted). Those of a cancelled call leave the queue at once; what runs is not
+// interrupted. A call for which the engine throws ends with kInternal; when its device fails, all
+// calls do, new ones get kUnavailable and the heartbeat stops.
+//
+// Requests in the background are behind all others: they fill what these leave of their batches,
+// and run by themselves when nobody else waits. So others wait for the one batch of the background
+// that may be running when they come, and starve the background, which waits for as long as it
+// takes. Thread-safe.
 class EncodingBatcher {
  public:
   using Clock = std::chrono::steady_clock;
@@ -52,8 +57,8 @@ class EncodingBatcher {
   absl::Status CheckSize(int64_t requests, int64_t tokens) const;
   // Queues `call`, all or nothing. Errors, at once: as above; those of Caller::Reserve() for what
   // it takes; kResourceExhausted when there is no room for it, or for its outputs, now, or the
-  // client has its share (SharedRoom) of that; kUnavailable after Close(). The Encoding keeps
-  // `owner`, whoever owns the batcher, to its end.
+  // client, or the background, has its share (SharedRoom) of that; kUnavailable after Close(). The
+  // Encoding keeps `owner`, whoever owns the batcher, to its end.
   absl::StatusOr<std::unique_ptr<Encoding>> Submit(EncodingCall call,
                                                    std::shared_ptr<const void> owner = nullptr);
 
@@ -74,8 +79,9 @@ class EncodingBatcher {
     size_t index = 0;  // of the request in its job
     QueuedInput input;
     Clock::time_point expires;  // when it has waited for too long, or nobody wants it any more
+    bool background = false;    // its caller's
   };
-  using Queue = FairQueue<Waiting>;
+  using Queue = ClassQueue<Waiting>;
 
   // What a call takes of the bounded room.
   struct Size {
@@ -85,7 +91,7 @@ class EncodingBatcher {
   };
 
   Size Measure(const std::vector<EncoderRequest>& requests) const;
-  absl::Status CheckRoom(const std::string& client, const Size& size) const;
+  absl::Status CheckRoom(const Caller& caller, const Size& size) const;
   void Enter(const Job& job, const Size& size, Clock::time_point expires);
   void Remove(const Encoding& encoding);
   void Publish();

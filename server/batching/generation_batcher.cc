@@ -80,11 +80,11 @@ GenerationBatcher::Clock::time_point GenerationBatcher::heartbeat() const {
 
 // ---- Commands, on any thread --------------------------------------------------------------------
 
-absl::Status GenerationBatcher::CheckScoreRoom(const std::string& client, int64_t bytes) const {
+absl::Status GenerationBatcher::CheckScoreRoom(const Caller& caller, int64_t bytes) const {
   if (bytes == 0) return absl::OkStatus();
   const bool full = scores_.Full(bytes);
-  if (!full && !scores_.Exceeds(client, bytes)) return absl::OkStatus();
-  metrics_.Rejected(full ? "queue_full" : "client_share");
+  if (!full && !scores_.Exceeds(caller, bytes)) return absl::OkStatus();
+  metrics_.Rejected(RefusalOf(caller, full).reason);
   return ResourceExhausted((full ? "too many log probabilities wait for their clients: "
                                  : "too many log probabilities wait for the client: ") +
                            std::to_string(scores_.held()) + " bytes are taken");
@@ -96,16 +96,15 @@ absl::Status GenerationBatcher::CheckRoom(const GenerationCall& call) const {
     return Unavailable(closed_reason_);
   }
   const auto tokens = static_cast<int64_t>(call.request.prompt.size());
-  const std::string& client = call.caller.client;
-  HIPPODROME_RETURN_IF_ERROR(CheckScoreRoom(client, ScoreBytes(call)));
+  HIPPODROME_RETURN_IF_ERROR(CheckScoreRoom(call.caller, ScoreBytes(call)));
   const bool full = places_.Full(1) || prompts_.Full(tokens);
-  if (!full && !places_.Exceeds(client, 1) && !prompts_.Exceeds(client, tokens)) {
+  if (!full && !places_.Exceeds(call.caller, 1) && !prompts_.Exceeds(call.caller, tokens)) {
     return absl::OkStatus();
   }
-  metrics_.Rejected(full ? "queue_full" : "client_share");
-  return ResourceExhausted((full ? "the queue is full: " : "the client's share of the queue is: ") +
-                           std::to_string(places_.held()) + " requests with " +
-                           std::to_string(prompts_.held()) + " prompt tokens wait");
+  const QueueRefusal refusal = RefusalOf(call.caller, full);
+  metrics_.Rejected(refusal.reason);
+  return ResourceExhausted(fmt::format("{}: {} requests with {} prompt tokens wait", refusal.text,
+                                       places_.held(), prompts_.held()));
 }
 
 Footprint GenerationBatcher::Cost(const GenerationRequest& request) const {
@@ -119,10 +118,10 @@ void GenerationBatcher::Enter(Waiting request) {
   const auto tokens = static_cast<int64_t>(wanted.prompt.size());
   const auto ticket = line_.Add(caller, Cost(wanted), Ticks(wanted), request.submitted);
   absl::Cleanup leave_line = [&] { line_.Remove(ticket); };
-  places_.Add(caller.client, 1);
-  absl::Cleanup leave_place = [&] { places_.Remove(caller.client, 1); };
-  prompts_.Add(caller.client, tokens);
-  absl::Cleanup forget_prompt = [&] { prompts_.Remove(caller.client, tokens); };
+  places_.Add(caller, 1);
+  absl::Cleanup leave_place = [&] { places_.Remove(caller, 1); };
+  prompts_.Add(caller, tokens);
+  absl::Cleanup forget_prompt = [&] { prompts_.Remove(caller, tokens); };
   waiting_.emplace(ticket, std::move(request));
   std::move(leave_line).Cancel();
   std::move(leave_place).Cancel();
@@ -139,16 +138,15 @@ absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(
   HIPPODROME_RETURN_IF_ERROR(
       call.caller.Reserve(taken_in + call.request.max_tokens, Cost(call.request).bytes));
   const Clock::time_point now = Clock::now();
-  Clock::time_point expires = call.caller.deadline;
-  if (options_.max_wait.count() > 0) expires = std::min(expires, now + options_.max_wait);
+  const Clock::time_point expires = call.caller.WaitsUntil(now, options_.max_wait);
   auto stream = std::make_shared<TokenStream>(options_.max_unread_tokens);
-  const std::string client = call.caller.client;
+  const Caller caller = call.caller;
   const int64_t score_bytes = ScoreBytes(call);
   {
     std::lock_guard lock(mutex_);
     HIPPODROME_RETURN_IF_ERROR(CheckRoom(call));
-    scores_.Add(client, score_bytes);
-    absl::Cleanup forget_scores = [&] { scores_.Remove(client, score_bytes); };
+    scores_.Add(caller, score_bytes);
+    absl::Cleanup forget_scores = [&] { scores_.Remove(caller, score_bytes); };
     Enter({std::move(call), stream, now, expires});
     std::move(forget_scores).Cancel();
     metrics_.SetScoreBytes(scores_.held());
@@ -158,12 +156,12 @@ absl::StatusOr<std::unique_ptr<Generation>> GenerationBatcher::Submit(
   }
   wake_.notify_one();
   return std::unique_ptr<Generation>(
-      new Generation(*this, std::move(owner), std::move(stream), client, score_bytes));
+      new Generation(*this, std::move(owner), std::move(stream), caller, score_bytes));
 }
 
-void GenerationBatcher::ForgetScores(const std::string& client, int64_t bytes) {
+void GenerationBatcher::ForgetScores(const Caller& caller, int64_t bytes) {
   std::lock_guard lock(mutex_);
-  scores_.Remove(client, bytes);
+  scores_.Remove(caller, bytes);
   metrics_.SetScoreBytes(scores_.held());
 }
 
@@ -304,9 +302,9 @@ void GenerationBatcher::Leave(WaitingRequests::iterator request) {
 
 // REQUIRES: mutex_ is held.
 void GenerationBatcher::ReleaseShare(const Waiting& request) {
-  const std::string& client = request.call.caller.client;
-  places_.Remove(client, 1);
-  prompts_.Remove(client, static_cast<int64_t>(request.call.request.prompt.size()));
+  const Caller& caller = request.call.caller;
+  places_.Remove(caller, 1);
+  prompts_.Remove(caller, static_cast<int64_t>(request.call.request.prompt.size()));
 }
 
 // After those were admitted for whom there is room.
@@ -350,7 +348,7 @@ void GenerationBatcher::ExpireRunning() {
   next_deadline_ = Clock::time_point::max();
   for (auto it = running_.begin(); it != running_.end();) {
     const auto sequence = it++;
-    const Clock::time_point deadline = held_.at(sequence->first).deadline;
+    const Clock::time_point deadline = held_.at(sequence->first).caller.deadline;
     if (deadline > now) {
       next_deadline_ = std::min(next_deadline_, deadline);
       continue;
@@ -412,7 +410,7 @@ void GenerationBatcher::FailAll(const absl::Status& reason) {
   }
   running_.clear();
   held_.clear();
-  metrics_.SetLoad(0, 0, 0);
+  metrics_.SetLoad({}, 0, 0);
   metrics_.SetState({}, {}, slot_bytes_);  // there is room for nothing
 }
 
@@ -429,7 +427,8 @@ std::vector<GenerationBatcher::Waiting> GenerationBatcher::TakeAdmissible() {
   std::vector<Claim> running;
   running.reserve(held_.size());
   for (const auto& [id, held] : held_) {
-    running.push_back({held.footprint, engine_.Remaining(id), held.client});
+    running.push_back(
+        {held.footprint, engine_.Remaining(id), held.caller.client, held.caller.background});
   }
   // Once they have left the line, memory must not run out.
   admissible.reserve(waiting_.size());
@@ -465,16 +464,17 @@ absl::Status GenerationBatcher::Admit(Waiting& waiting) {
   GenerationCall& call = waiting.call;
   const RunningSequence::Context context{TokensBefore(call.request), call.held_tokens(),
                                          PendingText(call.request)};
-  Held held{Cost(call.request), call.caller.client, call.caller.deadline};
+  Held held{Cost(call.request), call.caller};
   absl::StatusOr<SequenceId> id = Guarded([&] { return engine_.Admit(std::move(call.request)); });
   if (!id.ok()) return Internal("admission failed: " + Message(id.status()));
   absl::Cleanup leave = [&] {  // where memory runs out
     held_.erase(*id);
     engine_.Release(*id);
   };
-  next_deadline_ = std::min(next_deadline_, held.deadline);
+  next_deadline_ = std::min(next_deadline_, held.caller.deadline);
   held_.emplace(*id, std::move(held));
-  metrics_.Admitted(call.caller.api, now - waiting.submitted, context.tokens - context.held);
+  metrics_.Admitted(call.caller.api, call.caller.Waited(waiting.submitted, now),
+                    context.tokens - context.held);
   running_.emplace(*id, std::make_unique<RunningSequence>(tokenizer_, std::move(call), context,
                                                           waiting.submitted, waiting.stream));
   std::move(leave).Cancel();
@@ -568,10 +568,11 @@ void GenerationBatcher::Remove(Running::iterator it) {
 }
 
 void GenerationBatcher::Publish() {
-  int64_t queued;
+  QueuedRequests queued;
   {
     std::lock_guard lock(mutex_);
-    queued = static_cast<int64_t>(waiting_.size());
+    queued.background = static_cast<int64_t>(line_.background());
+    queued.interactive = static_cast<int64_t>(line_.size()) - queued.background;
   }
   const auto running = static_cast<int64_t>(running_.size());
   const int64_t decoding = engine_.decoding();
@@ -585,7 +586,7 @@ void GenerationBatcher::Publish() {
 Generation::~Generation() {
   stream_->OnUpdate(nullptr);
   batcher_.Cancel(stream_);
-  if (score_bytes_ > 0) batcher_.ForgetScores(client_, score_bytes_);
+  if (score_bytes_ > 0) batcher_.ForgetScores(caller_, score_bytes_);
 }
 
 }  // namespace hippodrome

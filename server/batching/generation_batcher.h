@@ -34,7 +34,8 @@ class Generation;
 // Owns the loop thread, which alone touches the engine's state. Requests wait in a bounded queue,
 // enter between two steps as AdmissionLine says, and leave when they finish, fail or are cancelled,
 // when their client's deadline has passed (kDeadlineExceeded), or when they have waited for
-// max_wait (kResourceExhausted); what they hold is free within one engine call. What the engine
+// max_wait (kResourceExhausted), which those in the background do for as long as it takes; what
+// they hold is free within one engine call. What the engine
 // throws ends the requests that it was at work on with kInternal; when its device fails, all
 // requests end so, new ones get kUnavailable and the heartbeat stops. Thread-safe.
 class GenerationBatcher {
@@ -49,9 +50,9 @@ class GenerationBatcher {
 
   // Queues `call`. Errors, at once: those of SequenceEngine::Validate(), and of Caller::Reserve()
   // for what it may take; kResourceExhausted when
-  // the queue or the room for log probabilities is full, or the client has its share of that
-  // (SharedRoom); kUnavailable after Close(). The Generation keeps `owner`, whoever owns the
-  // batcher, to its end.
+  // the queue or the room for log probabilities is full, or the client, or the background, has its
+  // share of that (SharedRoom); kUnavailable after Close(). The Generation keeps `owner`, whoever
+  // owns the batcher, to its end.
   absl::StatusOr<std::unique_ptr<Generation>> Submit(GenerationCall call,
                                                      std::shared_ptr<const void> owner = nullptr);
 
@@ -82,8 +83,7 @@ class GenerationBatcher {
   // What a running sequence holds.
   struct Held {
     Footprint footprint;
-    std::string client;
-    Clock::time_point deadline;
+    Caller caller;
   };
   struct CancelledStream {
     Stream stream;
@@ -95,8 +95,8 @@ class GenerationBatcher {
   void Cancel(const Stream& stream);
   Footprint Cost(const GenerationRequest& request) const;
   absl::Status CheckRoom(const GenerationCall& call) const;
-  absl::Status CheckScoreRoom(const std::string& client, int64_t bytes) const;
-  void ForgetScores(const std::string& client, int64_t bytes);
+  absl::Status CheckScoreRoom(const Caller& caller, int64_t bytes) const;
+  void ForgetScores(const Caller& caller, int64_t bytes);
 
   // The loop thread.
   void Loop();
@@ -189,17 +189,17 @@ class Generation {
  private:
   friend class GenerationBatcher;
   Generation(GenerationBatcher& batcher, std::shared_ptr<const void> owner,
-             std::shared_ptr<TokenStream> stream, std::string client, int64_t score_bytes)
+             std::shared_ptr<TokenStream> stream, Caller caller, int64_t score_bytes)
       : owner_(std::move(owner)),
         batcher_(batcher),
         stream_(std::move(stream)),
-        client_(std::move(client)),
+        caller_(std::move(caller)),
         score_bytes_(score_bytes) {}
 
   const std::shared_ptr<const void> owner_;
   GenerationBatcher& batcher_;
   std::shared_ptr<TokenStream> stream_;
-  const std::string client_;
+  const Caller caller_;
   const int64_t score_bytes_;
 };
 

@@ -52,7 +52,7 @@ RunningSequence::RunningSequence(const BpeTokenizer* tokenizer, GenerationCall c
                                  const Context& context, Clock::time_point submitted,
                                  std::shared_ptr<TokenStream> stream)
     : text_(tokenizer, std::move(call.stop), context.pending_text),
-      api_(call.caller.api),
+      caller_(std::move(call.caller)),
       prompt_only_(call.prompt_only),
       keep_state_(std::move(call.keep_state)),
       migrate_(std::move(call.migrate)),
@@ -92,10 +92,10 @@ void RunningSequence::Measure(Clock::time_point now, ModelMetrics& metrics) {
   if (prompt_only_) return;
   metrics.Generated(1);
   if (completion_tokens_ == 1) {
-    metrics.FirstToken(api_, now - submitted_, now - admitted_);
+    metrics.FirstToken(caller_.api, caller_.Waited(submitted_, now), now - admitted_);
     first_token_ = now;
   } else {
-    metrics.NextToken(api_, now - last_token_);
+    metrics.NextToken(caller_.api, now - last_token_);
   }
   last_token_ = now;
 }
@@ -117,7 +117,10 @@ bool RunningSequence::OnToken(TokenEvent event, Clock::time_point now, ModelMetr
     metrics.Cancelled(Phase::kDecode);
     return false;
   }
-  if (last) metrics.Finished(api_, now - submitted_, now - first_token_, completion_tokens_);
+  if (last) {
+    metrics.Finished(caller_.api, caller_.Waited(submitted_, now), now - first_token_,
+                     completion_tokens_);
+  }
   return !last;
 }
 

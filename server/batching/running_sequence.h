@@ -114,7 +114,7 @@ class RunningSequence {
   void Measure(Clock::time_point now, ModelMetrics& metrics);
 
   TextDecoder text_;
-  const Api api_;
+  const Caller caller_;
   const bool prompt_only_;
   const std::function<void(SavedState state, StateKept kept)> keep_state_;
   const std::function<bool(SavedState state, StateKept kept)> migrate_;

@@ -28,7 +28,8 @@ struct BatchChoice {
 // The batch of the first in line: those of its length, in the line's order, as many as fit. It
 // starts at once when there is more work than one batch takes, of its length or of another, since
 // then waiting for company leaves the engine idle; else when the oldest has waited for
-// max_batch_delay. `line`: the first in line first, at least one.
+// max_batch_delay. So whoever is behind somebody else in line, as those in the background are,
+// keeps no place from them, and no batch back. `line`: the first in line first, at least one.
 BatchChoice ChooseBatch(std::span<const QueuedInput> line, const EncodingPolicy& policy);
 
 }  // namespace hippodrome

@@ -2,26 +2,45 @@
 
 namespace hippodrome {
 
-bool SharedRoom::Exceeds(const std::string& client, int64_t wanted) const {
-  const auto own = held_by_.find(client);
-  if (own == held_by_.end()) return false;
-  const auto after = static_cast<double>(own->second + wanted);
-  const auto free = static_cast<double>(capacity_ - held_ - wanted);
-  return after * (1 - share_) > share_ * free;
+int64_t SharedRoom::Own(const Caller& caller) const {
+  if (caller.background) return background_;
+  const auto own = held_by_.find(caller.client);
+  return own == held_by_.end() ? 0 : own->second;
 }
 
-void SharedRoom::Add(const std::string& client, int64_t amount) {
+bool SharedRoom::Exceeds(const Caller& caller, int64_t wanted) const {
+  const int64_t own = Own(caller);
+  if (own == 0) return false;
+  const double share = caller.background ? kBackgroundShare : share_;
+  const auto after = static_cast<double>(own + wanted);
+  const auto free = static_cast<double>(capacity_ - held_ - wanted);
+  return after * (1 - share) > share * free;
+}
+
+void SharedRoom::Add(const Caller& caller, int64_t amount) {
   if (amount == 0) return;
-  held_by_[client] += amount;
+  (caller.background ? background_ : held_by_[caller.client]) += amount;
   held_ += amount;
 }
 
-void SharedRoom::Remove(const std::string& client, int64_t amount) {
+void SharedRoom::Remove(const Caller& caller, int64_t amount) {
   if (amount == 0) return;
-  const auto own = held_by_.find(client);
-  own->second -= amount;
   held_ -= amount;
+  if (caller.background) {
+    background_ -= amount;
+    return;
+  }
+  const auto own = held_by_.find(caller.client);
+  own->second -= amount;
   if (own->second == 0) held_by_.erase(own);
+}
+
+QueueRefusal RefusalOf(const Caller& caller, bool full) {
+  if (full) return {"queue_full", "the queue is full"};
+  if (caller.background) {
+    return {"background_share", "the background's share of the queue is full"};
+  }
+  return {"client_share", "the client's share of the queue is full"};
 }
 
 }  // namespace hippodrome

@@ -27,7 +27,7 @@ struct EncoderMetrics::Series {
                            .Add({{"model", m}})),
         cancelled(CancelledTotal(r).Add({{"model", m}, {"where", "queue"}})),
         rejected(AdmissionRejectedTotal(r)),
-        queued(RequestsQueued(r).Add({{"model", m}})),
+        queued(r, m),
         running(RequestsRunning(r).Add({{"model", m}, {"phase", "encode"}})) {}
 
   std::string model;
@@ -37,7 +37,8 @@ struct EncoderMetrics::Series {
   prometheus::Histogram &tokens, &inputs, &batch_tokens;
   prometheus::Counter &encoded_tokens, &padding_tokens, &cancelled;
   Counters& rejected;
-  GaugePart queued, running;
+  QueueGauges queued;
+  GaugePart running;
 };
 
 EncoderMetrics::EncoderMetrics(MetricRegistry& registry, const std::string& model)
@@ -47,13 +48,14 @@ EncoderMetrics::EncoderMetrics(MetricRegistry& registry, const std::string& mode
 
 EncoderMetrics::~EncoderMetrics() = default;
 
-void EncoderMetrics::Encoded(Api api, Duration queued, Duration run, int64_t tokens) {
+void EncoderMetrics::Encoded(Api api, std::optional<Duration> queued, Duration run,
+                             int64_t tokens) {
   series_->queue.Observe(api, queued);
   series_->encode.Observe(api, run);
   series_->tokens.Observe(static_cast<double>(tokens));
 }
 
-void EncoderMetrics::Finished(Api api, Duration since_submit) {
+void EncoderMetrics::Finished(Api api, std::optional<Duration> since_submit) {
   series_->request.Observe(api, since_submit);
 }
 
@@ -74,8 +76,8 @@ void EncoderMetrics::EngineStep(Duration duration, const EncodedBatch& batch) {
   series_->padding_tokens.Increment(static_cast<double>(batch.padded_tokens - batch.tokens));
 }
 
-void EncoderMetrics::SetLoad(int64_t queued, int64_t running) {
-  series_->queued.Set(static_cast<double>(queued));
+void EncoderMetrics::SetLoad(const QueuedRequests& queued, int64_t running) {
+  series_->queued.Set(queued);
   series_->running.Set(static_cast<double>(running));
 }
 

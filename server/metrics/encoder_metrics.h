@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/metrics/metrics.h"
@@ -26,17 +27,17 @@ class EncoderMetrics {
   EncoderMetrics(MetricRegistry& registry, const std::string& model);
   ~EncoderMetrics();
 
-  // An input of so many tokens was in the queue, and then in a run.
-  void Encoded(Api api, Duration queued, Duration run, int64_t tokens);
-  // A call has all of its outputs.
-  void Finished(Api api, Duration since_submit);
+  // An input of so many tokens was in the queue, where somebody waited for it, and then in a run.
+  void Encoded(Api api, std::optional<Duration> queued, Duration run, int64_t tokens);
+  // A call has all of its outputs; somebody waited for them, or nobody.
+  void Finished(Api api, std::optional<Duration> since_submit);
   // Inputs of a cancelled call left the queue.
   void Cancelled(int64_t inputs);
-  // reason: "queue_full", "client_share", "never_fits", "max_wait", "deadline" or "stopping".
+  // reason: one of those of AnnounceRejections().
   void Rejected(const std::string& reason);
   void EngineStep(Duration duration, const EncodedBatch& batch);
   // Inputs.
-  void SetLoad(int64_t queued, int64_t running);
+  void SetLoad(const QueuedRequests& queued, int64_t running);
 
  private:
   struct Series;

@@ -32,8 +32,21 @@ Latency::Latency(MetricRegistry& registry, Histograms& family, const std::string
     : series_{&AddLatency(registry, family, model, Api::kHttp),
               &AddLatency(registry, family, model, Api::kGrpc)} {}
 
-void Latency::Observe(Api api, std::chrono::duration<double> duration) {
-  series_[static_cast<size_t>(api)]->Observe(duration.count());
+void Latency::Observe(Api api, std::optional<std::chrono::duration<double>> duration) {
+  if (duration) series_[static_cast<size_t>(api)]->Observe(duration->count());
+}
+
+QueueGauges::QueueGauges(MetricRegistry& registry, const std::string& model)
+    : interactive_(Gauge(registry, "hippodrome_requests_queued",
+                         "Requests that wait for the engine, with somebody who waits for them")
+                       .Add({{"model", model}})),
+      background_(Gauge(registry, "hippodrome_background_requests_queued",
+                        "Requests in the background that wait for the engine")
+                      .Add({{"model", model}})) {}
+
+void QueueGauges::Set(const QueuedRequests& queued) {
+  interactive_.Set(static_cast<double>(queued.interactive));
+  background_.Set(static_cast<double>(queued.background));
 }
 
 Histograms& PromptTokens(MetricRegistry& registry) {
@@ -74,14 +87,10 @@ Counters& AdmissionRejectedTotal(MetricRegistry& registry) {
 }
 
 void AnnounceRejections(Counters& rejected, const std::string& model) {
-  for (const char* reason :
-       {"queue_full", "client_share", "never_fits", "max_wait", "deadline", "stopping"}) {
+  for (const char* reason : {"queue_full", "client_share", "background_share", "never_fits",
+                             "max_wait", "deadline", "stopping"}) {
     rejected.Add({{"model", model}, {"reason", reason}});
   }
-}
-
-Gauges& RequestsQueued(MetricRegistry& registry) {
-  return Gauge(registry, "hippodrome_requests_queued", "Requests that wait for the engine");
 }
 
 Gauges& RequestsRunning(MetricRegistry& registry) {

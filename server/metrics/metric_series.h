@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -48,7 +49,7 @@ Histograms& Histogram(MetricRegistry& registry, const char* name, const char* he
 class Latency {
  public:
   Latency(MetricRegistry& registry, Histograms& family, const std::string& model);
-  void Observe(Api api, std::chrono::duration<double> duration);
+  void Observe(Api api, std::optional<std::chrono::duration<double>> duration);
 
  private:
   std::array<prometheus::Histogram*, 2> series_;
@@ -70,6 +71,17 @@ class GaugePart {
   std::atomic<double> value_ = 0;
 };
 
+// Who waits for one model. Those in the background have a gauge of their own: more servers are
+// wanted for the others alone.
+class QueueGauges {
+ public:
+  QueueGauges(MetricRegistry& registry, const std::string& model);
+  void Set(const QueuedRequests& queued);
+
+ private:
+  GaugePart interactive_, background_;
+};
+
 // Families that decoders and encoders have in common.
 Histograms& PromptTokens(MetricRegistry& registry);
 Gauges& LastStep(MetricRegistry& registry);
@@ -81,7 +93,6 @@ Counters& CancelledTotal(MetricRegistry& registry);
 Counters& AdmissionRejectedTotal(MetricRegistry& registry);
 // Shows all reasons as 0 until there are some.
 void AnnounceRejections(Counters& rejected, const std::string& model);
-Gauges& RequestsQueued(MetricRegistry& registry);
 Gauges& RequestsRunning(MetricRegistry& registry);
 
 }  // namespace hippodrome

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,12 @@ const char* Name(Api api);
 constexpr char kNoRoute[] = "none";
 constexpr char kOtherRoute[] = "other";
 
+// Calls that wait for a model: those that somebody waits for, and others (Caller).
+struct QueuedRequests {
+  int64_t interactive = 0;
+  int64_t background = 0;
+};
+
 // The series of one model. Counters and histograms go on where an earlier model of that name ended;
 // what gauges say of this one ends with it. Thread-safe.
 class ModelMetrics {
@@ -47,12 +54,14 @@ class ModelMetrics {
   ModelMetrics(MetricRegistry& registry, const std::string& model);
   ~ModelMetrics();
 
-  void Admitted(Api api, Duration queued, int64_t prompt_tokens);
+  // What is not there of durations is not measured: nobody waited.
+  void Admitted(Api api, std::optional<Duration> queued, int64_t prompt_tokens);
   void Tokenized(Api api, Duration duration) const;
-  void FirstToken(Api api, Duration since_submit, Duration since_admission);
+  void FirstToken(Api api, std::optional<Duration> since_submit, Duration since_admission);
   void NextToken(Api api, Duration since_last);
   // `tokens`: that were generated.
-  void Finished(Api api, Duration since_submit, Duration since_first_token, int64_t tokens);
+  void Finished(Api api, std::optional<Duration> since_submit, Duration since_first_token,
+                int64_t tokens);
   void Generated(int64_t tokens);
   // Tokens of which the client gets log probabilities.
   void Scored(int64_t tokens);
@@ -63,11 +72,11 @@ class ModelMetrics {
   void Freed(Duration since_cancelled);
   // A request for which the model computed a value that is not a number.
   void NotANumber();
-  // reason: "queue_full", "client_share", "never_fits", "max_wait", "deadline" or "stopping".
+  // reason: one of those of AnnounceRejections().
   void Rejected(const std::string& reason);
   // `sequences`: that decoded, which may be beside a prefill too.
   void EngineStep(Phase phase, Duration duration, int64_t sequences);
-  void SetLoad(int64_t queued, int64_t prefilling, int64_t decoding);
+  void SetLoad(const QueuedRequests& queued, int64_t prefilling, int64_t decoding);
   // `slot_bytes` of each used slot are recurrent state; the other bytes are key/value pages.
   void SetState(const Footprint& used, const Footprint& capacity, int64_t slot_bytes);
   // What the tree of prefixes holds, and did since the model was loaded. Of one thread.

@@ -61,7 +61,7 @@ struct ModelMetrics::Series {
         not_a_number(Counter(r, "hippodrome_not_a_number_total",
                              "Requests that ended because the model computed no number")
                          .Add({{"model", m}})),
-        queued(RequestsQueued(r).Add({{"model", m}})),
+        queued(r, m),
         running(RequestsRunning(r)),
         prefilling(running.Add({{"model", m}, {"phase", "prefill"}})),
         decoding(running.Add({{"model", m}, {"phase", "decode"}})),
@@ -105,7 +105,7 @@ struct ModelMetrics::Series {
   prometheus::Counter& migrated;
   Counters& rejected;
   prometheus::Counter& not_a_number;
-  GaugePart queued;
+  QueueGauges queued;
   Gauges& running;
   GaugePart prefilling, decoding;
   Gauges& slots;
@@ -124,7 +124,7 @@ ModelMetrics::ModelMetrics(MetricRegistry& registry, const std::string& model)
 
 ModelMetrics::~ModelMetrics() = default;
 
-void ModelMetrics::Admitted(Api api, Duration queued, int64_t prompt_tokens) {
+void ModelMetrics::Admitted(Api api, std::optional<Duration> queued, int64_t prompt_tokens) {
   series_->queue.Observe(api, queued);
   series_->prompt_tokens.Increment(static_cast<double>(prompt_tokens));
   series_->prompts.Observe(static_cast<double>(prompt_tokens));
@@ -134,7 +134,8 @@ void ModelMetrics::Tokenized(Api api, Duration duration) const {
   series_->tokenize.Observe(api, duration);
 }
 
-void ModelMetrics::FirstToken(Api api, Duration since_submit, Duration since_admission) {
+void ModelMetrics::FirstToken(Api api, std::optional<Duration> since_submit,
+                              Duration since_admission) {
   series_->first_token.Observe(api, since_submit);
   series_->prefill.Observe(api, since_admission);
 }
@@ -143,8 +144,8 @@ void ModelMetrics::NextToken(Api api, Duration since_last) {
   series_->next_token.Observe(api, since_last);
 }
 
-void ModelMetrics::Finished(Api api, Duration since_submit, Duration since_first_token,
-                            int64_t tokens) {
+void ModelMetrics::Finished(Api api, std::optional<Duration> since_submit,
+                            Duration since_first_token, int64_t tokens) {
   series_->request.Observe(api, since_submit);
   series_->answers.Observe(static_cast<double>(tokens));
   if (tokens > 0) series_->decode.Observe(api, since_first_token);
@@ -184,8 +185,8 @@ void ModelMetrics::EngineStep(Phase phase, Duration duration, int64_t sequences)
   if (sequences > 0) series_->batch.Observe(static_cast<double>(sequences));
 }
 
-void ModelMetrics::SetLoad(int64_t queued, int64_t prefilling, int64_t decoding) {
-  series_->queued.Set(static_cast<double>(queued));
+void ModelMetrics::SetLoad(const QueuedRequests& queued, int64_t prefilling, int64_t decoding) {
+  series_->queued.Set(queued);
   series_->prefilling.Set(static_cast<double>(prefilling));
   series_->decoding.Set(static_cast<double>(decoding));
 }

@@ -24,6 +24,7 @@ class Simulation {
     for (const SimulatedRequest& r : workload.requests) {
       callers_.emplace_back(Api::kHttp, "client " + std::to_string(r.client));
       callers_.back().number = static_cast<uint64_t>(r.call);
+      callers_.back().background = r.background;
       longest_ = std::max(longest_, r.prompt_tokens + r.max_tokens);
     }
   }
@@ -45,7 +46,7 @@ class Simulation {
   struct Waiting {
     AdmissionLine::Ticket ticket;
     size_t request;
-    size_t ahead;  // that were here before it or have started since
+    size_t ahead;  // of those in no background: that were here before it or have started since
   };
   struct Running {
     size_t request;
@@ -97,7 +98,10 @@ class Simulation {
       const SimulatedRequest& r = Of(next_);
       const auto ticket =
           line_.Add(callers_[next_], r.needs, r.prompt_tokens + r.max_tokens, Time());
-      waiting_.push_back({ticket, next_, waiting_.size()});
+      const auto ahead = std::count_if(waiting_.begin(), waiting_.end(),
+                                       [&](const Waiting& w) { return !Of(w.request).background; });
+      waiting_.push_back({ticket, next_, static_cast<size_t>(ahead)});
+      if (!r.background && promised_in_background_) promised_.reset();
     }
   }
 
@@ -109,11 +113,48 @@ class Simulation {
     }
     std::vector<Claim> claims;
     for (const Running& running : running_) {
-      claims.push_back(
-          {Of(running.request).needs, Remaining(running), callers_[running.request].client});
+      claims.push_back({Of(running.request).needs, Remaining(running),
+                        callers_[running.request].client, Of(running.request).background});
     }
+    const size_t started = running_.size();
     for (const auto ticket : line_.Take(claims, free, Time())) Begin(ticket);
     KeepPromise();
+    CheckBackground(started);
+  }
+
+  static bool Within(const Footprint& needs, const Footprint& limit) {
+    return needs.slots <= limit.slots && needs.pages <= limit.pages;
+  }
+  static void Add(Footprint& sum, const Footprint& needs) {
+    sum.slots += needs.slots;
+    sum.pages += needs.pages;
+    sum.bytes += needs.bytes;
+  }
+
+  // running_[started] and those behind it have just started.
+  void CheckBackground(size_t started) {
+    Footprint held;
+    int64_t sequences = 0;
+    bool any_started = false;
+    for (size_t i = 0; i < running_.size(); ++i) {
+      if (!Of(running_[i].request).background) continue;
+      Add(held, Of(running_[i].request).needs);
+      ++sequences;
+      any_started = any_started || i >= started;
+    }
+    const Footprint& capacity = workload_.capacity;
+    if (sequences > 1 && !Within(held, {capacity.slots / 2, capacity.pages / 2, 0})) {
+      Fault(running_.back().request, "more is in the background than its limit");
+    }
+    if (!any_started) return;
+    Footprint wanted;
+    for (const Waiting& waiting : waiting_) {
+      const bool promised = promised_ && promised_->first == waiting.ticket;
+      if (!Of(waiting.request).background && !promised) Add(wanted, Of(waiting.request).needs);
+    }
+    if (!Within(wanted, Free(capacity, used_))) {
+      Fault(running_.back().request, "took room that others wait for");
+    }
   }
 
   void StartFirstCome(Footprint free) {
@@ -138,17 +179,17 @@ class Simulation {
       if (now_ > promised_->second) Fault(found->request, "starts after it was promised room");
       promised_.reset();
     }
-    if (wait > 3 * longest_ * static_cast<int64_t>(found->ahead + 1)) {
+    if (!r.background && wait > 3 * longest_ * static_cast<int64_t>(found->ahead + 1)) {
       Fault(found->request, fmt::format("has waited {} ticks for {}", wait, found->ahead));
     }
     int64_t end = now_ + PrefillTicks(r) + r.tokens;
     if (r.cancel) end = std::min(end, std::max(*r.cancel, now_ + 1));
     running_.push_back({found->request, now_, end});
-    used_.slots += r.needs.slots;
-    used_.pages += r.needs.pages;
-    used_.bytes += r.needs.bytes;
+    Add(used_, r.needs);
     waiting_.erase(found);
-    for (Waiting& waiting : waiting_) waiting.ahead += waiting.request < running_.back().request;
+    for (Waiting& waiting : waiting_) {
+      waiting.ahead += !r.background && waiting.request < running_.back().request;
+    }
   }
 
   void KeepPromise() {
@@ -161,6 +202,17 @@ class Simulation {
     if (promised_ && by > promised_->second) Fault(promise->ticket, "its promise moved back");
     if (promised_ && now_ >= promised_->second) Fault(promise->ticket, "was not given its room");
     promised_ = {promise->ticket, by};
+    CheckPromised();
+  }
+
+  void CheckPromised() {
+    bool others = false;
+    for (const Waiting& waiting : waiting_) {
+      const bool background = Of(waiting.request).background;
+      if (waiting.ticket == promised_->first) promised_in_background_ = background;
+      others = others || !background;
+    }
+    if (promised_in_background_ && others) Fault(0, "the background was promised room");
   }
 
   void Check() {
@@ -202,6 +254,7 @@ class Simulation {
   std::vector<Running> running_;
   Footprint used_;
   std::optional<std::pair<AdmissionLine::Ticket, int64_t>> promised_;  // by when
+  bool promised_in_background_ = false;
 };
 
 class Random {

@@ -22,6 +22,7 @@ struct SimulatedRequest {
   int64_t prefill_speed = 1;      // prompt tokens per tick, >= 1
   int64_t tokens = 1;             // that it makes, <= max_tokens
   std::optional<int64_t> cancel;  // when its client leaves
+  bool background = false;
 };
 
 struct Workload {
@@ -49,7 +50,8 @@ Workload RandomWorkload(uint64_t seed);
 
 // Runs a workload to its end. Faults: more in use than there is; a request that was promised room
 // by a tick and had none then; a promise that moved back; a request that waits with everything
-// free; a wait beyond what AdmissionLine says.
+// free; a wait beyond what AdmissionLine says, of requests that are not in the background; more in
+// the background than its limit, or a start there that keeps room from others.
 SimulationResult Simulate(const Workload& workload, AdmissionRule rule);
 
 }  // namespace hippodrome

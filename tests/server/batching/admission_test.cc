@@ -10,10 +10,20 @@
 namespace hippodrome::admission_test {
 namespace {
 
-constexpr Footprint kUnlimited{1000, 1000, 1000000};
+constexpr Footprint kEverything{1000, 1000, 1000000};
+constexpr AdmissionLimits kUnlimited{kEverything, kEverything};
+
+constexpr AdmissionLimits OfClients(const Footprint& limit) { return {limit, kEverything}; }
+constexpr AdmissionLimits OfBackground(const Footprint& limit) { return {kEverything, limit}; }
 
 Claim Need(int64_t pages, int64_t ticks, std::string_view client = "c") {
   return {{1, pages, 100 + 10 * pages}, ticks, client};
+}
+
+Claim Behind(int64_t pages, int64_t ticks) {
+  Claim claim = Need(pages, ticks, "job");
+  claim.background = true;
+  return claim;
 }
 
 Footprint Room(int64_t slots, int64_t pages) { return {slots, pages, 100 * slots + 10 * pages}; }
@@ -78,20 +88,22 @@ TEST(AdmitTest, AClientStartsNoMoreThanItsLimit) {
   const std::vector<Claim> running = {Need(1, 9, "greedy"), Need(1, 9, "greedy")};
   const std::vector<Claim> line = {Need(1, 9, "greedy"), Need(1, 9, "greedy"),
                                    Need(1, 9, "polite")};
-  const Footprint limit{3, 100, 100000};
+  const AdmissionLimits limit = OfClients({3, 100, 100000});
   EXPECT_EQ(Admit(line, running, Room(6, 50), limit, false).starting, (Places{0, 2}));
-  EXPECT_EQ(Admit(line, running, Room(6, 50), {100, 3, 100000}, false).starting, (Places{0, 2}));
+  EXPECT_EQ(Admit(line, running, Room(6, 50), OfClients({100, 3, 100000}), false).starting,
+            (Places{0, 2}));
 }
 
 TEST(AdmitTest, OneRequestAClientMayAlwaysHave) {
   const std::vector<Claim> line = {Need(40, 9, "a"), Need(1, 9, "a"), Need(1, 9, "b")};
-  EXPECT_EQ(Admit(line, {}, Room(6, 50), {1, 10, 100000}, false).starting, (Places{0, 2}));
+  EXPECT_EQ(Admit(line, {}, Room(6, 50), OfClients({1, 10, 100000}), false).starting,
+            (Places{0, 2}));
 }
 
 TEST(AdmitTest, AClientsLaterRequestsDoNotKeepOutItsEarlierOne) {
   const std::vector<Claim> running = {Need(5, 9, "a"), Need(45, 9, "b")};
   const std::vector<Claim> line = {Need(6, 9, "a"), Need(1, 9, "a")};
-  const Admission admission = Admit(line, running, Room(6, 50), {6, 10, 100000}, false);
+  const Admission admission = Admit(line, running, Room(6, 50), OfClients({6, 10, 100000}), false);
   EXPECT_EQ(admission.starting, Places());
   EXPECT_FALSE(admission.promised) << "it waits for its client, not for room";
 }
@@ -99,8 +111,71 @@ TEST(AdmitTest, AClientsLaterRequestsDoNotKeepOutItsEarlierOne) {
 TEST(AdmitTest, APromiseIsBoundByNoLimit) {
   const std::vector<Claim> running = {Need(5, 9, "a"), Need(3, 9, "b")};
   const std::vector<Claim> line = {Need(6, 9, "a"), Need(1, 9, "b")};
-  EXPECT_EQ(Admit(line, running, Room(4, 6), {6, 10, 100000}, true).starting, (Places{0}));
-  EXPECT_EQ(Admit(line, running, Room(4, 6), {6, 10, 100000}, false).starting, (Places{1}));
+  EXPECT_EQ(Admit(line, running, Room(4, 6), OfClients({6, 10, 100000}), true).starting,
+            (Places{0}));
+  EXPECT_EQ(Admit(line, running, Room(4, 6), OfClients({6, 10, 100000}), false).starting,
+            (Places{1}));
+}
+
+TEST(AdmitTest, TheBackgroundStartsNoMoreThanItsLimit) {
+  const std::vector<Claim> running = {Behind(1, 9)};
+  const std::vector<Claim> line = {Need(1, 9), Behind(1, 9), Behind(1, 9), Behind(1, 9)};
+  const auto starting = [&](const Footprint& limit) {
+    return Admit(line, running, Room(9, 50), OfBackground(limit), false).starting;
+  };
+  EXPECT_EQ(starting({3, 100, 0}), (Places{0, 1, 2}));
+  EXPECT_EQ(starting({100, 2, 0}), (Places{0, 1}));
+  EXPECT_EQ(starting({0, 0, 0}), (Places{0}));
+  EXPECT_EQ(Admit(line, {}, Room(9, 50), OfBackground({0, 0, 0}), false).starting, (Places{0, 1}))
+      << "one sequence it may always have";
+}
+
+TEST(AdmitTest, WhatAClientHasInTheBackgroundDoesNotCount) {
+  const std::vector<Claim> running = {Behind(1, 9), Behind(1, 9)};
+  const std::vector<Claim> line = {Need(1, 9, "job"), Need(1, 9, "job"), Behind(1, 9)};
+  const AdmissionLimits limits{{2, 100, 0}, {3, 100, 0}};
+  EXPECT_EQ(Admit(line, running, Room(9, 50), limits, false).starting, (Places{0, 1, 2}));
+}
+
+TEST(AdmitTest, TheBackgroundIsPromisedRoomWhereNobodyElseWaits) {
+  const std::vector<Claim> running = {Need(6, 30)};
+  const Admission alone =
+      Admit({{Need(1, 9), Behind(8, 10), Behind(1, 31)}}, running, Room(9, 4), kUnlimited, false);
+  EXPECT_EQ(alone.starting, (Places{0, 2}));
+  EXPECT_EQ(alone.promised, 1u);
+  const AdmissionLimits limits = OfClients({1, 100, 0});  // the second waits for its client
+  const std::vector<Claim> line = {Need(1, 9), Need(1, 9), Behind(8, 10), Behind(1, 99)};
+  const Admission beside = Admit(line, {{Need(6, 30, "d")}}, Room(9, 4), limits, false);
+  EXPECT_EQ(beside.starting, (Places{0, 3}));
+  EXPECT_FALSE(beside.promised);
+}
+
+TEST(AdmitTest, TheBackgroundPassesOneThatWaitsForRoomWithoutDelayingIt) {
+  const std::vector<Claim> running = {Need(6, 30)};
+  // At tick 30 there are 10 pages, of which the first takes 8.
+  const std::vector<Claim> line = {Need(8, 10), Behind(3, 31), Behind(1, 30), Behind(2, 99),
+                                   Behind(1, 99)};
+  const Admission admission = Admit(line, running, Room(9, 4), kUnlimited, false);
+  EXPECT_EQ(admission.promised, 0u);
+  EXPECT_EQ(admission.starting, (Places{2, 3}));
+}
+
+TEST(AdmitTest, TheBackgroundPassesNobodyWhereSeveralWaitForRoom) {
+  const std::vector<Claim> running = {Need(6, 30)};
+  const std::vector<Claim> line = {Need(8, 10), Need(5, 50), Behind(1, 1)};
+  EXPECT_EQ(Admit(line, running, Room(9, 4), kUnlimited, false).starting, Places());
+}
+
+TEST(AdmitTest, WhatOthersWillTakeIsKeptFromTheBackground) {
+  const std::vector<Claim> running = {Need(1, 9, "a"), Need(4, 30, "b")};
+  const AdmissionLimits limits = OfClients({1, 100, 0});
+  // The first waits for its client, and 2 of 4 pages are kept for it.
+  const std::vector<Claim> line = {Need(2, 9, "a"), Behind(3, 9), Behind(2, 9), Behind(1, 9)};
+  EXPECT_EQ(Admit(line, running, Room(9, 4), limits, false).starting, (Places{2}));
+  const std::vector<Claim> both = {Need(8, 9, "c"), Need(1, 9, "a"), Behind(1, 99), Behind(3, 30)};
+  const Admission admission = Admit(both, running, Room(9, 4), limits, false);
+  EXPECT_EQ(admission.promised, 0u);
+  EXPECT_EQ(admission.starting, (Places{3})) << "at tick 30 there is one page left, which a needs";
 }
 
 // ---- The line
@@ -113,6 +188,11 @@ class AdmissionLineTest : public testing::Test {
 
   Ticket Add(const std::string& client, int64_t pages = 1, int64_t ticks = 10) {
     return line_.Add(Caller(Api::kHttp, client), Need(pages, ticks).needs, ticks, now_);
+  }
+  Ticket AddBehind(int64_t pages = 1, int64_t ticks = 10) {
+    Caller caller(Api::kHttp, "job");
+    caller.background = true;
+    return line_.Add(caller, Need(pages, ticks).needs, ticks, now_);
   }
   Tickets Take(const Footprint& free, const std::vector<Claim>& running = {}) {
     return line_.Take(running, free, now_);
@@ -171,6 +251,48 @@ TEST_F(AdmissionLineTest, APromiseEndsWithItsRequest) {
   EXPECT_FALSE(line_.promise());
   line_.Remove(large);
   EXPECT_EQ(line_.size(), 0u);
+}
+
+TEST_F(AdmissionLineTest, TheBackgroundIsBehindAllOthers) {
+  Tickets behind;
+  for (int i = 0; i < 3; ++i) behind.push_back(AddBehind());
+  const Tickets others = {Add("a"), Add("a")};
+  EXPECT_EQ(line_.size(), 5u);
+  EXPECT_EQ(line_.background(), 3u);
+  EXPECT_EQ(Take(Room(3, 30)), (Tickets{others[0], others[1], behind[0]}));
+}
+
+TEST_F(AdmissionLineTest, TheBackgroundHoldsHalfAtMost) {
+  for (int i = 0; i < 8; ++i) AddBehind();
+  EXPECT_EQ(Take(Room(8, 100)).size(), 4u);
+  EXPECT_EQ(Take(Room(4, 96), std::vector<Claim>(4, Behind(1, 10))).size(), 0u);
+  const Ticket other = Add("a");
+  EXPECT_EQ(Take(Room(4, 96), std::vector<Claim>(4, Behind(1, 10))), Tickets{other});
+}
+
+TEST_F(AdmissionLineTest, TheBackgroundIsNobodysCompany) {
+  AddBehind();
+  Take(Room(8, 100));
+  AddBehind();
+  for (int i = 0; i < 8; ++i) Add("a");
+  EXPECT_EQ(Take(Room(8, 100)).size(), 8u) << "an only client may hold everything";
+}
+
+TEST_F(AdmissionLineTest, APromiseToTheBackgroundIsDroppedWhenSomebodyComes) {
+  const std::vector<Claim> running = {Need(80, 50, "a")};
+  const Ticket behind = AddBehind(40, 100);
+  EXPECT_EQ(Take(Room(7, 20), running), Tickets());
+  ASSERT_TRUE(line_.promise());
+  EXPECT_EQ(line_.promise()->ticket, behind);
+  AddBehind(40, 100);
+  EXPECT_EQ(line_.promise()->ticket, behind) << "another in the background changes nothing";
+  const Ticket other = Add("b", 30, 1000);
+  EXPECT_FALSE(line_.promise());
+  EXPECT_EQ(Take(Room(7, 20), running), Tickets());
+  EXPECT_EQ(line_.promise()->ticket, other);
+  EXPECT_EQ(Take(Room(7, 20), {{Need(80, 50, "a")}}), Tickets());
+  EXPECT_EQ(Take(Room(8, 40), {{Need(60, 50, "a")}}), Tickets{other});
+  EXPECT_EQ(line_.promise()->ticket, behind) << "again, as nobody else waits";
 }
 
 // Small requests of ever new clients do not keep out a large one.

@@ -49,6 +49,17 @@ class EncodingBatcherTest : public testing::Test {
     return *std::move(encoding);
   }
 
+  static EncodingCall InBackground(std::vector<EncoderRequest> requests) {
+    EncodingCall call{std::move(requests)};
+    call.caller.background = true;
+    return call;
+  }
+  std::unique_ptr<Encoding> SubmitInBackground(std::vector<EncoderRequest> requests) {
+    auto encoding = batcher_->Submit(InBackground(std::move(requests)));
+    EXPECT_TRUE(encoding.ok()) << encoding.status();
+    return *std::move(encoding);
+  }
+
   static absl::StatusOr<std::vector<EncoderOutput>> Await(Encoding& encoding) {
     std::optional<absl::StatusOr<std::vector<EncoderOutput>>> outputs;
     if (!WaitUntil([&] { return (outputs = encoding.Take()).has_value(); })) {
@@ -322,6 +333,71 @@ TEST_F(EncodingBatcherTest, ASmallCallWaitsForFewBatches) {
       (*small)->OnReady(nullptr);
     }
   }
+}
+
+TEST_F(EncodingBatcherTest, TheBackgroundFillsWhatOthersLeave) {
+  Start();
+  const auto running = Occupy();
+  const auto long_ones = SubmitInBackground({Input(32), Input(32), Input(32)});
+  const auto short_ones = SubmitInBackground({Input(16), Input(16), Input(16), Input(16)});
+  const auto other = Submit({Input(16, 2), Input(16, 3)});
+  std::atomic<int64_t> runs = 0;
+  other->OnReady([&] { runs = engine_->runs.load(); });
+  EXPECT_TRUE(MetricsSay("hippodrome_requests_queued{model=\"m\"} 2"));
+  EXPECT_TRUE(MetricsSay("hippodrome_background_requests_queued{model=\"m\"} 7"));
+  engine_->hold = false;
+  ExpectAnswers(*other, {Input(16, 2), Input(16, 3)});
+  EXPECT_EQ(runs, 2) << "the batch behind the running one";
+  EXPECT_TRUE(Await(*long_ones).ok());
+  EXPECT_TRUE(Await(*short_ones).ok());
+  EXPECT_THAT(engine_->batches(), ElementsAre(1, 4, 2, 2, 1));
+  other->OnReady(nullptr);
+  EXPECT_TRUE(Idle());
+  // Nobody waited for the others.
+  EXPECT_TRUE(MetricsSay("hippodrome_queue_duration_seconds_count{api=\"http\",model=\"m\"} 3"));
+  EXPECT_TRUE(MetricsSay("hippodrome_request_duration_seconds_count{api=\"http\",model=\"m\"} 2"));
+}
+
+TEST_F(EncodingBatcherTest, TheBackgroundLeavesHalfOfTheQueue) {
+  EncodingOptions options;
+  options.max_queue = 8;
+  options.max_client_share = 1;
+  Start(options);
+  const auto running = Occupy();
+  const auto behind = SubmitInBackground({Input(2), Input(2), Input(2), Input(2)});
+  const auto refused = batcher_->Submit(InBackground({Input(2)}));
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
+  EXPECT_THAT(Message(refused.status()), HasSubstr("the background's share of the queue is full"));
+  const auto others = Submit({Input(2), Input(2), Input(2), Input(2)});
+  EXPECT_TRUE(absl::IsResourceExhausted(batcher_->Submit({{Input(2)}}).status()));
+  engine_->hold = false;
+  EXPECT_TRUE(Await(*others).ok());
+  EXPECT_TRUE(Await(*behind).ok());
+  EXPECT_TRUE(Await(*SubmitInBackground({Input(2)})).ok());
+}
+
+TEST_F(EncodingBatcherTest, TheBackgroundsAnswersLeaveRoomForOthers) {
+  EncodingOptions options;
+  options.max_output_bytes = 6 * sizeof(float);  // two answers of three labels
+  options.max_client_share = 1;
+  Start(options);
+  const auto behind = SubmitInBackground({Input(2)});
+  EXPECT_TRUE(Idle());
+  EXPECT_TRUE(absl::IsResourceExhausted(batcher_->Submit(InBackground({Input(2)})).status()));
+  EXPECT_TRUE(Await(*Submit({Input(4)})).ok());
+}
+
+TEST_F(EncodingBatcherTest, TheBackgroundWaitsForAsLongAsItTakes) {
+  EncodingOptions options;
+  options.max_wait = std::chrono::milliseconds(300);  // long enough for the first to start
+  Start(options);
+  const auto running = Occupy();
+  const auto behind = SubmitInBackground({Input(2)});
+  const auto other = Submit({Input(2)});
+  std::this_thread::sleep_for(std::chrono::milliseconds(310));
+  engine_->hold = false;
+  EXPECT_TRUE(absl::IsResourceExhausted(Await(*other).status()));
+  EXPECT_TRUE(Await(*behind).ok());
 }
 
 TEST_F(EncodingBatcherTest, CallsThatHaveWaitedForTooLongEnd) {

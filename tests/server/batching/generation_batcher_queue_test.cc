@@ -183,6 +183,105 @@ TEST_F(GenerationBatcherQueueTest, ClientsTakeTurnsAndCallsOfManyPromptsCountAsO
   EXPECT_EQ(engine_->admitted(), "r15423");
 }
 
+// `call`, for which nobody waits.
+GenerationCall InBackground(GenerationCall call) {
+  call.caller.background = true;
+  return call;
+}
+
+TEST_F(GenerationBatcherQueueTest, TheBackgroundStartsBehindAllOthers) {
+  Start({.slots = 1});
+  engine_->hold_decode = true;
+  const auto running = Submit(Call("r", 2));
+  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
+  std::vector<std::unique_ptr<Generation>> all;
+  for (const char* prompt : {"1", "2"}) all.push_back(Submit(InBackground(Call(prompt, 2))));
+  for (const char* prompt : {"3", "4"}) all.push_back(Submit(Call(prompt, 2)));
+  EXPECT_TRUE(WaitUntil([&] { return MetricsSay("hippodrome_requests_queued{model=\"m\"} 2"); }));
+  EXPECT_TRUE(MetricsSay("hippodrome_background_requests_queued{model=\"m\"} 2"));
+  engine_->hold_decode = false;
+  for (const auto& generation : all) Collect(*generation);
+  EXPECT_EQ(engine_->admitted(), "r3412");
+  // Nobody waited for the others.
+  EXPECT_TRUE(MetricsSay("hippodrome_queue_duration_seconds_count{api=\"http\",model=\"m\"} 3"));
+  EXPECT_TRUE(
+      MetricsSay("hippodrome_time_to_first_token_seconds_count{api=\"http\",model=\"m\"} 3"));
+  EXPECT_TRUE(MetricsSay("hippodrome_prefill_duration_seconds_count{api=\"http\",model=\"m\"} 5"));
+}
+
+TEST_F(GenerationBatcherQueueTest, TheBackgroundLeavesHalfOfTheSlots) {
+  Start({.slots = 4});
+  engine_->hold_decode = true;
+  std::vector<std::unique_ptr<Generation>> all;
+  for (const char* prompt : {"1", "2", "3"}) all.push_back(Submit(InBackground(Call(prompt, 2))));
+  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 2; }));
+  const auto other = Submit(Call("4", 2));
+  EXPECT_TRUE(WaitUntil([&] { return engine_->used_slots == 3; }));
+  EXPECT_TRUE(MetricsSay("hippodrome_background_requests_queued{model=\"m\"} 1"));
+  engine_->hold_decode = false;
+  for (const auto& generation : all) Collect(*generation);
+  EXPECT_EQ(Collect(*other).text, "44");
+  EXPECT_EQ(engine_->admitted(), "1243");
+}
+
+TEST_F(GenerationBatcherQueueTest, TheBackgroundLeavesHalfOfTheQueue) {
+  BatcherOptions options;
+  options.max_queue = 8;
+  options.max_client_share = 1;
+  Start({.slots = 1}, options);
+  engine_->hold_prefill = true;
+  const auto running = Submit(Call("a", 2));
+  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
+  std::vector<std::unique_ptr<Generation>> waiting;
+  for (int i = 0; i < 4; ++i) waiting.push_back(Submit(InBackground(Call("b", 2))));
+  const auto refused = batcher_->Submit(InBackground(Call("b", 2)));
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
+  EXPECT_NE(Message(refused.status()).find("the background's share of the queue is full"),
+            std::string::npos);
+  EXPECT_TRUE(
+      MetricsSay("hippodrome_admission_rejected_total{model=\"m\",reason=\"background_share\"} 1"));
+  for (int i = 0; i < 4; ++i) waiting.push_back(Submit(Call("c", 2)));
+  EXPECT_TRUE(absl::IsResourceExhausted(batcher_->Submit(Call("c", 2)).status()));
+  waiting.clear();
+  ASSERT_TRUE(WaitUntil([&] { return batcher_->pending() == 1; }));
+  EXPECT_TRUE(batcher_->Submit(InBackground(Call("b", 2))).ok());
+}
+
+TEST_F(GenerationBatcherQueueTest, TheBackgroundLeavesRoomForLogProbabilities) {
+  BatcherOptions options;
+  options.max_score_bytes = 1;  // one request always may
+  Start({.slots = 4}, options);
+  engine_->hold_decode = true;
+  const auto scored = [] {
+    GenerationCall call = Call("a", 2);
+    call.request.likeliest = 0;
+    return call;
+  };
+  auto first = Submit(InBackground(scored()));
+  EXPECT_TRUE(absl::IsResourceExhausted(batcher_->Submit(InBackground(scored())).status()));
+  first.reset();
+  EXPECT_TRUE(batcher_->Submit(InBackground(scored())).ok());
+}
+
+TEST_F(GenerationBatcherQueueTest, TheBackgroundWaitsForAsLongAsItTakesButNotBeyondItsDeadline) {
+  BatcherOptions options;
+  options.max_wait = std::chrono::milliseconds(1);
+  Start({.slots = 1}, options);
+  engine_->hold_decode = true;
+  const auto running = Submit(Call("ab", 3));
+  ASSERT_TRUE(WaitUntil([&] { return engine_->used_slots == 1; }));
+  const auto waiting = Submit(InBackground(Call("cd", 3)));
+  GenerationCall late = InBackground(Call("ef", 3));
+  late.caller.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
+  const auto expired = Submit(std::move(late));
+  const auto other = Submit(Call("gh", 3));
+  EXPECT_TRUE(absl::IsResourceExhausted(Collect(*other).status));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Collect(*expired).status));
+  EXPECT_EQ(batcher_->pending(), 2);
+  engine_->hold_decode = false;
+  EXPECT_EQ(Collect(*waiting).text, "cdc");
+}
+
 TEST_F(GenerationBatcherQueueTest, WhoHasWaitedForTooLongIsTold) {
   BatcherOptions options;
   options.max_wait = std::chrono::milliseconds(1);

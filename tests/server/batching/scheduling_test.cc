@@ -63,6 +63,12 @@ TEST(EncodingPolicyTest, OthersOfTheLengthOfTheFirstJoin) {
   EXPECT_EQ(Start({10, 20, 10, 30, 10}), microseconds(500));
 }
 
+// The first two stand for inputs that somebody waits for, the others for such in the background.
+TEST(EncodingPolicyTest, WhoIsBehindFillsWhatIsLeft) {
+  EXPECT_EQ(Members({20, 20, 10, 20, 20}), (Places{0, 1, 3}));
+  EXPECT_EQ(Members({20, 10, 20, 20, 20}), (Places{0, 2, 3}));
+}
+
 TEST(EncodingPolicyTest, AFullBatchBehindTheFirstEndsItsWait) {
   EXPECT_EQ(Members({10, 32, 32}), (Places{0}));
   EXPECT_EQ(Start({10, 32, 32}), microseconds(0));
