@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
-ROOMS = {"engine", "kernels", "server", "tools"}
+ROOMS = {"clients", "engine", "kernels", "server", "tools"}
 
 
 def tracked(root):

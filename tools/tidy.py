@@ -3,7 +3,7 @@
 
   tools/tidy.py BUILD_DIR
 
-clang-tidy reads every source of kernels, engine, server and tools with the command of BUILD_DIR's
+clang-tidy reads every source of kernels, engine, clients, server and tools with the command of BUILD_DIR's
 compile_commands.json, in which no sources are compiled together. Headers that no source includes
 first are compiled by themselves. So what is left out of an #include is found here, although the
 build, which compiles sources together, may not see it.
@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 
-ROOMS = ("kernels", "engine", "server", "tools")
+ROOMS = ("kernels", "engine", "clients", "server", "tools")
 TIDY = "clang-tidy-19"
 CLANG = "clang++-19"
 # States of its headers that are remembered for a task, as branches have them.

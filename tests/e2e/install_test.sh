@@ -17,6 +17,7 @@ cmake --install "$build" --prefix "$work/made" >"$work/log" || fail "$(cat "$wor
 prefix=$work/moved
 mv "$work/made" "$prefix"
 files='bin/hippodrome
+include/hippodrome/client.h
 share/bash-completion/completions/hippodrome
 share/doc/hippodrome/README.md
 share/doc/hippodrome/LICENSE
@@ -43,7 +44,7 @@ share/hippodrome/proto/hippodrome/v1/states.proto
 share/man/man1/hippodrome.1'
 for file in $files; do [ -s "$prefix/$file" ] || fail "$file is not installed"; done
 strange=$(cd "$prefix" && find . -type f | grep -vE \
-  "^./(bin/hippodrome$|$module_folder/|share/(bash-completion|doc/hippodrome|hippodrome|man/man1)/)") &&
+  "^./(bin/hippodrome$|include/hippodrome/client.h$|$module_folder/|share/(bash-completion|doc/hippodrome|hippodrome|man/man1)/)") &&
   fail "installed as well: $strange"
 for module in cuda mpi; do
   [ ! -e "$build/bin/libhippodrome_$module.so" ] ||
