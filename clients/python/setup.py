@@ -19,7 +19,7 @@ DESCRIPTION = HERE / "hippodrome_client" / "protocol.binpb"
 
 def describe():
     """Writes the description. A source distribution has it, and has no protos."""
-    if not PROTOS.is_dir():
+    if not (PROTOS / "hippodrome").is_dir():
         if DESCRIPTION.exists():
             return
         raise SystemExit(f"neither {PROTOS} nor {DESCRIPTION} is there: build in the repository")

@@ -212,20 +212,20 @@ class States:
     def list(self) -> Sequence[StoredState]:
         return run(self._core.list_states())
 
-    def get(self, handle: str) -> bytes:
+    def get(self, state: Union[str, State]) -> bytes:
         """The file."""
-        return run(self._core.get_state(handle))
+        return run(self._core.get_state(state))
 
     def put(self, data: bytes, *, handle: Optional[str] = None, state_ttl: Optional[int] = None) -> State:
         """Keeps a file, under a handle of 32 hexadecimal digits, or a new one."""
         return run(self._core.put_state(data, handle, state_ttl))
 
-    def delete(self, handle: str) -> None:
-        run(self._core.delete_state(handle))
+    def delete(self, state: Union[str, State]) -> None:
+        run(self._core.delete_state(state))
 
-    def fork(self, handle: str, n: int = 1) -> Sequence[str]:
+    def fork(self, state: Union[str, State], n: int = 1) -> Sequence[str]:
         """Handles of copies."""
-        return run(self._core.fork_state(handle, n))
+        return run(self._core.fork_state(state, n))
 
 
 class Conversation:
@@ -344,17 +344,17 @@ class AsyncStates:
     async def list(self) -> Sequence[StoredState]:
         return await self._core.list_states()
 
-    async def get(self, handle: str) -> bytes:
-        return await self._core.get_state(handle)
+    async def get(self, state: Union[str, State]) -> bytes:
+        return await self._core.get_state(state)
 
     async def put(self, data: bytes, *, handle: Optional[str] = None, state_ttl: Optional[int] = None) -> State:
         return await self._core.put_state(data, handle, state_ttl)
 
-    async def delete(self, handle: str) -> None:
-        await self._core.delete_state(handle)
+    async def delete(self, state: Union[str, State]) -> None:
+        await self._core.delete_state(state)
 
-    async def fork(self, handle: str, n: int = 1) -> Sequence[str]:
-        return await self._core.fork_state(handle, n)
+    async def fork(self, state: Union[str, State], n: int = 1) -> Sequence[str]:
+        return await self._core.fork_state(state, n)
 
 
 class AsyncConversation:

@@ -17,7 +17,7 @@ from .grpc_calls import GrpcEndpoint
 from .http_calls import HttpEndpoint, first_decoder
 from .plumbing import Sleep, closing
 from .requests import (DEFAULT_MAX_TOKENS, Aggregation, GenerateRequest, Inputs, Prompt, Truncate, generate_request,
-                       input_list)
+                       handle_of, input_list)
 from .results import (Answers, Attempt, Classification, Embedding, FilledMasks, Generation, Model, Piece, Score, State,
                       StoredState, Tags, Usage)
 from .retrying import Again, Call, Had, Patience
@@ -173,7 +173,8 @@ class Core:
     async def list_states(self) -> list[StoredState]:
         return await self._once(lambda server, call: server.list_states(call))
 
-    async def get_state(self, handle: str) -> bytes:
+    async def get_state(self, state: Union[str, State]) -> bytes:
+        handle = handle_of(state)
         return await self._once(lambda server, call: server.get_state(handle, call))
 
     async def put_state(self, data: bytes, handle: Optional[str], state_ttl: Optional[int]) -> State:
@@ -181,7 +182,9 @@ class Core:
         name = handle or secrets.token_hex(16)
         return await self._once(lambda server, call: server.put_state(data, name, state_ttl, call))
 
-    async def delete_state(self, handle: str) -> None:
+    async def delete_state(self, state: Union[str, State]) -> None:
+        handle = handle_of(state)
+
         async def once(endpoint: Endpoint, call: Call) -> None:
             try:
                 await endpoint.delete_state(handle, call)
@@ -191,7 +194,8 @@ class Core:
 
         await self._once(once)
 
-    async def fork_state(self, handle: str, n: int) -> list[str]:
+    async def fork_state(self, state: Union[str, State], n: int) -> list[str]:
+        handle = handle_of(state)
         return await self._once(lambda server, call: server.fork_state(handle, n, call))
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import json
 import math
+import operator
 import ssl
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -206,15 +208,18 @@ class HttpEndpoint:
 
 @contextlib.contextmanager
 def translated(call: Call) -> Iterator[None]:
-    """What a broken connection means. A body that ends early may be no JSON."""
+    """What a broken connection means. A body that ends early may be no JSON; asynchronously, some errors of TLS come as
+    they are."""
     try:
         yield
+    except HippodromeError:
+        raise
     except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
         call.outcome = f"HTTP {type(error).__name__}"
         raise RequestTimeoutError("the server did not answer in time", "deadline_exceeded", request_id=call.id) from error
     except (httpx.LocalProtocolError, httpx.UnsupportedProtocol) as error:
         raise InvalidRequestError(f"this cannot be sent: {error}", "invalid_argument", request_id=call.id) from error
-    except (httpx.TransportError, json.JSONDecodeError) as error:
+    except (httpx.TransportError, OSError, json.JSONDecodeError) as error:
         if untrusted(error):
             raise UnavailableError(f"the server's certificate is not trusted: {error}", "unavailable",
                                    request_id=call.id) from error
@@ -252,17 +257,18 @@ def error_of(error: Mapping[str, Any], kind: type[HippodromeError], status: Opti
 
 
 async def events(reply: HttpReply) -> AsyncGenerator[Any, None]:
-    """Those of a stream, until it ends as it should. Lines end with a line feed alone: texts may have any other character
+    """Those of a stream, which must end as it should. Lines end with a line feed alone: texts may have any other character
     that ends lines elsewhere."""
-    rest = b""
-    async for chunk in reply.chunks:
+    rest, done = b"", False
+    async for chunk in reply.chunks:  # to the end of the body: then the connection serves the next call
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             if line == b"data: [DONE]":
-                return
-            if line.startswith(b"data: "):
+                done = True
+            elif line.startswith(b"data: "):
                 yield json.loads(line[len(b"data: "):])
-    raise httpx.RemoteProtocolError("the stream ended early")
+    if not done:
+        raise httpx.RemoteProtocolError("the stream ended early")
 
 
 def write(body: Mapping[str, Any]) -> bytes:
@@ -308,12 +314,13 @@ def scores_of(scores: Any, top: int) -> tuple[TokenScores, ...]:
 
 
 def score_of(scores: Any, ids: list[int], per_token: bool) -> Score:
-    """Of a prompt that ends with `ids`. The likeliest token is named first; the token's own name stands there too."""
+    """Of a prompt that ends with `ids`. The likeliest token is named first; the token's own name stands there too. The sum
+    is added up as the server does it over gRPC: sum() compensates for rounding from Python 3.12 on."""
     begin = len(scores["tokens"]) - len(ids)
     values = scores["token_logprobs"][begin:]
     greedy = all(next(iter(likely)) == name
                  for name, likely in zip(scores["tokens"][begin:], scores["top_logprobs"][begin:]))
-    return Score(sum(values), len(ids), greedy, tuple(ids) if per_token else (), tuple(values) if per_token else ())
+    return Score(functools.reduce(operator.add, values, 0.0), len(ids), greedy, tuple(ids) if per_token else (), tuple(values) if per_token else ())
 
 
 def first_decoder(models: Sequence[Model]) -> str:

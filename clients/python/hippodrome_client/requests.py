@@ -63,6 +63,13 @@ def place_of(state: Union[str, bytes, State]) -> Union[str, bytes]:
     return place
 
 
+def handle_of(state: Union[str, State]) -> str:
+    handle = state.handle if isinstance(state, State) else state
+    if handle is None:
+        raise ValueError("the state is not under a handle")
+    return handle
+
+
 def generate_request(prompt: Union[Prompt, None], options: Mapping[str, Any]) -> GenerateRequest:
     """A request that may be sent again, for it has a seed: of its own, or that of the state."""
     unknown = options.keys() - GenerateOptions.__annotations__.keys()
