@@ -27,7 +27,8 @@ from testing.http_peers import Server, wait_until
 # Loopback is not behind anybody's proxy.
 os.environ.update(NO_PROXY="127.0.0.1,localhost", no_proxy="127.0.0.1,localhost")
 PROMPT = "It was a dark night, and"
-LONG = {"max_tokens": 3000, "seed": 1, "temperature": 0.9, "ignore_eos": True}
+DRAWN = {"seed": 1, "temperature": 0.9, "ignore_eos": True}
+LOOP = asyncio.new_event_loop()  # one for all: gRPC's threads do not like to see one closed
 
 
 class Awaited:
@@ -68,11 +69,8 @@ def client(kind, **how):
         with kind(**how) as made:
             yield made
         return
-    loop = asyncio.new_event_loop()
-    with Awaited(loop, kind(**how)) as made:
+    with Awaited(LOOP, kind(**how)) as made:
         yield made
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    loop.close()
 
 
 def ways(http, grpc):
@@ -298,16 +296,16 @@ def check_left(server):
 def check_killed(program):
     """A server that is killed in the middle of a stream, and started again: the text is that of no disturbance."""
     http, grpc = free_addresses(2)
-    options = "--http", http, "--grpc", grpc
+    options, asked = ("--http", http, "--grpc", grpc), {"max_tokens": 600, "log_probabilities": 0, **DRAWN}
     with Server(*program) as server, client(hippodrome_client.Client, http=places(server)[0]) as ours:
-        expected = ours.generate(PROMPT, log_probabilities=0, **LONG)
+        expected = ours.generate(PROMPT, **asked)
     for kind, how in ways("http://" + http, grpc):
         attempts = []
         with client(kind, on_attempt=attempts.append, **how) as ours, contextlib.ExitStack() as ends:
             server = Server(*program, *options)
             ends.callback(server.__exit__)
             pieces = []
-            for piece in ours.generate(PROMPT, stream=True, log_probabilities=0, **LONG):
+            for piece in ours.generate(PROMPT, stream=True, **asked):
                 pieces.append(piece)
                 if len(pieces) == 40:
                     server.__exit__()  # SIGKILL
@@ -325,36 +323,43 @@ def check_killed(program):
             assert isinstance(found.__cause__, hippodrome_client.UnavailableError), repr(found.__cause__)
 
 
+def stop_at_once(server):
+    wait_until(lambda: server.running() > 0)
+    server.signal()
+
+
+def take(ours, stream, server, asked):
+    """The text and the usage of an answer in which the server is told to stop."""
+    if not stream:
+        stopping = threading.Thread(target=stop_at_once, args=[server])
+        stopping.start()
+        answer = ours.generate(PROMPT, **asked)
+        stopping.join()
+        return answer.text, answer.usage
+    pieces = []
+    for piece in ours.generate(PROMPT, stream=True, **asked):
+        pieces.append(piece)
+        if len(pieces) == 5:
+            server.signal()
+    return text_of(pieces), pieces[-1].usage
+
+
 def check_migrated(program, folder):
     """A server that stops hands a text over to another one."""
+    asked = {"max_tokens": 3000, **DRAWN}
     options = "--state-store", os.path.join(folder, "store"), "--grace-seconds", "1", "--max-stall-ms", "1"
     with Server(*program) as server, client(hippodrome_client.Client, http=places(server)[0]) as ours:
-        expected = ours.generate(PROMPT, **LONG)
-    for kind, name in ((kind, name) for kind in (hippodrome_client.Client, hippodrome_client.AsyncClient)
-                       for name in ("http", "grpc")):
-        for stream in (True, False):
-            with Server(*program, *options) as one, Server(*program, *options) as two:
-                how = {name: [places(server)[name == "grpc"] for server in (one, two)]}
-                attempts = []
-                with client(kind, on_attempt=attempts.append, **how) as ours:
-                    if not stream:
-                        stopping = threading.Thread(
-                            target=lambda: wait_until(lambda: one.running() > 0) and one.signal())
-                        stopping.start()
-                        answer = ours.generate(PROMPT, **LONG)
-                        stopping.join()
-                        text, usage = answer.text, answer.usage
-                    else:
-                        pieces = []
-                        for piece in ours.generate(PROMPT, stream=True, **LONG):
-                            pieces.append(piece)
-                            if len(pieces) == 5:
-                                one.signal()
-                        text, usage = text_of(pieces), pieces[-1].usage
-                assert text == expected.text, (kind, name, text, expected.text)
-                assert usage == expected.usage, (usage, expected.usage)
-                outcomes = [attempt.outcome for attempt in attempts]
-                assert outcomes[0] == "migrated" and outcomes[-1] == "ok", outcomes
+        expected = ours.generate(PROMPT, **asked)
+    for (kind, how), stream in zip(ways("http", "grpc"), (True, False, False, True)):
+        name, = how
+        with Server(*program, *options) as one, Server(*program, *options) as two:
+            attempts, addresses = [], [places(server)[name == "grpc"] for server in (one, two)]
+            with client(kind, on_attempt=attempts.append, **{name: addresses}) as ours:
+                text, usage = take(ours, stream, one, asked)
+            assert text == expected.text, (kind, name, text, expected.text)
+            assert usage == expected.usage, (usage, expected.usage)
+            outcomes = [attempt.outcome for attempt in attempts]
+            assert outcomes[0] == "migrated" and outcomes[-1] == "ok", outcomes
 
 
 def check_keys(program, folder):

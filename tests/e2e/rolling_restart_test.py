@@ -20,14 +20,13 @@ from testing import http_peers, python_packages, redis
 python_packages.need()
 
 from testing import replicas
-from testing.retrying_client import GrpcClient, HttpClient, client
+from testing.retrying_client import client
 
 STOPPING = ("--drain-delay", "2", "--grace-seconds", "2", "--max-stall-ms", "1")
 # Take longer than the grace period: alone, and among 100 clients.
 LONG_TOKENS, LONG_TOKENS_AMONG_MANY = 5000, 3000
-# What clients are told before anything of an answer: the request was not accepted.
-NOT_ACCEPTED = ("HTTP 503", "HTTP 502", "gRPC UNAVAILABLE", "HTTP broken: RemoteDisconnected",
-                "HTTP broken: ConnectionRefusedError", "HTTP broken: ConnectionResetError")
+# Say that the request was not accepted.
+REFUSALS = ("HTTP 503", "HTTP 502")
 
 
 class LongStreams:
@@ -37,13 +36,13 @@ class LongStreams:
         self.balancer, self.request, self.expected = balancer, request, expected
         self.ended, self.attempts, self.streams, self.errors = threading.Event(), [], 0, []
         self.threads = [threading.Thread(target=self._ask_on, args=how)
-                        for how in ((HttpClient, balancer.http), (GrpcClient, balancer.grpc)) * 2]
+                        for how in (("http", balancer.http), ("grpc", balancer.grpc)) * 2]
         for thread in self.threads:
             thread.start()
 
-    def _ask_on(self, kind, address):
+    def _ask_on(self, protocol, address):
         try:
-            with client(kind, address, replicas.GIVE_UP) as ours:
+            with client(protocol, address, replicas.GIVE_UP) as ours:
                 while not self.ended.is_set():
                     text, _ = ours.complete({**self.request, "stream": True})
                     assert text == self.expected, (text[-100:], self.expected[-100:])
@@ -62,8 +61,15 @@ class LongStreams:
 
 
 def undisturbed(program, request):
-    with http_peers.Server(*program) as server, client(HttpClient, "%s:%d" % server.http, 60) as alone:
+    with http_peers.Server(*program) as server, client("http", "%s:%d" % server.http, 60) as alone:
         return alone.complete(request)[0]
+
+
+def was_dropped(attempt):
+    """Whether a server had accepted it. A connection that ends before anything of an answer says nothing of that."""
+    if attempt.outcome in ("ok", "migrated", *REFUSALS):
+        return False
+    return attempt.answered or not attempt.outcome.startswith(("HTTP broken", "gRPC UNAVAILABLE"))
 
 
 def restart(replicas_in_order, load):
@@ -89,7 +95,7 @@ def run(program, given, folder, store):
         codes = restart(itertools.islice(itertools.cycle(group.replicas), restarts), load)
     assert not streams.errors, streams.errors
     attempts = load.attempts + streams.attempts
-    dropped = [attempt for attempt in attempts if attempt.outcome not in ("ok", "migrated", *NOT_ACCEPTED)]
+    dropped = [attempt for attempt in attempts if was_dropped(attempt)]
     migrated = sum(attempt.outcome == "migrated" for attempt in attempts)
     report = {"balancer": given.balancer, "cores": os.cpu_count(), "clients": clients, "restarts": len(codes),
               "exit_statuses": codes, "answered": dict(load.answered), "long_streams": streams.streams,

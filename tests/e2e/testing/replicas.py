@@ -14,7 +14,7 @@ import time
 from testing import balancers, http_peers
 from testing.balancers import HOSTS
 from testing.http_peers import Server, wait_until
-from testing.retrying_client import GrpcClient, HttpClient, client, serves
+from testing.retrying_client import client, serves
 
 GIVE_UP = 60  # seconds that a client tries
 
@@ -148,8 +148,7 @@ def requests(count):
 def converse(ask, request):
     """The texts of two turns, the second from the state of the first, wherever that is."""
     first, state = ask({**request, "return_state": "handle"})
-    assert state["handle"], "the state was not kept"
-    second, _ = ask({**request, "state": state["handle"], "prompt": " Then"})
+    second, _ = ask({**request, "state": state, "prompt": " Then"})
     return first + second
 
 
@@ -157,9 +156,9 @@ def single(ask, request):
     return ask(request)[0]
 
 
-# How each kind of client asks: its class, what it adds to a request, and for which texts.
-KINDS = {"whole": (HttpClient, {}, single), "stream": (HttpClient, {"stream": True}, single),
-         "grpc": (GrpcClient, {}, single), "conversation": (HttpClient, {}, converse)}
+# How each kind of client asks: its protocol, what it adds to a request, and for which texts.
+KINDS = {"whole": ("http", {}, single), "stream": ("http", {"stream": True}, single),
+         "grpc": ("grpc", {"stream": True}, single), "conversation": ("http", {}, converse)}
 
 
 class Load:
@@ -176,14 +175,13 @@ class Load:
         self.running = [self.pool.submit(self._ask_on, i, kinds[i % len(kinds)]) for i in range(clients)]
 
     def _undisturbed(self, program):
-        with Server(*program) as server, client(HttpClient, "%s:%d" % server.http, GIVE_UP) as alone:
+        with Server(*program) as server, client("http", "%s:%d" % server.http, GIVE_UP) as alone:
             return {how: [how(alone.complete, request) for request in self.asked] for how in (single, converse)}
 
     def _ask_on(self, number, kind):
-        made, more, how = KINDS[kind]
+        protocol, more, how = KINDS[kind]
         rng = random.Random(number)
-        address = self.balancer.grpc if made is GrpcClient else self.balancer.http
-        with client(made, address, GIVE_UP) as ours:
+        with client(protocol, getattr(self.balancer, protocol), GIVE_UP) as ours:
             while not self.ended.is_set():
                 which = rng.randrange(len(self.asked))
                 begin = time.monotonic()
