@@ -10,6 +10,7 @@ The exit status is 77 without build/python or protoc. Without openssl TLS is lef
 import asyncio
 import contextlib
 import inspect
+import itertools
 import os
 import re
 import signal
@@ -26,6 +27,7 @@ from testing.http_peers import Server, wait_until
 
 # Loopback is not behind anybody's proxy.
 os.environ.update(NO_PROXY="127.0.0.1,localhost", no_proxy="127.0.0.1,localhost")
+PAGES = "clients/python/README.md", "README.md", "docs/state.md"
 PROMPT = "It was a dark night, and"
 DRAWN = {"seed": 1, "temperature": 0.9, "ignore_eos": True}
 LOOP = asyncio.new_event_loop()  # one for all: gRPC's threads do not like to see one closed
@@ -106,26 +108,26 @@ def environment(wheel, folder):
     return python
 
 
-def examples():
-    text = (python_client.ROOT / "clients" / "python" / "README.md").read_text()
-    found = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
-    assert len(found) > 5, found
-    return "\n".join(found)
+def examples(page):
+    """A program of all examples of a page, one after the other."""
+    found = re.findall(r"^```python\n(.*?)^```$", (python_client.ROOT / page).read_text(), re.M | re.S)
+    assert found, page
+    return "\n".join(found) + "client.close()\n"
 
 
 def check_examples(python, server, folder):
-    """All of them, one after the other, over each protocol."""
+    """Over each protocol, and their types."""
     http, grpc = places(server)
-    for address in (f'"{http}"', f'grpc="{grpc}"'):
-        path = os.path.join(folder, "examples.py")
+    path = os.path.join(folder, "examples.py")
+    for page, address in itertools.product(PAGES, (f'"{http}"', f'grpc="{grpc}"')):
         with open(path, "w") as file:
-            file.write(examples().replace('"http://127.0.0.1:8080"', address) + "client.close()\n")
+            file.write(re.sub(r'(?<=Client\()\[?"http://127.0.0.1:8080"\]?', address, examples(page)))
         done = subprocess.run([python, "-X", "dev", "-W", "error", path], capture_output=True, text=True, check=False)
-        assert done.returncode == 0 and not done.stderr, done.stderr
-        assert len(done.stdout.splitlines()) > 12, done.stdout
-    typed = subprocess.run([sys.executable, "-m", "mypy", "--python-executable", python, "--cache-dir",
-                            os.path.join(folder, "types"), path], capture_output=True, text=True, check=False)
-    assert typed.returncode == 0, typed.stdout
+        assert done.returncode == 0 and not done.stderr, (page, done.stderr)
+        assert done.stdout, page
+        typed = subprocess.run([sys.executable, "-m", "mypy", "--python-executable", python, "--cache-dir",
+                                os.path.join(folder, "types"), path], capture_output=True, text=True, check=False)
+        assert typed.returncode == 0, (page, typed.stdout)
 
 
 def check_types(folder):
@@ -245,6 +247,30 @@ def check_conversations(server):
                 assert len(kept.turns) == 1, kept.turns
                 talk.undo(), talk.undo()
                 fails(ValueError, talk.undo)
+
+
+def check_moved_on(program):
+    """A conversation whose state the client keeps goes on at another server."""
+    asked = {"max_tokens": 9, "temperature": 0, "cache_prompt": False, "return_state": "inline"}
+    for kind, how in ways("http", "grpc"):
+        name, = how
+        with Server(*program) as one, Server(*program) as two:
+            addresses = [places(server)[name == "grpc"] for server in (one, two)]
+            with client(kind, **{name: addresses[1]}) as ours:
+                alone = ours.conversation(**asked)
+                expected = [alone.say(text).text for text in (PROMPT, " Then she")]
+            with client(kind, **{name: addresses}) as ours:
+                talk = ours.conversation(**asked)
+                talk.say(PROMPT)
+                one.__exit__()  # SIGKILL
+                last = talk.say(" Then she")
+                assert [turn.text for turn in talk.turns] == expected, (talk.turns, expected)
+                assert last.usage.cached_tokens > 0, last.usage
+
+
+def check_version(server, wheel):
+    version = re.search(r'"version":"([^"+-]+)', server.get("/version")[1])[1]
+    assert wheel.name == f"hippodrome_client-{version}-py3-none-any.whl", (wheel, version)
 
 
 def check_wrong(server):
@@ -410,10 +436,12 @@ def main():
         toys = make_models(golden, folder)
         more = [f"{name}={toys[name]}" for name in ("filler", "tagger", "answerer")]
         with Server(*program, *(word for name in more for word in ("--model", name))) as server:
+            check_version(server, wheel)
             check_examples(environment(wheel, os.path.join(folder, "python")), server, folder)
             for check in (check_answers, check_states, check_conversations, check_wrong, check_left):
                 check(server)
         check_types(folder)
+        check_moved_on(program)
         check_killed(program)
         check_migrated(program, folder)
         check_keys(program, folder)

@@ -11,7 +11,7 @@ import subprocess
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = (".h", ".cc", ".cu", ".cuh")
+SOURCES = (".h", ".cc", ".cu", ".cuh", ".py")
 
 
 @functools.cache
