@@ -33,20 +33,22 @@ class Core:
     """`endpoints`: asked in turn, each as long as it answers. `on_attempt` is told of every request that was sent."""
 
     def __init__(self, endpoints: Sequence[Endpoint], sleep: Sleep, retry_seconds: float,
-                 on_attempt: Optional[Callable[[Attempt], None]]) -> None:
+                 on_attempt: Optional[Callable[[Attempt], None]], clock: Callable[[], float] = time.monotonic) -> None:
         self._endpoints = endpoints
         self._turn = 0
         self._sleep = sleep
         self._retry_seconds = retry_seconds
         self._on_attempt = on_attempt
+        self._clock = clock
 
     async def close(self) -> None:
         for endpoint in self._endpoints:
             await endpoint.close()
 
     async def _attempts(self, ask: Callable[[Endpoint, Call], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
-        """What the first attempt that does not fail gives, behind what others gave before."""
-        patience = Patience(self._retry_seconds)
+        """What the first attempt that does not fail gives, behind what others gave before. Whatever is given counts as
+        progress."""
+        patience = Patience(self._retry_seconds, self._clock)
         for number in itertools.count(1):
             endpoint, call = self._endpoints[self._turn], Call(number)
             try:
@@ -66,9 +68,9 @@ class Core:
             finally:
                 if self._on_attempt is not None:
                     self._on_attempt(call.ended())
-            endpoint.rests_until = time.monotonic() + again.after
+            endpoint.rests_until = self._clock() + again.after
             self._turn = (self._endpoints.index(endpoint) + 1) % len(self._endpoints)
-            rest = self._endpoints[self._turn].rests_until - time.monotonic()
+            rest = self._endpoints[self._turn].rests_until - self._clock()
             await self._sleep(patience.pause(again, max(0.0, rest)))
 
     async def _once(self, ask: Callable[[Endpoint, Call], Awaitable[T]]) -> T:
@@ -88,7 +90,9 @@ class Core:
                 async for piece in given:
                     if piece.finish_reason == "migrated":
                         call.outcome = "migrated"
-                    yield had.new(piece)
+                    fresh = had.new(piece)
+                    if fresh != Piece():
+                        yield fresh
 
         while True:
             last: Optional[Piece] = None
@@ -96,7 +100,7 @@ class Core:
                 async for piece in given:
                     if piece.finish_reason is not None:
                         last = piece
-                    elif piece != Piece():
+                    else:
                         yield piece
             if last is None or last.usage is None:
                 raise HippodromeError("the answer ended without its last part", "internal")

@@ -10,7 +10,7 @@ import math
 import operator
 import ssl
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Optional, Union, cast
 
 import httpx
@@ -45,11 +45,13 @@ class HttpEndpoint:
             answer = await self._json("POST", "/v1/completions", body, call)
             yield piece_of(answer, request, echoed, usage_of(answer["usage"]))
             return
-        async with self._open("POST", "/v1/completions", write(body), call) as reply, closing(events(reply)) as answers:
+        async with self._open("POST", "/v1/completions", write(body), call) as reply, closing(
+                events(reply.chunks, call.begin + self._seconds)) as answers:
             last: Any = None  # usage comes in an event of its own, behind it
             with translated(call):
                 async for event in answers:
-                    self._check(event, call)
+                    if "error" in event:
+                        raise failure_of_event(event["error"], call)
                     if not event["choices"]:
                         yield piece_of(last, request, echoed, usage_of(event["usage"]))
                         continue
@@ -57,20 +59,6 @@ class HttpEndpoint:
                     if event["choices"][0]["finish_reason"] is None:
                         yield piece_of(event, request, echoed)
                         echoed = False
-
-    def _check(self, event: Any, call: Call) -> None:
-        """Of a stream."""
-        if time.monotonic() > call.begin + self._seconds:
-            raise RequestTimeoutError(f"the stream took more than {self._seconds:g} s", "deadline_exceeded",
-                                      request_id=call.id)
-        if "error" not in event:
-            return
-        error = event["error"]
-        call.outcome = f"HTTP stream: {error['code']}"
-        if error["type"] in retrying.AGAIN_HTTP_EVENTS:
-            failure = error_of(error, UnavailableError, None, call)
-            raise Again(call.outcome, failure, retrying.AGAIN_EVENT_SECONDS)
-        raise error_of(error, kind_of(error["code"]), None, call)
 
     async def score(self, model: Optional[str], context: Prompt, continuations: Sequence[Prompt], per_token: bool,
                     call: Call) -> list[Score]:
@@ -250,17 +238,27 @@ def failure_of(reply: HttpReply, body: bytes, call: Call) -> Exception:
     return Again(call.outcome, failure, retrying.seconds_of(reply.headers.get("retry-after")))
 
 
+def failure_of_event(error: Mapping[str, Any], call: Call) -> Exception:
+    """Of a stream that had begun."""
+    call.outcome = f"HTTP stream: {error['code']}"
+    if error["type"] not in retrying.AGAIN_HTTP_EVENTS:
+        return error_of(error, kind_of(error["code"]), None, call)
+    return Again(call.outcome, error_of(error, UnavailableError, None, call), retrying.AGAIN_EVENT_SECONDS)
+
+
 def error_of(error: Mapping[str, Any], kind: type[HippodromeError], status: Optional[int], call: Call) -> HippodromeError:
     param = error.get("param")
     return kind(error.get("message", ""), error.get("code", "unknown"), _NAMES.get(param, param) if param else None,
                 status, call.id)
 
 
-async def events(reply: HttpReply) -> AsyncGenerator[Any, None]:
-    """Those of a stream, which must end as it should. Lines end with a line feed alone: texts may have any other character
-    that ends lines elsewhere."""
+async def events(chunks: AsyncIterator[bytes], end: float) -> AsyncGenerator[Any, None]:
+    """Those of a stream, which must end as it should, and until the time `end`. Lines end with a line feed alone: texts
+    may have any other character that ends lines elsewhere."""
     rest, done = b"", False
-    async for chunk in reply.chunks:  # to the end of the body: then the connection serves the next call
+    async for chunk in chunks:  # to the end of the body: then the connection serves the next call
+        if time.monotonic() > end:
+            raise httpx.ReadTimeout("the stream takes too long")
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             if line == b"data: [DONE]":

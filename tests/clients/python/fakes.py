@@ -47,16 +47,19 @@ class FakeHttp:
 
 
 class Scripted:
-    """A core over one FakeHttp for each list of replies. `pauses`: what it waited; `attempts`: what it told."""
+    """A core over one FakeHttp for each list of replies, in a time that passes while it sleeps alone. `pauses`: what it
+    waited; `attempts`: what it told."""
 
     def __init__(self, *replies, retry_seconds=60):
-        self.pauses, self.attempts, self.servers = [], [], [FakeHttp(each) for each in replies]
+        self.now, self.pauses, self.attempts = 0.0, [], []
+        self.servers = [FakeHttp(each) for each in replies]
 
         async def sleep(seconds):
             self.pauses.append(seconds)
+            self.now += seconds
 
         endpoints = [http_calls.HttpEndpoint(server, 300, {}) for server in self.servers]
-        self.core = core.Core(endpoints, sleep, retry_seconds, self.attempts.append)
+        self.core = core.Core(endpoints, sleep, retry_seconds, self.attempts.append, lambda: self.now)
 
     def outcomes(self):
         return [attempt.outcome for attempt in self.attempts]
