@@ -8,9 +8,9 @@ from .results import (Answer, Answers, Attempt, Candidate, Classification, Embed
                       LabelScore, LikelyToken, Model, Piece, Score, State, StoredState, Tags, TokenScores, Usage)
 
 __all__ = [
-    "Answer", "Answers", "AsyncClient", "AsyncConversation", "AsyncStream", "Attempt", "AuthenticationError", "Candidate",
-    "Classification", "Client", "Conversation", "Embedding", "Entity", "FilledMasks", "Generation", "HippodromeError",
-    "InvalidRequestError", "LabelScore", "LikelyToken", "Model", "NotFoundError", "OtherAnswerError",
-    "PermissionDeniedError", "Piece", "RequestTimeoutError", "RetryError", "Score", "ServerError", "State",
-    "StoredState", "Stream", "Tags", "TokenScores", "Turn", "UnavailableError", "Usage",
+    "Answer", "Answers", "AsyncClient", "AsyncConversation", "AsyncStream", "Attempt", "AuthenticationError",
+    "Candidate", "Classification", "Client", "Conversation", "Embedding", "Entity", "FilledMasks", "Generation",
+    "HippodromeError", "InvalidRequestError", "LabelScore", "LikelyToken", "Model", "NotFoundError",
+    "OtherAnswerError", "PermissionDeniedError", "Piece", "RequestTimeoutError", "RetryError", "Score",
+    "ServerError", "State", "StoredState", "Stream", "Tags", "TokenScores", "Turn", "UnavailableError", "Usage",
 ]

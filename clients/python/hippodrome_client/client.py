@@ -39,8 +39,8 @@ class _Base:
                  api_key: Optional[str] = None, ca: Union[str, os.PathLike[str], None] = None,
                  certificate: Optional[tuple[str, str]] = None, timeout: float = 300.0, retry_seconds: float = 60.0,
                  on_attempt: Optional[Callable[[Attempt], None]] = None) -> None:
-        """One address suffices. Several are servers of the same models: they are asked in turn, those of gRPC first, and
-        each for as long as it answers.
+        """One address suffices. Several are servers of the same models: they are asked in turn, those of gRPC first,
+        and each for as long as it answers.
 
         http: as "http://127.0.0.1:8080" or "https://HOST:PORT".
         grpc: as "127.0.0.1:50051". With TLS where `ca` is given, or as "https://HOST:PORT".

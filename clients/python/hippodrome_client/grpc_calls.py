@@ -10,12 +10,12 @@ from typing import Any, Optional, cast
 import grpc
 
 from . import retrying
-from .errors import HippodromeError, RequestTimeoutError, UnavailableError, kind_of
+from .errors import RequestTimeoutError, kind_of
 from .plumbing import Grpc, closing, first
 from .protocol import Method, message
 from .requests import Aggregation, GenerateRequest, Input, Prompt, Truncate
-from .results import (Answer, Answers, Candidate, Classification, Embedding, Entity, FilledMasks, FinishReason, LabelScore,
-                      LikelyToken, Model, Piece, Score, State, StoredState, Tags, TokenScores, Usage)
+from .results import (Answer, Answers, Candidate, Classification, Embedding, Entity, FilledMasks, FinishReason,
+                      LabelScore, LikelyToken, Model, Piece, Score, State, StoredState, Tags, TokenScores, Usage)
 from .retrying import Again, Call
 
 GENERATE = Method("Generation", "Generate")
@@ -176,8 +176,7 @@ def failure_of(error: Any, call: Call) -> Exception:
         return RequestTimeoutError("the server did not answer in time", code, request_id=call.id)
     param = re.match(r"([a-z_]+(?:\[\d+\])?): ", text) if code == "invalid_argument" else None
     again = code in retrying.AGAIN_GRPC and "CERTIFICATE_VERIFY_FAILED" not in text
-    kind: type[HippodromeError] = UnavailableError if again else kind_of(code)
-    failure = kind(text, code, param[1] if param else None, request_id=call.id)
+    failure = kind_of(code)(text, code, param[1] if param else None, request_id=call.id)
     if not again:
         return failure
     trailing = {name: value for name, value in error.trailing_metadata() or ()}

@@ -19,8 +19,8 @@ from . import retrying
 from .errors import HippodromeError, InvalidRequestError, RequestTimeoutError, ServerError, UnavailableError, kind_of
 from .plumbing import Http, HttpReply, closing
 from .requests import Aggregation, GenerateRequest, Input, Prompt, Truncate
-from .results import (Answer, Answers, Candidate, Classification, Embedding, Entity, FilledMasks, LabelScore, LikelyToken,
-                      Model, Piece, Score, State, StoredState, Tags, TokenScores, Usage)
+from .results import (Answer, Answers, Candidate, Classification, Embedding, Entity, FilledMasks, LabelScore,
+                      LikelyToken, Model, Piece, Score, State, StoredState, Tags, TokenScores, Usage)
 from .retrying import Again, Call
 
 # Fields that HTTP calls otherwise.
@@ -89,8 +89,8 @@ class HttpEndpoint:
 
     async def models(self, call: Call) -> list[Model]:
         answer = await self._json("GET", "/v1/models", None, call)
-        return [Model(each["id"], each["architecture"], each["created"], each["max_model_len"] or 0, each.get("head", ""),
-                      each.get("attention_window", 0)) for each in answer["data"]]
+        return [Model(each["id"], each["architecture"], each["created"], each["max_model_len"] or 0,
+                      each.get("head", ""), each.get("attention_window", 0)) for each in answer["data"]]
 
     async def tokenize(self, model: Optional[str], text: str, add_special_tokens: bool, call: Call) -> list[int]:
         body = {"model": model, "prompt": text, "add_special_tokens": add_special_tokens}
@@ -142,8 +142,9 @@ class HttpEndpoint:
             answer = await self._json("POST", "/embed", {**body, "normalize": normalize}, call)
             return [Embedding(values=tuple(values)) for values in answer]
         answer = await self._json("POST", "/embed_all", body, call)
-        scale = unit if normalize else tuple  # this path knows no `normalize`
-        return [Embedding(tokens=tuple(scale(values) for values in tokens)) for tokens in answer]
+        # This path knows no `normalize`.
+        return [Embedding(tokens=tuple(unit(values) if normalize else tuple(values) for values in tokens))
+                for tokens in answer]
 
     async def list_states(self, call: Call) -> list[StoredState]:
         answer = await self._json("GET", "/v1/states", None, call)
@@ -204,7 +205,8 @@ def translated(call: Call) -> Iterator[None]:
         raise
     except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
         call.outcome = f"HTTP {type(error).__name__}"
-        raise RequestTimeoutError("the server did not answer in time", "deadline_exceeded", request_id=call.id) from error
+        raise RequestTimeoutError("the server did not answer in time", "deadline_exceeded",
+                                  request_id=call.id) from error
     except (httpx.LocalProtocolError, httpx.UnsupportedProtocol) as error:
         raise InvalidRequestError(f"this cannot be sent: {error}", "invalid_argument", request_id=call.id) from error
     except (httpx.TransportError, OSError, json.JSONDecodeError) as error:
@@ -246,7 +248,8 @@ def failure_of_event(error: Mapping[str, Any], call: Call) -> Exception:
     return Again(call.outcome, error_of(error, UnavailableError, None, call), retrying.AGAIN_EVENT_SECONDS)
 
 
-def error_of(error: Mapping[str, Any], kind: type[HippodromeError], status: Optional[int], call: Call) -> HippodromeError:
+def error_of(error: Mapping[str, Any], kind: type[HippodromeError], status: Optional[int],
+             call: Call) -> HippodromeError:
     param = error.get("param")
     return kind(error.get("message", ""), error.get("code", "unknown"), _NAMES.get(param, param) if param else None,
                 status, call.id)
@@ -301,8 +304,9 @@ def piece_of(answer: Any, request: GenerateRequest, echoed: bool, usage: Optiona
         text = ""
     elif echoed:
         text = text[scores["text_offset"][prompt_tokens]:]
-    return Piece(text, token_ids, scored[prompt_tokens:], scored[:prompt_tokens] if request.get("score_prompt") else (),
-                 choice["finish_reason"], usage, state_of(answer["state"]) if "state" in answer else None)
+    return Piece(text, token_ids, scored[prompt_tokens:],
+                 scored[:prompt_tokens] if request.get("score_prompt") else (), choice["finish_reason"], usage,
+                 state_of(answer["state"]) if "state" in answer else None)
 
 
 def scores_of(scores: Any, top: int) -> tuple[TokenScores, ...]:
@@ -312,13 +316,14 @@ def scores_of(scores: Any, top: int) -> tuple[TokenScores, ...]:
 
 
 def score_of(scores: Any, ids: list[int], per_token: bool) -> Score:
-    """Of a prompt that ends with `ids`. The likeliest token is named first; the token's own name stands there too. The sum
-    is added up as the server does it over gRPC: sum() compensates for rounding from Python 3.12 on."""
+    """Of a prompt that ends with `ids`. The likeliest token is named first; the token's own name stands there too. The
+    sum is added up as the server does it over gRPC: sum() compensates for rounding from Python 3.12 on."""
     begin = len(scores["tokens"]) - len(ids)
     values = scores["token_logprobs"][begin:]
     greedy = all(next(iter(likely)) == name
                  for name, likely in zip(scores["tokens"][begin:], scores["top_logprobs"][begin:]))
-    return Score(functools.reduce(operator.add, values, 0.0), len(ids), greedy, tuple(ids) if per_token else (), tuple(values) if per_token else ())
+    return Score(functools.reduce(operator.add, values, 0.0), len(ids), greedy, tuple(ids) if per_token else (),
+                 tuple(values) if per_token else ())
 
 
 def first_decoder(models: Sequence[Model]) -> str:

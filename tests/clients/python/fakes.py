@@ -14,8 +14,8 @@ from hippodrome_client import core, http_calls, plumbing
 
 
 class FakeHttp:
-    """Each call gets the next of `replies`: (status, headers, chunks), or an exception; an exception among the chunks is
-    raised in their place."""
+    """Each call gets the next of `replies`: (status, headers, chunks), or an exception; an exception among the chunks
+    is raised in their place."""
 
     def __init__(self, replies):
         self.replies, self.requests, self.closed = list(replies), [], 0
@@ -82,7 +82,8 @@ def refusal(status, retry_after=None, code="unavailable", message="no", param=No
 
 
 def choice(text, ids, finish=None, **more):
-    return {"choices": [{"index": 0, "text": text, "token_ids": ids, "logprobs": None, "finish_reason": finish}], **more}
+    return {"choices": [{"index": 0, "text": text, "token_ids": ids, "logprobs": None, "finish_reason": finish}],
+            **more}
 
 
 def usage(prompt, completion, cached=0):

@@ -59,7 +59,8 @@ class HadTest(unittest.TestCase):
     def test_the_rest_of_what_is_sent_again(self):
         had = retrying.Had()
         scores = tuple(TokenScores(-float(i)) for i in range(4))
-        self.assertEqual(had.new(Piece("ab", (1, 2), scores[:2], scores[3:])), Piece("ab", (1, 2), scores[:2], scores[3:]))
+        first = Piece("ab", (1, 2), scores[:2], scores[3:])
+        self.assertEqual(had.new(first), first)
         had.begin()
         self.assertEqual(had.new(Piece("a", (1,), scores[:1], scores[3:])), Piece())
         self.assertEqual(had.new(Piece("bc", (2, 3), scores[1:3])), Piece("c", (3,), scores[2:3]))

@@ -1,4 +1,4 @@
-"""Clients that follow the rule of docs/replicas.md, by the package of clients/python, and remember all that they sent."""
+"""Clients that follow the rule of docs/replicas.md, by the package of clients/python, and remember what they sent."""
 
 import contextlib
 
