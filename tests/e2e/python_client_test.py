@@ -13,7 +13,6 @@ import inspect
 import itertools
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile

@@ -16,7 +16,7 @@ from typing import Any, Optional, Union, cast
 import httpx
 
 from . import retrying
-from .errors import HippodromeError, InvalidRequestError, RequestTimeoutError, ServerError, UnavailableError, kind_of
+from .errors import HippodromeError, InvalidRequestError, RequestTimeoutError, UnavailableError, kind_of
 from .plumbing import Http, HttpReply, closing
 from .requests import Aggregation, GenerateRequest, Input, Prompt, Truncate
 from .results import (Answer, Answers, Candidate, Classification, Embedding, Entity, FilledMasks, LabelScore,
