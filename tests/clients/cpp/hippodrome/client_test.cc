@@ -16,7 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "server/grpc/grpc_server.h"
+#include "server/metrics/state_store_metrics.h"
 #include "server/server.h"
+#include "server/states/open_state_store.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/fake_model.h"
 #include "tests/testing/temporary_directory.h"
@@ -649,6 +652,63 @@ TEST_F(ClientServerTest, TheExampleWritesAText) {
   for (int c = 0; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
   EXPECT_EQ(pclose(pipe), 0);
   EXPECT_EQ(text, "abcabcabcabcabcabcabcabcabcabcabcabcabca\n");
+}
+
+// One of several servers with one store of states.
+class Replica {
+ public:
+  Replica(const std::string& address, const std::string& store) {
+    std::vector<std::unique_ptr<ServedModel>> models;
+    models.push_back(NewServedModel(NewFakeModel("m", {}, &engine_), metrics_));
+    StateOptions states;
+    states.store = store;
+    handlers_ = std::make_unique<Handlers>(std::move(models), RequestLimits(), states);
+    handlers_->states().SetStore(
+        OpenStateStore(states.store, states.store_bytes, state_metrics_).value());
+    GrpcOptions options;
+    options.address = address;
+    server_ = GrpcServer::Start(options, *handlers_, metrics_, access_).value();
+  }
+
+  FakeEngine& engine() { return *engine_; }
+  const std::string& address() const { return server_->address(); }
+  void Stop() {
+    handlers_->Close();
+    handlers_->Migrate();
+    EXPECT_TRUE(WaitUntil([&] { return handlers_->pending() == 0; }));
+    server_->Stop(std::chrono::minutes(1));
+  }
+
+ private:
+  Metrics metrics_;
+  StateStoreMetrics state_metrics_{metrics_.registry()};
+  const AccessControl access_{"", metrics_};
+  FakeEngine* engine_ = nullptr;
+  std::unique_ptr<Handlers> handlers_;
+  std::unique_ptr<GrpcServer> server_;
+};
+
+TEST(ClientReplicasTest, ATextGoesOnInTheNextServerAtTheSameAddress) {
+  const TemporaryDirectory store;
+  auto replica = std::make_unique<Replica>("127.0.0.1:0", store.path());
+  replica->engine().hold_decode = true;  // behind the first token
+  const std::string address = replica->address();
+  v1::GenerateRequest request;
+  request.set_text("aaa");
+  request.set_max_tokens(30);
+  const auto generation = Client(address).Generate(request);
+  v1::GenerateResponse response;
+  ASSERT_TRUE(generation->Read(&response));
+  std::string text = response.text();
+  replica->Stop();
+  replica.reset();
+  replica = std::make_unique<Replica>(address, store.path());
+  while (generation->Read(&response)) text += response.text();
+  EXPECT_TRUE(generation->Finish().ok()) << generation->Finish().error_message();
+  EXPECT_EQ(text, std::string(30, 'a'));
+  EXPECT_EQ(response.usage().prompt_tokens(), 3);
+  EXPECT_EQ(response.usage().completion_tokens(), 30);
+  EXPECT_EQ(replica->engine().steps, 28) << "all but the first token of each server";
 }
 
 }  // namespace
