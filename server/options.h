@@ -70,6 +70,13 @@ struct StateOptions {
   int64_t max_bytes_in_transit = int64_t{256} << 20;
 };
 
+// Of /v1/files and /v1/batches.
+struct BatchOptions {
+  std::string directory;                          // empty: there are none
+  int64_t file_bytes = int64_t{64} << 20;         // of one file that a client sends
+  int64_t directory_bytes = int64_t{4096} << 20;  // of all that is in the directory
+};
+
 struct HttpOptions {
   std::string address = "127.0.0.1:8080";  // HOST:PORT or [HOST]:PORT; port 0: any free one
   std::string listener = "main";           // its name in metrics
@@ -148,6 +155,7 @@ struct ServerOptions {
   std::string admin_address;  // as HttpOptions::address; empty: no admin listener
   GrpcOptions grpc;
   StateOptions states;
+  BatchOptions batches;
   BatcherOptions batcher;
   EncodingOptions encoding;
   RequestLimits limits;

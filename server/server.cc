@@ -18,6 +18,8 @@ constexpr std::chrono::milliseconds kPoll{10};
 constexpr std::chrono::seconds kFlush{5};
 // Of the grace period, for states to be kept: a third, and so much at most.
 constexpr std::chrono::milliseconds kMostSaving{30000};
+// Of a batch, that are answered at once: a few batches of an encoder, and the slots of a decoder.
+constexpr int64_t kMostBatchCalls = 64;
 
 std::vector<std::unique_ptr<ServedModel>> Serve(std::vector<ModelParts> models,
                                                 const ServerOptions& options, Metrics& metrics) {
@@ -79,8 +81,9 @@ Server::Server(const ServerOptions& options, std::vector<ModelParts> models,
       state_metrics_(metrics_.registry()),
       handlers_(Serve(std::move(models), options, metrics_), options.limits, options.states),
       repository_(handlers_.models(), metrics_, RepositoryFunctions(options, load, metrics_)),
-      routes_(handlers_, metrics_, access_, options.http),
-      admin_routes_(routes_, repository_, access_) {
+      routes_(handlers_, metrics_, access_, options.http, options.batches),
+      admin_routes_(routes_, repository_, access_),
+      batch_metrics_(metrics_.registry(), BatchStatusNames()) {
   reloadables_.Add(
       {"models", [this](const ServerOptions& now) { return repository_.Match(now.models); }});
   reloadables_.Add(
@@ -101,6 +104,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   HIPPODROME_ASSIGN_OR_RETURN(const std::function<void()> use_key, states.PrepareKey());
   if (use_key) use_key();
   HIPPODROME_RETURN_IF_ERROR(server->access_.Reload());
+  HIPPODROME_RETURN_IF_ERROR(server->StartBatches(options));
   HIPPODROME_RETURN_IF_ERROR(server->StartTransports(options));
   return server;
 }
@@ -111,6 +115,22 @@ absl::StatusOr<std::unique_ptr<HttpServer>> Server::StartHttp(const HttpOptions&
   const auto route = [&routes](HttpRequest& head) { routes.Route(head); };
   const auto handle = [&routes](HttpRequest request) { return routes.Handle(std::move(request)); };
   return HttpServer::Start(options, handle, &metrics_, tls_, route);
+}
+
+absl::Status Server::StartBatches(const ServerOptions& options) {
+  if (options.batches.directory.empty()) return absl::OkStatus();
+  HIPPODROME_ASSIGN_OR_RETURN(batch_store_, BatchStore::Open(options.batches, batch_metrics_));
+  routes_.batches().SetStore(*batch_store_);
+  // Queues keep room for calls that somebody waits for.
+  const int64_t queue = std::min(options.batcher.max_queue, options.encoding.max_queue);
+  batches_ = std::make_unique<BatchRunner>(BatchRunner::Options{
+      .store = *batch_store_,
+      .metrics = batch_metrics_,
+      .answer = [this](HttpRequest request) { return routes_.PassOn(std::move(request)); },
+      .admit = [this](const std::string& key) { return access_.AdmitJob(key); },
+      .most_calls = std::clamp<int64_t>(queue / 4, 1, kMostBatchCalls),
+      .most_line_bytes = options.http.max_body_bytes});
+  return absl::OkStatus();
 }
 
 absl::Status Server::StartTransports(const ServerOptions& options) {
@@ -153,6 +173,7 @@ int64_t Server::Drain(std::chrono::milliseconds delay, std::chrono::milliseconds
   handlers_.AnnounceStop();
   grpc_->SetServing(false);
   Wait(delay, [] { return false; });
+  if (batches_ != nullptr) batches_->Stop();
   repository_.Stop();
   handlers_.Close();
   // A call that is refused is answered, which many balancers take for success: they would send

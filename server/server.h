@@ -13,12 +13,15 @@
 
 #include "absl/status/statusor.h"
 #include "server/access/access_control.h"
+#include "server/batches/batch_runner.h"
+#include "server/batches/batch_store.h"
 #include "server/grpc/grpc_server.h"
 #include "server/handlers/handlers.h"
 #include "server/handlers/model_repository.h"
 #include "server/handlers/served_model.h"
 #include "server/http/http_server.h"
 #include "server/load_model.h"
+#include "server/metrics/batch_metrics.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/state_store_metrics.h"
 #include "server/options.h"
@@ -34,7 +37,7 @@ class Server {
  public:
   // Serves `models` at both addresses, and later those that operators load, by `load`. REQUIRES:
   // names differ. Errors: those of ReadApiKeys(), TlsFiles::Open(), OpenStateStore(),
-  // ReadStateKey(),
+  // ReadStateKey(), BatchStore::Open(),
   // HttpServer::Start() and GrpcServer::Start().
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        std::vector<ModelParts> models,
@@ -71,6 +74,7 @@ class Server {
 
  private:
   Server(const ServerOptions& options, std::vector<ModelParts> models, const LoadOptions& load);
+  absl::Status StartBatches(const ServerOptions& options);
   absl::Status StartTransports(const ServerOptions& options);
   template <typename Routes>
   absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const HttpOptions& options, Routes& routes);
@@ -86,7 +90,10 @@ class Server {
   ModelRepository repository_;
   HttpRoutes routes_;
   AdminRoutes admin_routes_;
-  std::unique_ptr<HttpServer> admin_;  // null: none
+  BatchMetrics batch_metrics_;
+  std::unique_ptr<BatchStore> batch_store_;  // null: none
+  std::unique_ptr<BatchRunner> batches_;     // the same
+  std::unique_ptr<HttpServer> admin_;        // null: none
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<GrpcServer> grpc_;
   Reloadables reloadables_;  // goes first: they refer to the others

@@ -2,6 +2,7 @@
 find_package(fmt CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
+find_package(ZLIB REQUIRED)
 
 add_library(hippodrome_server_testing STATIC
   ${CMAKE_CURRENT_SOURCE_DIR}/testing/admission_simulator.cc
@@ -16,10 +17,15 @@ hippodrome_compile_alone(${CMAKE_CURRENT_SOURCE_DIR}/testing/fake_engine.cc)
 target_link_libraries(hippodrome_server_testing PUBLIC hippodrome_serving PRIVATE fmt::fmt OpenSSL::Crypto)
 
 hippodrome_test_files(server_tests
-  LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json
+  LIBRARIES hippodrome_server_testing nlohmann_json::nlohmann_json ZLIB::ZLIB
   SOURCES
     server/access/access_control_test.cc
     server/access/key_account_test.cc
+    server/batches/batch_input_test.cc
+    server/batches/batch_journal_test.cc
+    server/batches/batch_runner_test.cc
+    server/batches/batch_store_test.cc
+    server/batches/line_reader_test.cc
     server/batching/encoding_batcher_test.cc
     server/batching/encoding_job_test.cc
     server/batching/encoding_stress_test.cc
@@ -93,6 +99,8 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       server/handlers/generation_numbers_test.cc
       server/http/chunked_body_test.cc
       server/http/http_head_test.cc
+      server/http/multipart_test.cc
+      server/http/query_test.cc
       server/json/json_encoding_requests_test.cc
       server/json/json_encoding_responses_test.cc
       server/json/json_parse_test.cc

@@ -26,14 +26,12 @@ hippodrome_test_files(tools_tests
     tools/plots/line_chart_test.cc
 )
 
-find_package(ZLIB REQUIRED)
 hippodrome_test_files(batch_tests
   LIBRARIES hippodrome_batch hippodrome_server_testing hippodrome_testing
-    nlohmann_json::nlohmann_json ZLIB::ZLIB
+    nlohmann_json::nlohmann_json
   SOURCES
     tools/batch/batch_job_test.cc
     tools/batch/batch_output_test.cc
-    tools/batch/line_reader_test.cc
     tools/batch/run_batch_test.cc
     tools/batch/score_json_test.cc
 )

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "engine/base/status.h"
@@ -46,7 +47,7 @@ absl::Status RenameDurably(const std::string& from, const std::string& to) {
   return SyncPath(FolderOf(to));
 }
 
-absl::Status WriteSynced(const std::string& path, const std::string& text) {
+absl::Status WriteSynced(const std::string& path, std::string_view text) {
   FILE* file = std::fopen(path.c_str(), "wbe");
   if (file == nullptr) return ErrnoStatus(path);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&

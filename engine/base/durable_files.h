@@ -3,6 +3,7 @@
 #define HIPPODROME_ENGINE_BASE_DURABLE_FILES_H_
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 
@@ -15,7 +16,7 @@ absl::Status SyncPath(const std::string& path);
 // Renames, replacing a file, and makes the new name last.
 absl::Status RenameDurably(const std::string& from, const std::string& to);
 // Writes a file, and waits until it lasts. What was written in part is removed.
-absl::Status WriteSynced(const std::string& path, const std::string& text);
+absl::Status WriteSynced(const std::string& path, std::string_view text);
 // The same beside `path`, then renames: readers see the old file or the new one. REQUIRES: nobody
 // else writes this file now.
 absl::Status WriteFileDurably(const std::string& path, const std::string& text);

@@ -86,6 +86,18 @@ absl::StatusOr<std::shared_ptr<CallPermit>> AccessControl::Admit(
   return account->Enter(KeyAccount::Clock::now());
 }
 
+absl::StatusOr<std::shared_ptr<CallPermit>> AccessControl::AdmitJob(const std::string& key) const {
+  if (!has_keys()) return nullptr;
+  const std::shared_ptr<const Keys> keys = this->keys();
+  const absl::Time now = absl::Now();
+  for (const Keys::Secret& secret : keys->secrets) {
+    if (secret.account->name() != key || now >= secret.expires) continue;
+    return secret.account->Enter(KeyAccount::Clock::now(), CallKind::kBackground);
+  }
+  return absl::PermissionDeniedError("the API key '" + key +
+                                     "' of the job is not there any more, or has expired");
+}
+
 absl::Status AccessControl::Check(const std::optional<std::string_view>& authorization,
                                   Access access) const {
   return Find(authorization, access).status();

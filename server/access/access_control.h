@@ -47,6 +47,10 @@ class AccessControl {
   // those of KeyAccount::Enter().
   absl::StatusOr<std::shared_ptr<CallPermit>> Admit(
       const std::optional<std::string_view>& authorization, Access access) const;
+  // A call begins that a job makes for the key of that name, in the background. Null where no key
+  // is needed. Errors: kPermissionDenied where there is no such key any more; those of
+  // KeyAccount::Enter().
+  absl::StatusOr<std::shared_ptr<CallPermit>> AdmitJob(const std::string& key) const;
   // The same checks for what is no call: no limit counts it.
   absl::Status Check(const std::optional<std::string_view>& authorization, Access access) const;
 

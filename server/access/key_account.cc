@@ -27,6 +27,11 @@ int64_t Sum(int64_t a, int64_t b) {
   return a > kMost - b ? kMost : a + b;
 }
 
+// What a call of that kind may take of `limit`; `own` of it in any case.
+int64_t MostOf(int64_t limit, CallKind kind, int64_t own) {
+  return kind == CallKind::kAwaited ? limit : std::max(own, limit / 2);
+}
+
 absl::Status TooLarge(const char* what, int64_t wanted, int64_t limit) {
   return absl::OutOfRangeError(
       fmt::format("the call reserves {} {}, and its key may reserve {}", wanted, what, limit));
@@ -64,25 +69,28 @@ void KeyAccount::Refill(Clock::time_point now) {
   refilled_ = now;
 }
 
-absl::Status KeyAccount::Refuse(KeyRefusal why, const std::string& message, int seconds) {
-  metrics_.Refused(why);
+absl::Status KeyAccount::Refuse(KeyRefusal why, CallKind kind, const std::string& message,
+                                int seconds) {
+  if (kind == CallKind::kAwaited) metrics_.Refused(why);
   return LimitError(message, seconds);
 }
 
-absl::StatusOr<std::shared_ptr<CallPermit>> KeyAccount::Enter(Clock::time_point now) {
-  auto permit = std::make_shared<CallPermit>(shared_from_this());
+absl::StatusOr<std::shared_ptr<CallPermit>> KeyAccount::Enter(Clock::time_point now,
+                                                              CallKind kind) {
+  auto permit = std::make_shared<CallPermit>(shared_from_this(), kind);
   std::lock_guard lock(mutex_);
-  if (limits_.calls && held_.calls >= *limits_.calls) {
-    return Refuse(KeyRefusal::kCalls,
+  if (limits_.calls && held_.calls >= MostOf(*limits_.calls, kind, 1)) {
+    return Refuse(KeyRefusal::kCalls, kind,
                   fmt::format("this key may have {} calls at once, and has them", *limits_.calls),
                   1);
   }
   if (limits_.requests_per_minute) {
     Refill(now);
-    if (left_ < 1) {
-      const double wait = (1 - left_) * 60 / static_cast<double>(*limits_.requests_per_minute);
+    const double least = kind == CallKind::kAwaited ? 1 : std::max(1.0, Burst(limits_) / 2);
+    if (left_ < least) {
+      const double wait = (least - left_) * 60 / static_cast<double>(*limits_.requests_per_minute);
       return Refuse(
-          KeyRefusal::kRate,
+          KeyRefusal::kRate, kind,
           fmt::format("this key may make {} calls in a minute", *limits_.requests_per_minute),
           static_cast<int>(std::clamp(std::ceil(wait), 1.0, kMostSeconds)));
     }
@@ -95,7 +103,8 @@ absl::StatusOr<std::shared_ptr<CallPermit>> KeyAccount::Enter(Clock::time_point 
   return permit;
 }
 
-absl::Status KeyAccount::CheckReserve(const Held& own, int64_t tokens, int64_t bytes) {
+absl::Status KeyAccount::CheckReserve(const Held& own, CallKind kind, int64_t tokens,
+                                      int64_t bytes) {
   const int64_t own_tokens = Sum(own.tokens, tokens);
   const int64_t own_bytes = Sum(own.bytes, bytes);
   if (limits_.tokens && own_tokens > *limits_.tokens) {
@@ -106,11 +115,11 @@ absl::Status KeyAccount::CheckReserve(const Held& own, int64_t tokens, int64_t b
     metrics_.Refused(KeyRefusal::kBytes);
     return TooLarge("bytes", own_bytes, *limits_.bytes);
   }
-  if (limits_.tokens && Sum(held_.tokens, tokens) > *limits_.tokens) {
-    return Refuse(KeyRefusal::kTokens, Full("tokens", held_.tokens, *limits_.tokens), 1);
+  if (limits_.tokens && Sum(held_.tokens, tokens) > MostOf(*limits_.tokens, kind, own_tokens)) {
+    return Refuse(KeyRefusal::kTokens, kind, Full("tokens", held_.tokens, *limits_.tokens), 1);
   }
-  if (limits_.bytes && Sum(held_.bytes, bytes) > *limits_.bytes) {
-    return Refuse(KeyRefusal::kBytes, Full("bytes", held_.bytes, *limits_.bytes), 1);
+  if (limits_.bytes && Sum(held_.bytes, bytes) > MostOf(*limits_.bytes, kind, own_bytes)) {
+    return Refuse(KeyRefusal::kBytes, kind, Full("bytes", held_.bytes, *limits_.bytes), 1);
   }
   return absl::OkStatus();
 }
@@ -127,7 +136,7 @@ absl::Status CallPermit::MayRun(const std::string& model) {
 
 absl::Status CallPermit::Reserve(int64_t tokens, int64_t bytes) {
   std::lock_guard lock(account_->mutex_);
-  HIPPODROME_RETURN_IF_ERROR(account_->CheckReserve(own_, tokens, bytes));
+  HIPPODROME_RETURN_IF_ERROR(account_->CheckReserve(own_, kind_, tokens, bytes));
   // Without limits, sums may reach the end of the type: then no more is counted.
   tokens = Sum(account_->held_.tokens, tokens) - account_->held_.tokens;
   bytes = Sum(account_->held_.bytes, bytes) - account_->held_.bytes;

@@ -20,6 +20,10 @@ namespace hippodrome {
 
 class CallPermit;
 
+// Whether somebody waits for a call. Of what limits allow, calls in the background leave the half
+// to those that somebody waits for.
+enum class CallKind : uint8_t { kAwaited, kBackground };
+
 // Held by shared_ptr. Thread-safe.
 class KeyAccount : public std::enable_shared_from_this<KeyAccount> {
  public:
@@ -36,8 +40,9 @@ class KeyAccount : public std::enable_shared_from_this<KeyAccount> {
   void Configure(const ApiKey& key, Clock::time_point now);
 
   // A call begins. Errors: kResourceExhausted, as LimitError(), for one too many in a minute, or at
-  // once.
-  absl::StatusOr<std::shared_ptr<CallPermit>> Enter(Clock::time_point now);
+  // once. What refuses one in the background is counted nowhere: it comes again.
+  absl::StatusOr<std::shared_ptr<CallPermit>> Enter(Clock::time_point now,
+                                                    CallKind kind = CallKind::kAwaited);
 
  private:
   friend class CallPermit;
@@ -50,8 +55,8 @@ class KeyAccount : public std::enable_shared_from_this<KeyAccount> {
 
   // mutex_ is held in these.
   void Refill(Clock::time_point now);
-  absl::Status Refuse(KeyRefusal why, const std::string& message, int seconds);
-  absl::Status CheckReserve(const Held& own, int64_t tokens, int64_t bytes);
+  absl::Status Refuse(KeyRefusal why, CallKind kind, const std::string& message, int seconds);
+  absl::Status CheckReserve(const Held& own, CallKind kind, int64_t tokens, int64_t bytes);
   void Show() { metrics_.SetHeld(held_.calls, held_.tokens, held_.bytes); }
 
   const std::string name_;
@@ -70,7 +75,8 @@ class KeyAccount : public std::enable_shared_from_this<KeyAccount> {
 class CallPermit : public Allowance {
  public:
   // For KeyAccount::Enter() alone.
-  explicit CallPermit(std::shared_ptr<KeyAccount> account) : account_(std::move(account)) {}
+  CallPermit(std::shared_ptr<KeyAccount> account, CallKind kind)
+      : account_(std::move(account)), kind_(kind) {}
   ~CallPermit() override;
   CallPermit(const CallPermit&) = delete;
   CallPermit& operator=(const CallPermit&) = delete;
@@ -84,6 +90,7 @@ class CallPermit : public Allowance {
   friend class KeyAccount;
 
   const std::shared_ptr<KeyAccount> account_;
+  const CallKind kind_;
   KeyAccount::Held own_;  // guarded by the account's mutex
 };
 

@@ -5,47 +5,23 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "server/guarded.h"
 #include "server/http/cors.h"
 #include "server/http/http_replies.h"
+#include "server/http/query.h"
 
 namespace hippodrome {
 namespace {
 
 bool IsParameter(const std::string& segment) { return !segment.empty() && segment[0] == '{'; }
 
-int HexDigit(char c) {
-  if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) return -1;
-  return absl::ascii_isdigit(static_cast<unsigned char>(c)) ? c - '0'
-                                                            : absl::ascii_tolower(c) - 'a' + 10;
-}
-
-// Nothing for '%' without two hexadecimal digits behind it.
-std::optional<std::string> Decode(const std::string& text) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const int high = HexDigit(text[i + 1]);
-    const int low = HexDigit(text[i + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
-    decoded += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return decoded;
-}
-
 // Decoded after splitting, so that %2F does not split.
 std::optional<std::vector<std::string>> Segments(const std::string& path) {
   std::vector<std::string> segments;
   for (const std::string& part : std::vector<std::string>(absl::StrSplit(path, '/'))) {
-    std::optional<std::string> segment = Decode(part);
+    std::optional<std::string> segment = DecodePercent(part);
     if (!segment) return std::nullopt;
     segments.push_back(*std::move(segment));
   }

@@ -30,6 +30,12 @@ struct HttpResponse {
   bool limited = false;
 };
 
+// What an answer says of its own call, so that the same call has the same answer to the byte.
+struct AnswerStamp {
+  std::string id;
+  int64_t created = 0;  // Unix seconds
+};
+
 struct HttpRequest {
   std::string method;                          // "GET"
   std::string path;                            // as sent, without the query
@@ -44,6 +50,8 @@ struct HttpRequest {
   std::shared_ptr<CallPermit> permit;             // of its API key; null where none is needed
   std::optional<HttpResponse> answer;             // known already: no route may see the request
   bool background = false;                        // as Caller::background
+  // Nothing: its answer has an id at random, and says when it was made and what was cached.
+  std::optional<AnswerStamp> stamp;
 
   // Who asks.
   Caller caller() const {

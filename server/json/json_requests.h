@@ -12,6 +12,9 @@
 
 namespace hippodrome {
 
+// The path that takes a CompletionCall.
+inline constexpr char kCompletionsPath[] = "/v1/completions";
+
 // One call of /v1/completions.
 struct CompletionCall {
   std::vector<v1::GenerateRequest> requests;  // one per prompt, else equal; at least one

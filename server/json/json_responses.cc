@@ -48,11 +48,13 @@ OrderedJson Choice(const CompletionChoice& choice) {
 }
 
 OrderedJson UsageJson(const v1::Usage& usage) {
-  return {{"prompt_tokens", usage.prompt_tokens()},
-          {"completion_tokens", usage.completion_tokens()},
-          {"total_tokens", usage.prompt_tokens() + usage.completion_tokens()},
-          {"prompt_tokens_details",
-           {{"cached_tokens", usage.prompt_tokens_details().cached_tokens()}}}};
+  OrderedJson json = {{"prompt_tokens", usage.prompt_tokens()},
+                      {"completion_tokens", usage.completion_tokens()},
+                      {"total_tokens", usage.prompt_tokens() + usage.completion_tokens()}};
+  if (!usage.has_prompt_tokens_details()) return json;
+  const int64_t cached = usage.prompt_tokens_details().cached_tokens();
+  json["prompt_tokens_details"] = {{"cached_tokens", cached}};
+  return json;
 }
 
 // Null where there is none.

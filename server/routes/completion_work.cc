@@ -31,7 +31,8 @@ constexpr int64_t kTokenLot = 64;
 
 std::string Event(const std::string& data) { return "data: " + data + "\n\n"; }
 
-CompletionHead NewHead(const std::string& model) {
+CompletionHead NewHead(const std::string& model, const std::optional<AnswerStamp>& stamp) {
+  if (stamp) return {.id = "cmpl-" + stamp->id, .model = model, .created = stamp->created};
   thread_local std::mt19937_64 random{std::random_device{}()};
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return {.id = fmt::format("cmpl-{:016x}{:016x}", random(), random()),
@@ -64,7 +65,8 @@ struct Candidate {
 
 class CompletionWork : public HttpWork {
  public:
-  CompletionWork(CompletionCall call, CompletionGroup made);
+  CompletionWork(CompletionCall call, CompletionGroup made,
+                 const std::optional<AnswerStamp>& stamp);
 
   void OnUpdate(std::function<void()> wake) override;
   bool Advance(HttpResponse& response) override;
@@ -86,6 +88,7 @@ class CompletionWork : public HttpWork {
   const std::shared_ptr<const ServedDecoder> model_;
   std::vector<std::vector<int32_t>> prompts_;
   const CompletionHead head_;
+  const bool counts_cached_;
   std::vector<std::string> echoes_;    // of each prompt, where they are wanted
   std::vector<Candidate> candidates_;  // prompt by prompt
   v1::Usage usage_;
@@ -93,11 +96,13 @@ class CompletionWork : public HttpWork {
   size_t unfinished_;
 };
 
-CompletionWork::CompletionWork(CompletionCall call, CompletionGroup made)
+CompletionWork::CompletionWork(CompletionCall call, CompletionGroup made,
+                               const std::optional<AnswerStamp>& stamp)
     : call_(std::move(call)),
       model_(std::move(made.model)),
       prompts_(std::move(made.prompts)),
-      head_(NewHead(model_->info().name())),
+      head_(NewHead(model_->info().name(), stamp)),
+      counts_cached_(!stamp),
       unfinished_(made.generations.size()) {
   for (size_t p = 0; p < prompts_.size(); ++p) {
     if (call_.echo) echoes_.push_back(EchoedText(call_.requests[p], prompts_[p], *model_));
@@ -163,6 +168,7 @@ absl::StatusOr<bool> CompletionWork::Collect(size_t i, HttpResponse& response) {
 void CompletionWork::CountPrompt(size_t i, const StreamUpdate& update) {
   if (i % static_cast<size_t>(call_.candidates) != 0) return;
   usage_.set_prompt_tokens(usage_.prompt_tokens() + update.prompt_tokens);
+  if (!counts_cached_) return;
   v1::Usage::PromptTokensDetails& details = *usage_.mutable_prompt_tokens_details();
   details.set_cached_tokens(details.cached_tokens() + update.cached_tokens);
 }
@@ -239,8 +245,9 @@ void CompletionWork::Complete(HttpResponse& response) {
 
 }  // namespace
 
-std::unique_ptr<HttpWork> NewCompletionWork(CompletionCall call, CompletionGroup made) {
-  return std::make_unique<CompletionWork>(std::move(call), std::move(made));
+std::unique_ptr<HttpWork> NewCompletionWork(CompletionCall call, CompletionGroup made,
+                                            const std::optional<AnswerStamp>& stamp) {
+  return std::make_unique<CompletionWork>(std::move(call), std::move(made), stamp);
 }
 
 }  // namespace hippodrome

@@ -3,6 +3,7 @@
 #define HIPPODROME_SERVER_HTTP_COMPLETION_WORK_H_
 
 #include <memory>
+#include <optional>
 
 #include "server/handlers/handlers.h"
 #include "server/http/http_types.h"
@@ -10,11 +11,11 @@
 
 namespace hippodrome {
 
-inline constexpr char kCompletionsPath[] = "/v1/completions";
-
 // Answers `call` as one JSON body or as server-sent events; choices are numbered prompt by prompt.
-// `made` is what Handlers::Complete() gave for its requests and candidates.
-std::unique_ptr<HttpWork> NewCompletionWork(CompletionCall call, CompletionGroup made);
+// `made` is what Handlers::Complete() gave for its requests and candidates; `stamp` is as
+// HttpRequest::stamp.
+std::unique_ptr<HttpWork> NewCompletionWork(CompletionCall call, CompletionGroup made,
+                                            const std::optional<AnswerStamp>& stamp = {});
 
 }  // namespace hippodrome
 

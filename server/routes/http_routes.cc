@@ -55,7 +55,7 @@ std::function<HttpReply(const HttpRequest& request)> Bind(
 }  // namespace
 
 HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const AccessControl& access,
-                       const HttpOptions& options)
+                       const HttpOptions& options, const BatchOptions& batches)
     : handlers_(handlers),
       metrics_(metrics),
       access_(access),
@@ -65,6 +65,7 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const AccessControl
       tei_(handlers),
       kserve_(handlers),
       states_(handlers.states()),
+      batches_(batches),
       router_({
           {kCompletionsPath, "POST", Bind(this, &HttpRoutes::Completions), ErrorShape::kOpenAi,
            Access::kKey, MostCompletionBytes(options, handlers.states().options())},
@@ -120,6 +121,16 @@ HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const AccessControl
            Access::kKey, handlers.states().options().max_state_bytes},
           {"/v1/states/{handle}", "DELETE", Bind(&states_, &StateRoutes::Delete)},
           {"/v1/states/{handle}/fork", "POST", Bind(&states_, &StateRoutes::Fork)},
+          {"/v1/files", "POST", Bind(&batches_, &BatchRoutes::Upload), ErrorShape::kOpenAi,
+           Access::kKey, BatchRoutes::MostUploadBytes(batches, options)},
+          {"/v1/files", "GET", Bind(&batches_, &BatchRoutes::ListFiles)},
+          {"/v1/files/{id}", "GET", Bind(&batches_, &BatchRoutes::GetFile)},
+          {"/v1/files/{id}", "DELETE", Bind(&batches_, &BatchRoutes::DeleteFile)},
+          {"/v1/files/{id}/content", "GET", Bind(&batches_, &BatchRoutes::FileContent)},
+          {"/v1/batches", "POST", Bind(&batches_, &BatchRoutes::Create)},
+          {"/v1/batches", "GET", Bind(&batches_, &BatchRoutes::List)},
+          {"/v1/batches/{id}", "GET", Bind(&batches_, &BatchRoutes::Get)},
+          {"/v1/batches/{id}/cancel", "POST", Bind(&batches_, &BatchRoutes::Cancel)},
           {"/openapi.json", "GET", Bind(this, &HttpRoutes::DescribeRoutes)},
           {"/health", "GET", Bind(this, &HttpRoutes::Health), ErrorShape::kOpenAi, Access::kOpen},
           {"/ready", "GET", Bind(this, &HttpRoutes::Ready), ErrorShape::kOpenAi, Access::kOpen},
@@ -174,16 +185,17 @@ HttpReply HttpRoutes::Completions(const HttpRequest& request) {
   absl::StatusOr<CompletionCall> call = ParseCompletion(request.body, handlers_.limits());
   if (!call.ok()) return Failed(call.status());
   if (call->requests.front().state().empty()) {
-    return Complete(*std::move(call), request.caller());
+    return Complete(*std::move(call), request);
   }
   HttpReply reply;  // to read the state takes a while
   const auto shared = std::make_shared<CompletionCall>(*std::move(call));
-  reply.later = [this, shared, &request] { return Complete(std::move(*shared), request.caller()); };
+  reply.later = [this, shared, &request] { return Complete(std::move(*shared), request); };
   return reply;
 }
 
-HttpReply HttpRoutes::Complete(CompletionCall call, Caller caller) {
-  caller.may_migrate = true;
+HttpReply HttpRoutes::Complete(CompletionCall call, const HttpRequest& request) {
+  Caller caller = request.caller();
+  caller.may_migrate = !request.background;
   absl::StatusOr<CompletionGroup> made = handlers_.Complete(call.requests, call.candidates, caller);
   if (!made.ok()) return Failed(made.status());
   std::string().swap(*call.requests.front().mutable_state());  // it may be large, and was read
@@ -195,7 +207,7 @@ HttpReply HttpRoutes::Complete(CompletionCall call, Caller caller) {
     reply.filler = ": waiting\n\n";
   }
   reply.model = made->model->info().name();
-  reply.work = NewCompletionWork(std::move(call), *std::move(made));
+  reply.work = NewCompletionWork(std::move(call), *std::move(made), request.stamp);
   return reply;
 }
 

@@ -14,6 +14,7 @@
 #include "server/metrics/metrics.h"
 #include "server/options.h"
 #include "server/page/page.h"
+#include "server/routes/batch_routes.h"
 #include "server/routes/kserve_routes.h"
 #include "server/routes/state_routes.h"
 #include "server/routes/tei_routes.h"
@@ -47,16 +48,16 @@ class EncodingRoutes {
 };
 
 // Routes: GET / is the page; POST /v1/completions /tokenize /detokenize; GET /tokenizer_info
-// /v1/models /v1/models/{id} /v1/states and below it /health /ready /metrics /version; and those of
-// EncodingRoutes. Errors are JSON, {"error": {"message", "type", "code", "param"}}. All of them
-// need an API key where there are any, but those whose HttpRoute says otherwise, and preflights of
-// CORS. Thread-safe.
+// /v1/models /v1/models/{id}, /v1/states, /v1/files and /v1/batches and what is below them, /health
+// /ready /metrics /version; and those of EncodingRoutes. Errors are JSON, {"error": {"message",
+// "type", "code", "param"}}. All of them need an API key where there are any, but those whose
+// HttpRoute says otherwise, and preflights of CORS. Thread-safe.
 class HttpRoutes {
  public:
   // What it is given must outlive the routes and all work that they return; but `options`, those of
   // the server, for /info.
   HttpRoutes(Handlers& handlers, Metrics& metrics, const AccessControl& access,
-             const HttpOptions& options);
+             const HttpOptions& options, const BatchOptions& batches = {});
   HttpRoutes(const HttpRoutes&) = delete;
   HttpRoutes& operator=(const HttpRoutes&) = delete;
 
@@ -66,6 +67,7 @@ class HttpRoutes {
   HttpReply Handle(HttpRequest request);
   // Answers a request that the caller has admitted.
   HttpReply PassOn(HttpRequest request);
+  BatchRoutes& batches() { return batches_; }
   const std::vector<HttpRoute>& routes() const { return router_.routes(); }
 
  private:
@@ -76,7 +78,7 @@ class HttpRoutes {
   HttpReply Complete(HttpRequest& request, HttpReply reply) const;
 
   HttpReply Completions(const HttpRequest& request);
-  HttpReply Complete(CompletionCall call, Caller caller);
+  HttpReply Complete(CompletionCall call, const HttpRequest& request);
   HttpReply NoChats(const HttpRequest& request);
   HttpReply Tokenize(const HttpRequest& request);
   HttpReply Detokenize(const HttpRequest& request);
@@ -99,6 +101,7 @@ class HttpRoutes {
   TeiRoutes tei_;
   KServeRoutes kserve_;
   StateRoutes states_;
+  BatchRoutes batches_;
   const Page page_;
   const HttpRouter router_;
   const Cors cors_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "server/json/batch_json.h"
 #include "server/json/json_encoding_requests.h"
 #include "server/json/json_requests.h"
 #include "server/json/kserve_json.h"
@@ -48,7 +49,7 @@ ApiJson Schema(RequestFields fields) {
     if (field.required) required.push_back(field.name);
   }
   for (const std::string_view name : IgnoredFields()) {
-    properties[std::string(name)] = {{"description", "ignored"}};
+    properties.emplace(std::string(name), ApiJson{{"description", "ignored"}});
   }
   ApiJson schema = {
       {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
@@ -98,6 +99,32 @@ ApiJson FileContent() {
   return {{"application/octet-stream", {{"schema", {{"type", "string"}, {"format", "binary"}}}}}};
 }
 
+// What a list takes behind '?', beside "limit" and "after".
+ApiJson ListParameters(std::string_view pattern) {
+  ApiJson parameters = ApiJson::array();
+  const auto add = [&](const char* name, ApiJson schema) {
+    parameters.push_back({{"name", name}, {"in", "query"}, {"schema", std::move(schema)}});
+  };
+  add("limit", {{"type", "integer"}, {"minimum", 1}});
+  add("after", {{"type", "string"}});
+  add("order", {{"type", "string"}, {"enum", {"asc", "desc"}}, {"default", "desc"}});
+  if (pattern == "/v1/files") add("purpose", {{"type", "string"}});
+  return parameters;
+}
+
+ApiJson FormBody() {
+  const ApiJson schema = ApiJson::parse(R"({"type": "object", "required": ["file", "purpose"],
+      "properties": {"file": {"type": "string", "format": "binary"},
+                     "purpose": {"type": "string", "enum": ["batch"]}}})");
+  return {{"required", true}, {"content", {{"multipart/form-data", {{"schema", schema}}}}}};
+}
+
+ApiJson PostBody(const std::string& pattern) {
+  if (pattern == "/v1/files") return FormBody();
+  return {{"required", true},
+          {"content", {{"application/json", {{"schema", BodySchema(pattern)}}}}}};
+}
+
 ApiJson Operation(const HttpRoute& route) {
   ApiJson operation = ApiJson::object();
   ApiJson parameters = PathParameters(route.pattern);
@@ -111,10 +138,13 @@ ApiJson Operation(const HttpRoute& route) {
                                        {"schema", {{"type", "integer"}, {"minimum", 1}}}});
     operation["requestBody"] = {{"required", true}, {"content", FileContent()}};
   }
-  if (route.method == std::string_view("POST")) {
-    operation["requestBody"] = {
-        {"required", true},
-        {"content", {{"application/json", {{"schema", BodySchema(route.pattern)}}}}}};
+  const std::string_view pattern = route.pattern;
+  if (route.method == std::string_view("POST") && !pattern.ends_with("/cancel")) {
+    operation["requestBody"] = PostBody(route.pattern);
+  }
+  if (route.method == std::string_view("GET") &&
+      (pattern == "/v1/files" || pattern == "/v1/batches")) {
+    operation["parameters"] = ListParameters(pattern);
   }
   const ApiJson error = {
       {"description", "what is wrong"},
@@ -128,6 +158,7 @@ ApiJson Operation(const HttpRoute& route) {
       route.method == std::string_view("GET")) {
     answer = {{"description", "a file of safetensors"}, {"content", FileContent()}};
   }
+  if (pattern.ends_with("/content")) answer["content"] = FileContent();
   operation["responses"] = {{"200", std::move(answer)}, {"4XX", error}, {"5XX", error}};
   if (route.access == Access::kOpen) {
     operation["security"] = ApiJson::array();
@@ -168,6 +199,7 @@ std::optional<RequestFields> BodyFields(const std::string& pattern) {
   if (pattern == "/decode") return kTeiDecodeFields;
   if (pattern == "/detokenize") return kDetokenizeFields;
   if (pattern == "/v1/states/{handle}/fork") return kForkFields;
+  if (pattern == "/v1/batches") return kBatchFields;
   if (pattern == "/" || pattern == "/generate" || pattern == "/generate_stream") return kTgiFields;
   if (pattern == "/v2/repository/index") return kRepositoryIndexFields;
   if (pattern.ends_with("/load")) return kModelLoadFields;

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "engine/base/status.h"
+#include "server/batches/append_file.h"
+#include "server/batches/json_records.h"
 #include "server/json/json_responses.h"
-#include "tools/batch/append_file.h"
 #include "tools/batch/batch_output.h"
-#include "tools/batch/line_reader.h"
 
 namespace hippodrome {
 namespace {
@@ -28,20 +28,14 @@ class JsonLinesOutput : public BatchOutput {
   BatchCounts found_;
 };
 
-// Where power was lost, there may also be zeros in the place of records.
 absl::Status JsonLinesOutput::Recover() {
-  if (file_->path() == "-" || file_->size() == 0) return absl::OkStatus();
-  HIPPODROME_ASSIGN_OR_RETURN(const auto reader, LineReader::Open(file_->path(), INT64_MAX));
-  int64_t whole = 0;
-  InputLine record;
-  for (;;) {
-    HIPPODROME_ASSIGN_OR_RETURN(const bool more, reader->Next(record));
-    const std::string& text = record.text;
-    if (!more || !record.ended || !text.starts_with('{') || !text.ends_with('}')) break;
-    ++found_.lines;
-    if (IsErrorRecord(text)) ++found_.errors;
-    whole = reader->position();
-  }
+  if (file_->path() == "-") return absl::OkStatus();
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t whole,
+                              ReadRecords(file_->path(), [&](const std::string& record, int64_t) {
+                                ++found_.lines;
+                                if (IsErrorRecord(record)) ++found_.errors;
+                                return true;
+                              }));
   return file_->Truncate(whole);
 }
 

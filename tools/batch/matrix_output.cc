@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "server/batches/append_file.h"
+#include "server/batches/line_reader.h"
 #include "server/json/json_responses.h"
-#include "tools/batch/append_file.h"
 #include "tools/batch/batch_output.h"
-#include "tools/batch/line_reader.h"
 
 namespace hippodrome {
 namespace {

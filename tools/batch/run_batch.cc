@@ -1,15 +1,14 @@
 #include "tools/batch/run_batch.h"
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "engine/base/status.h"
+#include "server/batches/bell.h"
 
 namespace hippodrome {
 namespace {
@@ -18,28 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kSyncEvery = std::chrono::seconds(10);
 constexpr auto kLookEvery = std::chrono::milliseconds(200);  // for signals
-
-// Wakes the thread that waits for an answer.
-class Bell {
- public:
-  void Ring() {
-    {
-      const std::lock_guard lock(mutex_);
-      rung_ = true;
-    }
-    wake_.notify_one();
-  }
-  void WaitFor(std::chrono::milliseconds most) {
-    std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, most, [&] { return rung_; });
-    rung_ = false;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool rung_ = false;
-};
 
 struct PendingLine {
   std::string text;

@@ -6,9 +6,9 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
+#include "server/batches/line_reader.h"
 #include "tools/batch/batch_output.h"
 #include "tools/batch/batch_task.h"
-#include "tools/batch/line_reader.h"
 
 namespace hippodrome {
 

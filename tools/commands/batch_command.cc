@@ -13,13 +13,13 @@
 
 #include "engine/base/status.h"
 #include "engine/model_directory.h"
+#include "server/batches/line_reader.h"
 #include "server/handlers/generation_numbers.h"
 #include "server/load_model.h"
 #include "server/version.h"
 #include "tools/batch/batch_job.h"
 #include "tools/batch/batch_output.h"
 #include "tools/batch/batch_task.h"
-#include "tools/batch/line_reader.h"
 #include "tools/batch/run_batch.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/progress.h"
@@ -338,7 +338,7 @@ absl::Status TakeRank(Communicator& ranks, const CommandLine& line, JobPlan& pla
   return absl::OkStatus();
 }
 
-absl::Status Batch(const CommandLine& line) {
+absl::Status AnswerFile(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(JobPlan plan, ReadPlan(line));
   HIPPODROME_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> ranks, OpenCommunicator());
   if (ranks == nullptr) return RunJob(line, plan);
@@ -348,6 +348,6 @@ absl::Status Batch(const CommandLine& line) {
 
 }  // namespace
 
-int BatchCommand(int argc, char** argv) { return RunCommand(argc, argv, Spec(), Batch); }
+int BatchCommand(int argc, char** argv) { return RunCommand(argc, argv, Spec(), AnswerFile); }
 
 }  // namespace hippodrome

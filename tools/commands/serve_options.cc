@@ -107,6 +107,14 @@ const CommandSpec kServeSpec = {
          "a secret of 32 bytes or more: states are signed with it, and those without its signature "
          "refused"},
         {"state-import", "on|off", "whether states are taken that clients send", "on"},
+        {"batch-dir", "DIR",
+         "where /v1/files and /v1/batches are kept, of this server alone (default: there are "
+         "none)"},
+        {"batch-file-bytes", "N",
+         "bytes of a file that is sent there, within --max-body-bytes-total",
+         std::to_string(BatchOptions().file_bytes)},
+        {"batch-dir-bytes", "N", "bytes of all that is kept there",
+         std::to_string(BatchOptions().directory_bytes)},
         {"prefix-slots", "N",
          "states of prompts that are kept for prompts that begin alike, per model, beside those of "
          "--max-sequences; 0: none",
@@ -316,6 +324,18 @@ absl::StatusOr<StateOptions> ReadStateOptions(const CommandLine& line) {
   return states;
 }
 
+absl::StatusOr<BatchOptions> ReadBatchOptions(const CommandLine& line) {
+  constexpr int64_t kMost = int64_t{1} << 50;
+  BatchOptions batches;
+  batches.directory = line.Text("batch-dir");
+  if (line.Has("batch-dir") && batches.directory.empty()) {
+    return Usage(line.Called("batch-dir") + " is '', expected DIR");
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(batches.file_bytes, line.Integer("batch-file-bytes", 1, kMost));
+  HIPPODROME_ASSIGN_OR_RETURN(batches.directory_bytes, line.Integer("batch-dir-bytes", 1, kMost));
+  return batches;
+}
+
 absl::StatusOr<TlsOptions> ReadTlsOptions(const CommandLine& line) {
   TlsOptions tls{line.Text("tls-cert"), line.Text("tls-key"), line.Text("tls-client-ca")};
   if (tls.certificate.empty() != tls.key.empty()) {
@@ -376,6 +396,7 @@ absl::StatusOr<ServerOptions> ReadServerOptions(const CommandLine& line) {
   HIPPODROME_RETURN_IF_ERROR(ReadHttpOptions(line, server.http));
   HIPPODROME_RETURN_IF_ERROR(ReadGrpcOptions(line, server.grpc));
   HIPPODROME_ASSIGN_OR_RETURN(server.states, ReadStateOptions(line));
+  HIPPODROME_ASSIGN_OR_RETURN(server.batches, ReadBatchOptions(line));
   HIPPODROME_ASSIGN_OR_RETURN(server.http.cors_origins, ReadOrigins(line));
   if (line.Has("admin")) {
     HIPPODROME_ASSIGN_OR_RETURN(server.admin_address, ReadAddress(line, "admin"));

@@ -1,6 +1,6 @@
 // A file that grows, and what is left of it when its writer was killed.
-#ifndef HIPPODROME_TOOLS_BATCH_APPEND_FILE_H_
-#define HIPPODROME_TOOLS_BATCH_APPEND_FILE_H_
+#ifndef HIPPODROME_SERVER_BATCHES_APPEND_FILE_H_
+#define HIPPODROME_SERVER_BATCHES_APPEND_FILE_H_
 
 #include <cstdint>
 #include <memory>
@@ -27,7 +27,8 @@ class AppendFile {
   int64_t size() const { return size_; }
 
   // Adds to the buffer, which goes out when it is large, or by Flush(): then it outlives the
-  // process. Sync() makes it outlive a loss of power.
+  // process. Sync() makes it outlive a loss of power. What could not be written stays in the
+  // buffer, for the next Flush().
   absl::Status Append(std::string_view bytes);
   absl::Status Flush();
   absl::Status Sync();
@@ -49,4 +50,4 @@ class AppendFile {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_BATCH_APPEND_FILE_H_
+#endif  // HIPPODROME_SERVER_BATCHES_APPEND_FILE_H_

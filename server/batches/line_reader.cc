@@ -1,4 +1,4 @@
-#include "tools/batch/line_reader.h"
+#include "server/batches/line_reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

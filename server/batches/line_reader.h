@@ -1,6 +1,6 @@
 // Lines of a text, packed with gzip or not, one after the other.
-#ifndef HIPPODROME_TOOLS_BATCH_LINE_READER_H_
-#define HIPPODROME_TOOLS_BATCH_LINE_READER_H_
+#ifndef HIPPODROME_SERVER_BATCHES_LINE_READER_H_
+#define HIPPODROME_SERVER_BATCHES_LINE_READER_H_
 
 #include <cstdint>
 #include <memory>
@@ -68,4 +68,4 @@ class LineReader {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_BATCH_LINE_READER_H_
+#endif  // HIPPODROME_SERVER_BATCHES_LINE_READER_H_

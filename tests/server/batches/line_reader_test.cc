@@ -1,4 +1,4 @@
-#include "tools/batch/line_reader.h"
+#include "server/batches/line_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tools/batch/append_file.h"
+#include "server/batches/append_file.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -48,7 +48,11 @@ absl::Status AppendFile::Flush() {
   while (done < buffer_.size()) {
     const ssize_t written = write(descriptor_, buffer_.data() + done, buffer_.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Failure();
+    if (written < 0) {
+      const absl::Status failure = Failure();
+      buffer_.erase(0, done);
+      return failure;
+    }
     done += static_cast<size_t>(written);
   }
   buffer_.clear();
