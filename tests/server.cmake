@@ -51,6 +51,7 @@ hippodrome_test_files(server_tests
     server/http/cors_test.cc
     server/routes/admin_routes_test.cc
     server/routes/access_routes_test.cc
+    server/routes/batch_routes_test.cc
     server/routes/completion_work_test.cc
     server/routes/encoding_routes_test.cc
     server/http/http_limits_test.cc

@@ -118,6 +118,7 @@ absl::Status RunningBatch::Submit(Line& line, Clock::time_point now) {
   absl::StatusOr<std::shared_ptr<CallPermit>> permit = around_.admit(batch_.owner);
   if (absl::IsResourceExhausted(permit.status())) {
     blocked_until_ = now + std::chrono::seconds(RetryAfterSeconds(permit.status()));
+    blocked_by_key_ = true;
     return absl::OkStatus();
   }
   HIPPODROME_RETURN_IF_ERROR(permit.status());
@@ -142,6 +143,7 @@ absl::Status RunningBatch::Submit(Line& line, Clock::time_point now) {
 
 void RunningBatch::Refused(const HttpResponse& response, Clock::time_point now) {
   const bool full = response.status == 429 && !response.limited;
+  blocked_by_key_ = response.limited;
   blocked_until_ = now + (full ? kQueueRetry : RetryAfter(response));
   // So that others find room in the queue.
   if (full) most_calls_ = std::max(1.0, std::min(most_calls_, calls_ + 1.0) / 2);
@@ -159,6 +161,7 @@ void RunningBatch::Take(Line& line, HttpResponse response, Clock::time_point now
     return;
   }
   most_calls_ = std::min(static_cast<double>(around_.most_calls), most_calls_ + 1 / most_calls_);
+  if (blocked_by_key_) blocked_until_ = now;
   line.state = Line::State::kAnswered;
   line.result = {response.status, std::move(response.body)};
   bytes_ += std::ssize(line.result.body);

@@ -93,6 +93,7 @@ class RunningBatch {
   double most_calls_;       // fewer than may be, where the server has refused some
   bool read_all_ = false;
   Clock::time_point blocked_until_;  // no call before
+  bool blocked_by_key_ = false;      // then the end of a call may make room
 };
 
 }  // namespace hippodrome

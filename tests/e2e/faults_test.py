@@ -16,15 +16,14 @@ import concurrent.futures
 import contextlib
 import http.client
 import json
-import mmap
 import os
 import socket
-import struct
 import sys
 import tempfile
 
-from testing.grpc_messages import generate as grpc_generate, generate_message
 from testing import http_peers
+from testing.faults import Faults
+from testing.grpc_messages import generate as grpc_generate, generate_message
 from testing.http_peers import Server, complete, generate, request, wait_until
 
 FIRST_SITES = 4  # allocations of a connection, before its request is read
@@ -78,41 +77,19 @@ def of_states(file):
     }
 
 
-class Faults:
-    """The shim's side of a server."""
+class StateFaults(Faults):
+    """Those of servers that keep states in a directory."""
 
     def __init__(self, arguments):
+        super().__init__(arguments.shim)
         self.arguments = arguments
-        self.file = tempfile.NamedTemporaryFile()
-        self.file.write(struct.pack("qqq", 0, -1, 0))
-        self.file.flush()
-        self.shared = mmap.mmap(self.file.fileno(), 24)
         self.states = tempfile.TemporaryDirectory(prefix="hippodrome-")
-        self.environment = {"LD_PRELOAD": os.path.abspath(arguments.shim),
-                            "HIPPODROME_FAULTS": self.file.name}
 
     def start(self):
         """A server whose faults these are."""
         self.fail(-1)
-        os.environ.update(self.environment)
-        try:
+        with self.loaded():
             return Server(self.arguments.hippodrome, self.arguments.models, "--state-store", self.states.name)
-        finally:
-            for name in self.environment:
-                del os.environ[name]
-
-    def jump(self, seconds):
-        self.shared[:8] = struct.pack("q", seconds)
-
-    def fail(self, allocation):
-        """The one after so many; -1: none."""
-        self.shared[8:16] = struct.pack("q", allocation)
-
-    def failed(self):
-        return struct.unpack("q", self.shared[8:16])[0] < 0
-
-    def fill_disk(self, full):
-        self.shared[16:] = struct.pack("q", full)
 
     def files(self):
         """Of states, and those that are left over."""
@@ -298,7 +275,7 @@ def expiry(server, faults):
 
 def main():
     arguments = http_peers.arguments("shim")
-    faults = Faults(arguments)
+    faults = StateFaults(arguments)
     with faults.start() as server:
         report = {"clock": clock(server, faults)}
         server.base = server.load()

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,4 +76,17 @@ extern "C" size_t fwrite(const void* data, size_t size, size_t count, FILE* file
   const size_t written = real(data, size, count / 2, file);
   errno = ENOSPC;
   return written;
+}
+
+extern "C" ssize_t write(int descriptor, const void* data, size_t size) {
+  using Function = ssize_t (*)(int, const void*, size_t);
+  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "write"));
+  struct stat info;
+  const bool file = descriptor > STDERR_FILENO && faults != nullptr &&
+                    faults->disk_full.load() != 0 && fstat(descriptor, &info) == 0 &&
+                    S_ISREG(info.st_mode);
+  if (!file) return real(descriptor, data, size);
+  if (size > 1) return real(descriptor, data, size / 2);
+  errno = ENOSPC;
+  return -1;
 }

@@ -55,6 +55,14 @@ TEST_F(AccessControlTest, WithoutAFileEverybodyMayDoEverything) {
   EXPECT_TRUE(open.Reload().ok());
 }
 
+TEST_F(AccessControlTest, JobsAreAdmittedByTheNameOfAKeyThatIsValid) {
+  EXPECT_EQ((*control_.AdmitJob("user"))->key(), "user");
+  for (const char* gone : {"late", "nobody", ""}) {
+    EXPECT_EQ(control_.AdmitJob(gone).status().code(), absl::StatusCode::kPermissionDenied);
+  }
+  EXPECT_EQ(*AccessControl("", metrics_).AdmitJob("user"), nullptr);
+}
+
 TEST_F(AccessControlTest, BeforeTheFileIsReadNobodyIsAdmitted) {
   const AccessControl unread(path_, metrics_);
   EXPECT_EQ(unread.Admit("Bearer hk-root", Access::kKey).status().code(),

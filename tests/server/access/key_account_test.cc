@@ -75,6 +75,34 @@ TEST_F(KeyAccountTest, ABurstThenOneForEachTimeThatPasses) {
   EXPECT_EQ(Refused("rate"), "4");
 }
 
+TEST_F(KeyAccountTest, CallsInTheBackgroundLeaveHalfToOthers) {
+  const auto account = Account({.requests_per_minute = 60, .burst = 4, .calls = 3});
+  const auto background = CallKind::kBackground;
+  const auto first = account->Enter(start_, background);
+  ASSERT_TRUE(first.ok());
+  EXPECT_FALSE(account->Enter(start_, background).ok());
+  auto awaited = account->Enter(start_);
+  ASSERT_TRUE(awaited.ok());
+  ASSERT_TRUE(account->Enter(start_).ok());
+  // Now one call of the burst is left.
+  const auto slow = Account({.requests_per_minute = 60, .burst = 4});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(slow->Enter(start_, background).ok()) << i;
+  EXPECT_EQ(RetryAfterSeconds(slow->Enter(start_, background).status()), 1);
+  EXPECT_TRUE(slow->Enter(start_).ok());
+  EXPECT_EQ(Refused("calls"), "0");
+  EXPECT_EQ(Refused("rate"), "0");
+}
+
+TEST_F(KeyAccountTest, ReservationsInTheBackgroundLeaveHalfToOthers) {
+  const auto account = Account({.tokens = 100});
+  const auto large = *account->Enter(start_, CallKind::kBackground);
+  EXPECT_TRUE(large->Reserve(80, 0).ok());  // alone it may
+  const auto next = *account->Enter(start_, CallKind::kBackground);
+  EXPECT_TRUE(IsLimitError(next->Reserve(10, 0)));
+  EXPECT_TRUE((*account->Enter(start_))->Reserve(10, 0).ok());
+  EXPECT_FALSE(IsLimitError(next->Reserve(101, 0)));
+}
+
 TEST_F(KeyAccountTest, RetryAfterIsWhenTheNextOneMayCome) {
   const auto account = Account({.requests_per_minute = 2, .burst = 1});
   ASSERT_TRUE(account->Enter(start_).ok());

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,8 +52,7 @@ class FakeRoutes {
   void Release() {
     held.store(false);
     const std::lock_guard lock(mutex_);
-    for (const auto& wake : wakes_) wake();
-    wakes_.clear();
+    for (const auto& [work, wake] : wakes_) wake();
   }
 
   std::atomic<bool> held = false;  // no answer is ready
@@ -62,13 +64,15 @@ class FakeRoutes {
   class Work : public HttpWork {
    public:
     Work(FakeRoutes& routes, std::string body) : routes_(routes), body_(std::move(body)) {}
-    ~Work() override { --routes_.now_running_; }
+    ~Work() override {
+      const std::lock_guard lock(routes_.mutex_);
+      routes_.wakes_.erase(this);
+      --routes_.now_running_;
+    }
     void OnUpdate(std::function<void()> wake) override {
-      if (routes_.held.load()) {
-        routes_.wakes_.push_back(std::move(wake));
-      } else {
-        wake();
-      }
+      const std::lock_guard lock(routes_.mutex_);
+      if (!routes_.held.load()) wake();
+      routes_.wakes_[this] = std::move(wake);
     }
     bool Advance(HttpResponse& response) override {
       if (routes_.held.load()) return false;
@@ -82,8 +86,8 @@ class FakeRoutes {
   };
 
   std::mutex mutex_;
-  std::vector<std::function<void()>> wakes_;
-  std::atomic<int64_t> now_running_ = 0;
+  std::map<const HttpWork*, std::function<void()>> wakes_;
+  int64_t now_running_ = 0;
 };
 
 class BatchRunnerTest : public testing::Test {

@@ -32,7 +32,7 @@ std::string Refusal(const std::string& body, const std::string& type = kType) {
 }
 
 TEST(MultipartTest, GivesThePartsOfAForm) {
-  const std::string content("\0\r\n--Bx\r\n-- \xff\r", 15);
+  const std::string content("\0\r\n--Ax\r\n-- \xff\r", 15);
   const std::string form =
       Form({{kName, "batch"},
             {"content-type: text/plain\r\ncontent-disposition: Form-Data; filename=\"x \\\"y\\\"; "
@@ -88,7 +88,7 @@ TEST(MultipartTest, WhatCouldBeReadInTwoWaysIsRefused) {
         Form({{"Content-Disposition: attachment; name=a\r\n\r\n", "x"}}),
         Form({{"Content-Disposition: form-data; filename=a\r\n\r\n", "x"}}),
         Form({{named + "; filename=\"a\r\n\r\n", "x"}}), Form({{named, ""}}),
-        std::string("--B \r\n") + kName + "x\r\n--B--"}) {
+        Form({{kName, "x\r\n--Bx"}}), std::string("--B \r\n") + kName + "x\r\n--B--"}) {
     EXPECT_THAT(Refusal(body), HasSubstr("INVALID_ARGUMENT")) << body;
   }
 }

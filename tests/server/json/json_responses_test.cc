@@ -20,6 +20,7 @@ v1::Usage Usage() {
   v1::Usage usage;
   usage.set_prompt_tokens(6);
   usage.set_completion_tokens(4);
+  usage.mutable_prompt_tokens_details()->set_cached_tokens(2);
   return usage;
 }
 
@@ -33,7 +34,15 @@ TEST(JsonResponsesTest, Completion) {
       R"({"index":0,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":"stop"},)"
       R"({"index":1,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":"length"},)"
       R"({"index":2,"text":"a\"","token_ids":[1,2],"logprobs":null,"finish_reason":"stop"})"
-      R"(],"usage":{"prompt_tokens":6,"completion_tokens":4,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":0}}})");
+      R"(],"usage":{"prompt_tokens":6,"completion_tokens":4,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":2}}})");
+}
+
+TEST(JsonResponsesTest, WhatWasCachedIsLeftOutWhereNobodyCounted) {
+  v1::Usage usage = Usage();
+  usage.clear_prompt_tokens_details();
+  EXPECT_TRUE(CompletionBody(kHead, {}, usage)
+                  .ends_with(R"("usage":{"prompt_tokens":6,"completion_tokens":4,)"
+                             R"("total_tokens":10}})"));
 }
 
 TEST(JsonResponsesTest, Events) {
@@ -46,7 +55,7 @@ TEST(JsonResponsesTest, Events) {
   EXPECT_EQ(
       UsageEvent(kHead, Usage()),
       R"({"id":"cmpl-1","object":"text_completion","created":5,"model":"m","choices":[],)"
-      R"("usage":{"prompt_tokens":6,"completion_tokens":4,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":0}}})");
+      R"("usage":{"prompt_tokens":6,"completion_tokens":4,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":2}}})");
 }
 
 TEST(JsonResponsesTest, Errors) {

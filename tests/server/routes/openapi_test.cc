@@ -126,8 +126,14 @@ TEST_F(OpenApiTest, EveryBodyIsDescribed) {
   const json document = Document();
   for (const HttpRoute& route : routes_->routes()) {
     if (std::string(route.method) != "POST") continue;
-    const json& schema = document["paths"][route.pattern]["post"]["requestBody"]["content"]
-                                 ["application/json"]["schema"];
+    const std::string path = route.pattern;
+    const char* type = path == "/v1/files" ? "multipart/form-data" : "application/json";
+    const json& operation = document["paths"][path]["post"];
+    if (path.ends_with("/cancel")) {
+      EXPECT_FALSE(operation.contains("requestBody")) << path;
+      continue;
+    }
+    const json& schema = operation["requestBody"]["content"][type]["schema"];
     const bool chats = std::string(route.pattern) == "/v1/chat/completions";  // always refused
     EXPECT_TRUE(chats || schema.contains("properties") || schema.contains("oneOf"))
         << route.pattern;
