@@ -21,6 +21,7 @@ hippodrome_test_files(server_tests
   SOURCES
     server/access/access_control_test.cc
     server/access/key_account_test.cc
+    server/batches/append_file_test.cc
     server/batches/batch_input_test.cc
     server/batches/batch_journal_test.cc
     server/batches/batch_runner_test.cc

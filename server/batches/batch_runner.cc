@@ -79,7 +79,12 @@ void BatchRunner::Stop() {
 
 void BatchRunner::Run() {
   while (!stopping_.load()) {
-    if (!Turn()) bell_.WaitFor(tasks_.empty() ? kIdleLook : kLookEvery);
+    bool moved = false;
+    try {
+      moved = Turn();
+    } catch (const std::exception&) {  // no memory even to look
+    }
+    if (!moved) bell_.WaitFor(tasks_.empty() ? kIdleLook : kLookEvery);
   }
   for (auto& [id, task] : tasks_) {
     if (task.running != nullptr) task.running->Sync().IgnoreError();
@@ -87,10 +92,18 @@ void BatchRunner::Run() {
   tasks_.clear();
 }
 
+const std::vector<Batch>& BatchRunner::Unfinished() {
+  const int64_t changes = store_.changes();
+  if (seen_ == changes) return unfinished_;
+  unfinished_ = store_.Unfinished();
+  seen_ = changes;
+  return unfinished_;
+}
+
 bool BatchRunner::Turn() {
   std::set<std::string> owners;  // of those that run
   bool moved = false;
-  for (const Batch& batch : store_.Unfinished()) {
+  for (const Batch& batch : Unfinished()) {
     if (stopping_.load()) return false;
     const bool runs = batch.status == BatchStatus::kInProgress && !batch.outcome;
     const bool may_run = runs && owners.size() < kMostRunning && owners.insert(batch.owner).second;

@@ -55,6 +55,7 @@ class BatchRunner {
   };
 
   void Run();
+  const std::vector<Batch>& Unfinished();
   // These return whether anything moved.
   bool Turn();
   absl::StatusOr<bool> Advance(const Batch& batch, Task& task, bool may_run);
@@ -72,6 +73,8 @@ class BatchRunner {
   BatchStore& store_;
   Bell bell_;
   const BatchSurroundings around_;
+  std::vector<Batch> unfinished_;      // as of seen_
+  int64_t seen_ = -1;                  // BatchStore::changes()
   std::map<std::string, Task> tasks_;  // by batch
   std::atomic<bool> stopping_ = false;
   std::thread thread_;  // last: it uses the others

@@ -324,6 +324,7 @@ absl::StatusOr<Batch> BatchStore::AddBatch(const std::string& owner, Batch wante
   HIPPODROME_RETURN_IF_ERROR(WriteBatch(wanted));
   Take(kFileOverhead);
   batches_.emplace(wanted.id, wanted);
+  ++changes_;
   ForgetOldBatches(owner);
   Show();
   if (wake_) wake_();
@@ -378,6 +379,7 @@ absl::Status BatchStore::Change(const std::string& id, const std::function<void(
   change(changed);
   HIPPODROME_RETURN_IF_ERROR(WriteBatch(changed));
   batch = std::move(changed);
+  ++changes_;
   Show();
   return absl::OkStatus();
 }

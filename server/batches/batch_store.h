@@ -2,6 +2,7 @@
 #ifndef HIPPODROME_SERVER_BATCHES_BATCH_STORE_H_
 #define HIPPODROME_SERVER_BATCHES_BATCH_STORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -69,6 +70,8 @@ class BatchStore {
 
   // All that have not ended, in the order in which they were made.
   std::vector<Batch> Unfinished() const;
+  // Differs from the last time when, but for counts, these may.
+  int64_t changes() const { return changes_.load(); }
   // Changes a batch, which must not have ended, also on the disk; after an error it is as before.
   absl::Status Change(const std::string& id, const std::function<void(Batch&)>& change);
   // Notes how far a batch is, for whoever asks.
@@ -109,6 +112,7 @@ class BatchStore {
   const Clock clock_;
   const std::unique_ptr<AppendFile> lock_;
   std::function<void()> wake_;
+  std::atomic<int64_t> changes_ = 0;
 
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, StoredFile> files_;

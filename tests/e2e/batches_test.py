@@ -514,5 +514,5 @@ if __name__ == "__main__":
     parser.add_argument("models")
     parser.add_argument("--shim")
     parser.add_argument("tests", nargs="*")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     unittest.main(argv=[sys.argv[0], *arguments.tests])

@@ -100,6 +100,16 @@ TEST(ServeOptionsTest, EveryOption) {
   EXPECT_EQ(options->server.http.max_body_bytes_total, 16777216);
 }
 
+TEST(ServeOptionsTest, Batches) {
+  EXPECT_EQ(ParseServeOptions({"--model", "x"})->server.batches.directory, "");
+  const auto options = ParseServeOptions(
+      {"--model", "x", "--batch-dir=d", "--batch-file-bytes=10", "--batch-dir-bytes=20"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->server.batches.directory, "d");
+  EXPECT_EQ(options->server.batches.file_bytes, 10);
+  EXPECT_EQ(options->server.batches.directory_bytes, 20);
+}
+
 TEST(ServeOptionsTest, MistakesAreNamed) {
   const std::vector<std::vector<std::string>> rows = {
       {},
@@ -122,6 +132,9 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
       {"--model", "x", "--attention-window", "63"},
       {"--model", "x", "--attention-window", "-64"},
       {"--model", "x", "--max-stall-ms", "0"},
+      {"--model", "x", "--batch-dir", ""},
+      {"--model", "x", "--batch-file-bytes", "0"},
+      {"--model", "x", "--batch-dir-bytes", "-1"},
       {"--model", "x", "--pad-to", "0"},
       {"--model", "x", "--pad-to", "all"},
       {"--model", "x", "--max-batch-tokens", "0"},
