@@ -109,10 +109,10 @@ TEST_F(RunBatchTest, LinesOfALengthRunTogether) {
 TEST_F(RunBatchTest, GoesOnBehindWhatIsThere) {
   const std::string input = WriteInput(100);
   ASSERT_TRUE(Run(input, folder_.File("whole")).ok());
-  int looks = 0;
+  int looks = 0;  // of a run: one to ask, one to wait, and one to take what came
   for (;;) {
     const auto counts =
-        Run(input, folder_.File("parts"), {.lines = 8}, [&] { return ++looks % 3 == 0; });
+        Run(input, folder_.File("parts"), {.lines = 8}, [&] { return ++looks % 4 == 0; });
     ASSERT_TRUE(counts.ok());
     if (counts->lines == 100) break;
   }
