@@ -124,6 +124,11 @@ absl::Status KeyAccount::CheckReserve(const Held& own, CallKind kind, int64_t to
   return absl::OkStatus();
 }
 
+void CallPermit::TakeBack() {
+  std::lock_guard lock(account_->mutex_);
+  account_->left_ = std::min(account_->left_ + 1, Burst(account_->limits_));
+}
+
 absl::Status CallPermit::MayRun(const std::string& model) {
   std::lock_guard lock(account_->mutex_);
   const auto& models = account_->models_;

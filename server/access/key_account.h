@@ -83,6 +83,8 @@ class CallPermit : public Allowance {
 
   const std::string& key() const { return account_->name(); }
 
+  // The server did not take the call, which comes again: no rate counts it.
+  void TakeBack();
   absl::Status MayRun(const std::string& model) override;
   absl::Status Reserve(int64_t tokens, int64_t bytes) override;
 

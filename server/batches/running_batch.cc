@@ -41,6 +41,7 @@ struct RunningBatch::Line {
   bool tried_again = false;
   std::unique_ptr<std::atomic<bool>> ready;  // outlives the work
   HttpReply reply;
+  std::shared_ptr<CallPermit> permit;  // while it runs; null: none is needed
   LineResult result;
 };
 
@@ -122,8 +123,9 @@ absl::Status RunningBatch::Submit(Line& line, Clock::time_point now) {
     return absl::OkStatus();
   }
   HIPPODROME_RETURN_IF_ERROR(permit.status());
+  line.permit = *std::move(permit);
   HttpRequest request = Request(line);
-  request.permit = *std::move(permit);
+  request.permit = line.permit;
   HttpReply reply = around_.answer(std::move(request));
   while (reply.later) reply = std::exchange(reply.later, nullptr)();
   line.state = Line::State::kRuns;
@@ -153,10 +155,12 @@ void RunningBatch::Refused(const HttpResponse& response, Clock::time_point now) 
 // asked again: no line's own error.
 void RunningBatch::Take(Line& line, HttpResponse response, Clock::time_point now) {
   line.reply = HttpReply();
+  const std::shared_ptr<CallPermit> permit = std::move(line.permit);
   --calls_;
   if (IsRefusal(response.status) || (response.status >= 500 && !line.tried_again)) {
     line.state = Line::State::kWaits;
     line.tried_again = !IsRefusal(response.status);
+    if (permit != nullptr) permit->TakeBack();
     if (IsRefusal(response.status)) Refused(response, now);
     return;
   }
@@ -226,7 +230,10 @@ absl::Status RunningBatch::GiveUp(const std::string& error, BatchLineResult resu
   const LineResult unreached{0, error};
   InputLine input;
   for (;;) {
-    for (Line& line : window_) line.reply = HttpReply();  // what is under way
+    for (Line& line : window_) {  // what is under way
+      line.reply = HttpReply();
+      line.permit.reset();
+    }
     while (!window_.empty()) {
       const Line& line = window_.front();
       if (line.state == Line::State::kAnswered) {

@@ -93,6 +93,18 @@ TEST_F(KeyAccountTest, CallsInTheBackgroundLeaveHalfToOthers) {
   EXPECT_EQ(Refused("rate"), "0");
 }
 
+TEST_F(KeyAccountTest, WhatTheServerDidNotTakeDoesNotCount) {
+  const auto account = Account({.requests_per_minute = 60, .burst = 1});
+  (*account->Enter(start_))->TakeBack();
+  const auto again = account->Enter(start_);
+  ASSERT_TRUE(again.ok());
+  EXPECT_FALSE(account->Enter(start_).ok());
+  (*again)->TakeBack();
+  (*again)->TakeBack();
+  EXPECT_TRUE(account->Enter(start_).ok());
+  EXPECT_FALSE(account->Enter(start_).ok());
+}
+
 TEST_F(KeyAccountTest, ReservationsInTheBackgroundLeaveHalfToOthers) {
   const auto account = Account({.tokens = 100});
   const auto large = *account->Enter(start_, CallKind::kBackground);
