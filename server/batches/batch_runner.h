@@ -25,16 +25,16 @@ namespace hippodrome {
 // read or written makes a batch pause, and try again. All happens on one thread.
 class BatchRunner {
  public:
-  // Begins at once, with what an earlier server left. What it is given must outlive it; the bell of
-  // `around` may be none.
+  // As of BatchSurroundings.
   struct Options {
     BatchStore& store;
     BatchMetrics& metrics;
-    std::function<HttpReply(HttpRequest request)> answer;  // as of BatchSurroundings
+    std::function<HttpReply(HttpRequest request)> answer;
     std::function<absl::StatusOr<std::shared_ptr<CallPermit>>(const std::string& key)> admit;
     int64_t most_calls = 1;
     int64_t most_line_bytes = 0;
   };
+  // Begins at once, with what an earlier server left. What it is given must outlive it.
   explicit BatchRunner(const Options& options);
   ~BatchRunner() { Stop(); }
   BatchRunner(const BatchRunner&) = delete;

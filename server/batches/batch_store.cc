@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <system_error>
 
 #include "absl/cleanup/cleanup.h"

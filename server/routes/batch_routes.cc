@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -76,11 +77,10 @@ class DescriptorWork : public HttpWork {
     do {
       bytes = read(descriptor_, response.body.data() + before, kContentPiece);
     } while (bytes < 0 && errno == EINTR);
-    response.body.resize(before + static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
-    // The length was not promised: an end without the last chunk would tell the client, but there
-    // is no way to make one. The status is for the record.
-    if (bytes < 0) response.status = 500;
-    if (bytes <= 0) return true;
+    // Then the connection ends without the last chunk, and the client knows.
+    if (bytes < 0) throw std::runtime_error("a file that a client fetches cannot be read");
+    response.body.resize(before + static_cast<size_t>(bytes));
+    if (bytes == 0) return true;
     wake_();
     return false;
   }

@@ -164,6 +164,14 @@ TEST_F(BatchStoreTest, WhatIsDamagedOrOfOthersIsLeftAlone) {
   EXPECT_FALSE(std::filesystem::exists(lost));
 }
 
+TEST_F(BatchStoreTest, TheDirectoryIsForItsUserAlone) {
+  for (const char* name : {"", "files", "batches"}) {
+    struct stat info = {};
+    ASSERT_EQ(stat(Path(name).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0700U) << name;
+  }
+}
+
 TEST_F(BatchStoreTest, ADirectoryHasOneServer) {
   const auto other = BatchStore::Open(options_, batch_metrics_);
   EXPECT_TRUE(absl::IsFailedPrecondition(other.status()));
