@@ -56,6 +56,7 @@ BODIES = {
     "/tokenize": {"prompt": "It was"},
     "/detokenize": {"tokens": [1, 2]},
     "/v1/states/{handle}/fork": {"n": 2},
+    "/v1/batches": {"input_file_id": "", "endpoint": "/predict", "completion_window": "24h"},
     "/v2/models/m/infer": {"inputs": [{"name": "text_input", "datatype": "BYTES", "shape": [1],
                                        "data": ["It was"]}], "parameters": {"max_tokens": 2}},
     "/v2/models/m/generate": {"text_input": "It was", "max_tokens": 2},
@@ -86,6 +87,14 @@ class Client:
                 if attempt == 1:
                     return None, b""
         return None, b""
+
+    def upload(self, lines):
+        """The id of a file for batches."""
+        form = (b'--x\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+                b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n' + lines + b"\r\n--x--\r\n")
+        self.connection.request("POST", "/v1/files", form, {"content-type": "multipart/form-data; boundary=x"})
+        with self.connection.getresponse() as answer:
+            return json.load(answer)["id"]
 
     def document(self):
         self.connection.request("GET", "/openapi.json")
@@ -141,8 +150,11 @@ def check_fields(server, long):
     client = Client(server.http)
     document = client.document()
     served = {path.replace("{model}", "m") for path, methods in document["paths"].items()
-              if "post" in methods and "{version}" not in path}
+              if "{version}" not in path
+              and "application/json" in methods.get("post", {}).get("requestBody", {"content": ()})["content"]}
     assert served == set(BODIES), served ^ set(BODIES)
+    BODIES["/v1/batches"]["input_file_id"] = client.upload(
+        b'{"custom_id": "a", "method": "POST", "url": "/predict", "body": {"inputs": "It was"}}\n')
     tally = Tally("fields over HTTP, one at a time")
     draw = random.Random(1)
     for path, body in BODIES.items():
@@ -499,7 +511,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         server = hostile_peers.Hippodrome(
             arguments.hippodrome, os.path.join(arguments.models, "h3-demo"), folder + "/log",
-            "--model", "e=" + os.path.join(arguments.models, "bigs-demo"), "--threads", "2")
+            "--model", "e=" + os.path.join(arguments.models, "bigs-demo"), "--threads", "2",
+            "--batch-dir", folder + "/batches")
         try:
             Client(server.http).post("/v1/completions", {"prompt": "a"})
             before = server.resident()
