@@ -92,12 +92,13 @@ def ranks_of(mpirun_pid):
     """The processes that mpirun started, in the order of their ranks."""
     with open(f"/proc/{mpirun_pid}/task/{mpirun_pid}/children", encoding="ascii") as file:
         pids = [int(pid) for pid in file.read().split()]
-
-    def rank(pid):
+    ranks = {}
+    for pid in pids:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return next(int(part.split(b"=")[1]) for part in file.read().split(b"\0")
-                        if part.startswith(b"OMPI_COMM_WORLD_RANK="))
-    return sorted(pids, key=rank)
+            variables = dict(part.split(b"=", 1) for part in file.read().split(b"\0") if b"=" in part)
+        if b"OMPI_COMM_WORLD_RANK" in variables:  # not there between fork and exec
+            ranks[int(variables[b"OMPI_COMM_WORLD_RANK"])] = pid
+    return [ranks[rank] for rank in sorted(ranks)]
 
 
 class MpiTrainTest(unittest.TestCase):
@@ -199,7 +200,7 @@ def long(config, data):
             runs = Runs(folder, model={"config": model}, objective="causal_lm", length=64, batch=16, micro_batch=2,
                         steps=200, weights=weights, log_every=10, checkpoint_every=10, evaluate_every=0,
                         data={"train": os.path.abspath(data)})
-            digests = {}
+            digests, begin = {}, time.monotonic()
             for ranks, sharded in [(0, False), (1, False), (2, False), (2, True), (4, False), (4, True)]:
                 name = f"{ranks}-{sharded}"
                 runs.write(name, shard_optimizer=sharded)
@@ -207,19 +208,20 @@ def long(config, data):
                 assert done.returncode == 0, done.stderr
                 digests[name] = runs.digests(name)
                 print(weights, ranks, "ranks, sharded" if sharded else "ranks", digests[name], flush=True)
+            usual = (time.monotonic() - begin) / len(digests)
             kills = []
             runs.write("killed", shard_optimizer=True)
             chance = random.Random(1)
             while len(kills) < 10:
-                ranks = chance.choice([1, 2, 3])
+                ranks = 1 + len(kills) % 3
                 process = runs.start("killed", ranks, "--resume")
-                try:
-                    process.wait(timeout=chance.uniform(2, 20))
-                    break  # it has reached the end
-                except subprocess.TimeoutExpired:
-                    os.kill(chance.choice(ranks_of(process.pid)), signal.SIGKILL)
-                    process.communicate()
-                    kills.append(ranks)
+                while process.poll() is None and len(ranks_of(process.pid)) < ranks:
+                    time.sleep(0.01)
+                time.sleep(chance.uniform(0.04, 0.12) * usual)
+                assert process.poll() is None, "it has reached the end"
+                os.kill(chance.choice(ranks_of(process.pid)), signal.SIGKILL)
+                process.communicate()
+                kills.append(ranks)
             done = runs.train("killed", 3, "--resume")
             assert done.returncode == 0, done.stderr
             digests["killed"] = runs.digests("killed")
