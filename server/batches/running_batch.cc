@@ -84,21 +84,26 @@ bool RunningBatch::HasRoom() const {
 }
 
 // All were checked before; one that is wrong now has become so on the disk.
+absl::StatusOr<bool> RunningBatch::ReadLine() {
+  InputLine input;
+  HIPPODROME_ASSIGN_OR_RETURN(const bool more, lines_->Next(input));
+  if (!more) return false;
+  HIPPODROME_ASSIGN_OR_RETURN(BatchLine text, ParseBatchLine(input.text, batch_.endpoint));
+  Line& added = window_.emplace_back();
+  added.number = ++read_;
+  added.text = std::move(text);
+  bytes_ += added.bytes();
+  return true;
+}
+
 absl::StatusOr<bool> RunningBatch::Read() {
-  InputLine line;
   bool moved = false;
   while (!read_all_ && HasRoom()) {
     const bool enough = std::ssize(window_) >= around_.most_calls && calls_ >= most_calls_;
     if (enough) break;
-    HIPPODROME_ASSIGN_OR_RETURN(const bool more, lines_->Next(line));
+    HIPPODROME_ASSIGN_OR_RETURN(const bool more, ReadLine());
     read_all_ = !more;
-    if (!more) break;
-    HIPPODROME_ASSIGN_OR_RETURN(BatchLine text, ParseBatchLine(line.text, batch_.endpoint));
-    Line& added = window_.emplace_back();
-    added.number = ++read_;
-    added.text = std::move(text);
-    bytes_ += added.bytes();
-    moved = true;
+    moved = moved || more;
   }
   return moved;
 }
@@ -228,7 +233,6 @@ absl::StatusOr<bool> RunningBatch::Step(Clock::time_point now) {
 
 absl::Status RunningBatch::GiveUp(const std::string& error, BatchLineResult result) {
   const LineResult unreached{0, error};
-  InputLine input;
   for (;;) {
     for (Line& line : window_) {  // what is under way
       line.reply = HttpReply();
@@ -242,13 +246,8 @@ absl::Status RunningBatch::GiveUp(const std::string& error, BatchLineResult resu
       }
       HIPPODROME_RETURN_IF_ERROR(WriteFront(unreached, result, true));
     }
-    HIPPODROME_ASSIGN_OR_RETURN(const bool more, lines_->Next(input));
+    HIPPODROME_ASSIGN_OR_RETURN(const bool more, ReadLine());
     if (!more) break;
-    HIPPODROME_ASSIGN_OR_RETURN(BatchLine text, ParseBatchLine(input.text, batch_.endpoint));
-    Line& added = window_.emplace_back();
-    added.number = ++read_;
-    added.text = std::move(text);
-    bytes_ += added.bytes();
   }
   read_all_ = true;
   return journal_->Flush();

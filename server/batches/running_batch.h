@@ -69,6 +69,8 @@ class RunningBatch {
   RunningBatch(const Batch& batch, const BatchSurroundings& around,
                std::unique_ptr<LineReader> lines, std::unique_ptr<BatchJournal> journal);
   absl::Status Skip();
+  // Into the window; whether there was one.
+  absl::StatusOr<bool> ReadLine();
   // These return whether anything moved.
   absl::StatusOr<bool> Read();
   bool Advance(Clock::time_point now);
