@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -114,6 +116,16 @@ TEST_F(BatchRoutesTest, ABatchOfCompletions) {
   EXPECT_EQ(body["created"], batch["created_at"]);
   EXPECT_FALSE(body["usage"].contains("prompt_tokens_details"));
   EXPECT_EQ(Get(path)["usage"]["output_tokens"], 6);
+}
+
+// The exception breaks the connection: an answer that ends well would look whole.
+TEST_F(BatchRoutesTest, ContentThatCannotBeReadDoesNotEndWell) {
+  Start();
+  const std::string id = Add("{}\n");
+  const std::string path = folder_.File("batches") + "/files/" + id;
+  ASSERT_TRUE(std::filesystem::remove(path));
+  ASSERT_TRUE(std::filesystem::create_directory(path));
+  EXPECT_THROW(Ask("GET", "/v1/files/" + id + "/content"), std::runtime_error);
 }
 
 TEST_F(BatchRoutesTest, ContentComesWholeHoweverLarge) {
