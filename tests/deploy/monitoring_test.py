@@ -2,7 +2,7 @@
 
   monitoring_test.py PROMTOOL
 
-The exit status is 77 if there is no PROMTOOL. tests/e2e/prometheus_test.py asks for the expressions' values.
+The exit status is 77 if there is no PROMTOOL. tests/e2e/monitoring/prometheus_test.py asks for the expressions' values.
 """
 
 import json

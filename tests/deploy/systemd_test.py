@@ -2,7 +2,7 @@
 
   systemd_test.py HIPPODROME MODELS_DIR
 
-tests/e2e/operate_test.py --long starts the unit with systemd itself. The exit status is 77 if
+tests/e2e/deploy/operate_test.py --long starts the unit with systemd itself. The exit status is 77 if
 systemd-analyze or libseccomp is missing.
 """
 
