@@ -1,4 +1,5 @@
-// API keys over HTTP, as far as it takes no model; tests/e2e/access/keys_test.py has the whole program.
+// API keys over HTTP, as far as it takes no model; tests/e2e/access/keys_test.py has the whole
+// program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
