@@ -181,11 +181,11 @@ void AcceptLoop::Run() {
       const epoll_event& event = events[static_cast<size_t>(i)];
       if (event.data.fd != stop_.get()) {
         Handle(event.data.fd, event.events);
-      } else if (stopping_.load()) {
-        return;
       } else {
         eventfd_t told = 0;
         eventfd_read(stop_.get(), &told);
+        // Only now: a Stop() that came before was read away with Refuse()'s word.
+        if (stopping_.load()) return;
         listeners_.clear();
       }
     }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -256,6 +257,18 @@ TEST_F(AcceptLoopTest, RefusesNewcomersAndWatchesOthers) {
   EXPECT_EQ(recv(before.get(), &byte, 1, 0), 1);
   shutdown(taken_[0].get(), SHUT_RDWR);
   EXPECT_TRUE(Shows("hippodrome_grpc_connections 0"));
+}
+
+TEST_F(AcceptLoopTest, StopsRightAfterItRefuses) {
+  for (int i = 0; i < 4000; ++i) {
+    Serve({});
+    loop_->Refuse();
+    // About as long as it takes until the loop wakes.
+    const auto stop_at = std::chrono::steady_clock::now() + std::chrono::nanoseconds(i % 500 * 100);
+    while (std::chrono::steady_clock::now() < stop_at) {
+    }
+    loop_->Stop();
+  }
 }
 
 TEST_F(AcceptLoopTest, StopLeavesConnectionsToTheirOwner) {
