@@ -8,7 +8,7 @@
 
 namespace hippodrome {
 
-enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kI64, kI32, kU8 };
+enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kI64, kI32, kI8, kU8 };
 
 // Bytes per element.
 constexpr size_t SizeOf(DType dtype) {
@@ -22,6 +22,7 @@ constexpr size_t SizeOf(DType dtype) {
     case DType::kF16:
     case DType::kBF16:
       return 2;
+    case DType::kI8:
     case DType::kU8:
       return 1;
   }
@@ -43,10 +44,27 @@ constexpr const char* Name(DType dtype) {
       return "I64";
     case DType::kI32:
       return "I32";
+    case DType::kI8:
+      return "I8";
     case DType::kU8:
       return "U8";
   }
   return "?";
+}
+
+// The types of weights, from the widest to the narrowest; kI8: kernels/int8_group.h.
+inline constexpr DType kWeightTypes[] = {DType::kF32, DType::kBF16, DType::kI8};
+
+// Lower case, as options and reports call types of weights: "f32", "bf16", "int8".
+constexpr const char* WeightsName(DType weights) {
+  switch (weights) {
+    case DType::kBF16:
+      return "bf16";
+    case DType::kI8:
+      return "int8";
+    default:
+      return "f32";
+  }
 }
 
 // A bfloat16: the upper half of an IEEE-754 binary32.

@@ -106,7 +106,7 @@ v1::Model Describe(const std::string& name, DType weights, bool has_tokenizer, i
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   v1::Model info;
   info.set_name(name);
-  info.set_weights(weights == DType::kBF16 ? "bf16" : "f32");
+  info.set_weights(WeightsName(weights));
   info.set_parameters(parameters);
   info.set_has_tokenizer(has_tokenizer);
   info.set_created(std::chrono::duration_cast<std::chrono::seconds>(now).count());

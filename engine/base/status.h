@@ -22,6 +22,9 @@ inline absl::Status ResourceExhausted(const std::string& message) {
 inline absl::Status Unavailable(const std::string& message) {
   return absl::UnavailableError(message);
 }
+inline absl::Status Unimplemented(const std::string& message) {
+  return absl::UnimplementedError(message);
+}
 inline absl::Status Internal(const std::string& message) { return absl::InternalError(message); }
 
 // The message of `status` as the standard string that the rest of the program uses.

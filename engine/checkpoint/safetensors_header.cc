@@ -17,7 +17,7 @@ constexpr size_t kMostDimensions = 16;
 
 std::optional<DType> DTypeNamed(const std::string& name) {
   for (DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kI64, DType::kI32,
-                      DType::kU8}) {
+                      DType::kI8, DType::kU8}) {
     if (name == Name(dtype)) return dtype;
   }
   return std::nullopt;

@@ -1,5 +1,7 @@
 #include "engine/checkpoint/weights_reader.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "engine/base/status.h"
@@ -57,6 +59,10 @@ absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::Linear(
     tensors.push_back(tensor);
   }
   std::unique_ptr<LinearWeights> packed = backend_.PackLinear(matrices, linear_dtype_);
+  if (packed == nullptr) {
+    return Unimplemented(fmt::format("{} has no products with {} weights, expected f32 or bf16",
+                                     backend_.name(), WeightsName(linear_dtype_)));
+  }
   for (const TensorView& tensor : tensors) source_.Drop(tensor);
   return packed;
 }

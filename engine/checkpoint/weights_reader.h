@@ -24,7 +24,7 @@ struct NamedPart {
 // not all finite is refused. Source and backend must outlive the reader.
 class WeightsReader {
  public:
-  // `linear_dtype`: kF32 or kBF16, the dtype of packed matrices.
+  // `linear_dtype`: kF32, kBF16 or kI8, the dtype of packed matrices.
   WeightsReader(WeightsSource& source, SequenceBackend& backend, DType linear_dtype)
       : source_(source), backend_(backend), linear_dtype_(linear_dtype) {}
 

@@ -162,8 +162,7 @@ int64_t Elements(const std::vector<int64_t>& shape) {
 std::string Arithmetic(const SequenceBackend& backend, DType weights, int64_t window) {
   const std::string name = backend.name();
   return fmt::format("{}{}{} {}{}", name, name == "cpu" ? " " : "",
-                     name == "cpu" ? CpuInstructionSet() : "",
-                     weights == DType::kBF16 ? "bf16" : "f32",
+                     name == "cpu" ? CpuInstructionSet() : "", WeightsName(weights),
                      window > 0 ? fmt::format(" window {}", window) : "");
 }
 

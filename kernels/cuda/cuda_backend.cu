@@ -121,6 +121,7 @@ void CudaBackend::DownloadIndices(Tensor src, std::span<int32_t> values) {
 
 std::unique_ptr<LinearWeights> CudaBackend::PackLinear(std::span<const HostMatrix> parts,
                                                        DType dtype) {
+  if (dtype == DType::kI8) return nullptr;
   return cuda::PackLinear(device_, parts, dtype);
 }
 

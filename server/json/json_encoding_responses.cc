@@ -178,10 +178,16 @@ std::string QuestionAnsweringBody(const QuestionAnsweringCall& call,
   return DumpAnswer(call.batch ? List(response.results(), answers) : answers(response.results(0)));
 }
 
+// As PyTorch calls it.
+const char* DtypeName(const std::string& weights) {
+  if (weights == "int8") return "int8";
+  return weights == "bf16" ? "bfloat16" : "float32";
+}
+
 std::string InfoBody(const v1::Model& model, const RequestLimits& limits, const HttpOptions& http) {
   return DumpAnswer({{"model_id", model.name()},
                      {"model_sha", nullptr},
-                     {"model_dtype", model.weights() == "bf16" ? "bfloat16" : "float32"},
+                     {"model_dtype", DtypeName(model.weights())},
                      {"model_type", ModelType(model)},
                      {"max_concurrent_requests", http.max_connections},
                      {"max_input_length", model.max_positions()},

@@ -77,6 +77,12 @@ class ReferenceBackend final : public reference::TrainingReference {
         w.values.push_back(reference::RoundTo(Load(part, i), dtype));
       }
     }
+    if (dtype == DType::kI8) {
+      const auto cols = static_cast<size_t>(w.cols);
+      for (size_t at = 0; at < w.values.size(); at += cols) {
+        reference::RoundGroups(std::span(w.values).subspan(at, cols), WeightScale);
+      }
+    }
     return std::make_unique<LinearMatrix>(std::move(w), dtype);
   }
 

@@ -13,7 +13,8 @@ nlohmann::json ToJson(const Ceilings& c) {
   return {{"threads", c.threads},
           {"read_bytes_per_s", c.read_bytes},
           {"f32_flops", c.f32_flops},
-          {"bf16_flops", c.bf16_flops}};
+          {"bf16_flops", c.bf16_flops},
+          {"int8_flops", c.int8_flops}};
 }
 
 nlohmann::json ToJson(const BenchResult& r) {
@@ -30,8 +31,10 @@ void Print(const Ceilings& c) {
                 c.read_bytes / 1e9, c.f32_flops / 1e12, c.bf16_flops / 1e12);
     return;
   }
-  std::printf("ceilings, %d thread(s): read %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s\n",
-              c.threads, c.read_bytes / 1e9, c.f32_flops / 1e9, c.bf16_flops / 1e9);
+  std::printf(
+      "ceilings, %d thread(s): read %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, int8 %.0f "
+      "GOP/s\n",
+      c.threads, c.read_bytes / 1e9, c.f32_flops / 1e9, c.bf16_flops / 1e9, c.int8_flops / 1e9);
 }
 
 void Print(const BenchResult& r) {
@@ -51,8 +54,6 @@ void Print(const std::string& work, const Shares& shares) {
 }
 
 }  // namespace
-
-std::string WeightsName(DType weights) { return weights == DType::kBF16 ? "bf16" : "f32"; }
 
 BenchResult Rate(const TimedWork& work, const Cost& cost, DType weights, const Ceilings& ceilings) {
   const double least = LeastSeconds(cost, weights, ceilings);

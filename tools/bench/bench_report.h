@@ -21,7 +21,7 @@ struct BenchResult {
   std::string name;    // "prefill", "decode", "fft_conv", ...
   int64_t length = 0;  // tokens or points
   int64_t batch = 1;
-  std::string weights;  // "f32", "bf16"; empty where there are none
+  std::string weights;  // WeightsName(); empty where there are none
   double rate = 0;      // requests/s that arrived; 0: they did not by themselves
   double value = 0;
   std::string unit;     // "tokens/s", "ns/point", ...
@@ -37,9 +37,6 @@ struct BenchReport {
   std::vector<BenchResult> results;
   std::map<std::string, Shares> shares;  // by piece of work ("prefill", "decode batch 32")
 };
-
-// "bf16" or "f32".
-std::string WeightsName(DType weights);
 
 // What was run: so many tokens in so many seconds.
 struct TimedWork {

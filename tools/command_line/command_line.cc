@@ -207,7 +207,7 @@ absl::StatusOr<double> CommandLine::Number(const std::string& name) const {
 absl::StatusOr<std::optional<DType>> CommandLine::Weights() const {
   if (Text("weights").empty() && !Has("weights")) return std::nullopt;
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, Choice("weights"));
-  return text == "bf16" ? DType::kBF16 : DType::kF32;
+  return *std::ranges::find(kWeightTypes, text, WeightsName);
 }
 
 absl::StatusOr<int> CommandLine::Threads() const {

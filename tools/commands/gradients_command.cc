@@ -31,7 +31,11 @@ const CommandSpec kGradientsSpec = {
         "end_positions I64 [B] for question answering.\n"
         "Writes loss F32, the mean, and d loss / d parameter F32 under the name of every parameter "
         "that is trained.",
-    .options = {ModelOption(), InputOption(), OutputOption(), WeightsOption("f32"), DeviceOption(),
+    .options = {ModelOption(),
+                InputOption(),
+                OutputOption(),
+                {"weights", "f32|bf16", "type of the matrices", "f32"},
+                DeviceOption(),
                 ThreadsOption()}};
 
 // What the command line says.

@@ -128,8 +128,9 @@ void CheckingBackend::Wait() {
 
 std::unique_ptr<LinearWeights> CheckingBackend::PackLinear(std::span<const HostMatrix> parts,
                                                            DType dtype) {
-  return std::make_unique<PairedLinear>(
-      Pair<LinearWeights>{expected_.PackLinear(parts, dtype), actual_.PackLinear(parts, dtype)});
+  Pair<LinearWeights> pair{expected_.PackLinear(parts, dtype), actual_.PackLinear(parts, dtype)};
+  if (pair.expected == nullptr || pair.actual == nullptr) return nullptr;
+  return std::make_unique<PairedLinear>(std::move(pair));
 }
 
 std::unique_ptr<H3Weights> CheckingBackend::PrepareH3(const H3Parameters& parameters,

@@ -81,7 +81,7 @@ absl::Status EncoderSession::Run(const std::string& what, std::span<const Encode
 }
 
 nlohmann::json EncoderSession::Description() const {
-  nlohmann::json json = {{"weights", model_->linear_dtype() == DType::kBF16 ? "bf16" : "f32"}};
+  nlohmann::json json = {{"weights", WeightsName(model_->linear_dtype())}};
   if (encoder_->PaddedLength(1) > 1) json["padded_to"] = encoder_->PaddedLength(1);
   return json;
 }

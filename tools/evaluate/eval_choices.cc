@@ -117,7 +117,7 @@ absl::Status EvaluateChoices(const CommandLine& line) {
   const auto examples = std::ssize(*questions);
   return Report(
       line, {{"task", "choices"},
-             {"weights", loaded.weights == DType::kBF16 ? "bf16" : "f32"},
+             {"weights", WeightsName(loaded.weights)},
              {"examples", examples},
              {"choices", outcome->choices},
              {"tokens", outcome->tokens},

@@ -57,7 +57,7 @@ absl::Status EvaluateText(const CommandLine& line) {
   const double bytes_per_token = static_cast<double>(text.size()) / static_cast<double>(ids.size());
   return Report(line, {{"task", "perplexity"},
                        {"window", window},
-                       {"weights", loaded.weights == DType::kBF16 ? "bf16" : "f32"},
+                       {"weights", WeightsName(loaded.weights)},
                        {"tokens", p.tokens},
                        {"nll", p.nll},
                        {"perplexity", p.perplexity},

@@ -121,6 +121,20 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) int64_t DotBF16(
   return rounds * 24 * 32 * 2;
 }
 
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) int64_t DotInt8(int64_t rounds,
+                                                                                float* result) {
+  const __m512i a = _mm512_set1_epi8(static_cast<char>(1 + static_cast<int>(*result)));
+  __v16si sums[24];  // of __m512i GCC would keep them in memory
+  for (__v16si& sum : sums) sum = (__v16si)_mm512_setzero_si512();
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 24
+    for (__v16si& sum : sums) sum = (__v16si)_mm512_dpbusd_epi32((__m512i)sum, a, a);
+  }
+  for (int j = 1; j < 24; ++j) sums[0] += sums[j];
+  *result = static_cast<float>(sums[0][0]);
+  return rounds * 24 * 64 * 2;
+}
+
 // Products of tiles that stay in the matrix registers, into four sums. REQUIRES: cpu::HaveAmx().
 __attribute__((target("amx-tile,amx-bf16"))) int64_t DotAmx(int64_t rounds, float* /*result*/) {
   const cpu::AmxRegisters registers;
@@ -141,6 +155,7 @@ __attribute__((target("amx-tile,amx-bf16"))) int64_t DotAmx(int64_t rounds, floa
   return rounds * 4 * 16 * 16 * 32 * 2;
 }
 #else
+int64_t DotInt8(int64_t, float*) { return 0; }
 int64_t DotBF16(int64_t, float*) { return 0; }
 int64_t DotAmx(int64_t, float*) { return 0; }
 #endif
@@ -191,6 +206,13 @@ double MeasureBF16Rate(ThreadPool& pool) {
       [&] { return RunOnAll(pool, [](float* seed) { return DotBF16(kRounds, seed); }); });
 }
 
+// The same of products of bytes, as dot products; 0 where the processor has none.
+double MeasureInt8Rate(ThreadPool& pool) {
+  if (!cpu::HaveInt8Dot()) return 0;
+  return BestRate(
+      [&] { return RunOnAll(pool, [](float* seed) { return DotInt8(kRounds, seed); }); });
+}
+
 }  // namespace
 
 Ceilings MeasureCeilings(int threads) {
@@ -199,12 +221,14 @@ Ceilings MeasureCeilings(int threads) {
   ceilings.read_bytes = MeasureReadBandwidth(pool);
   ceilings.f32_flops = MeasureF32Rate(pool);
   ceilings.bf16_flops = std::max(MeasureBF16Rate(pool), ceilings.f32_flops);
+  ceilings.int8_flops = std::max(MeasureInt8Rate(pool), ceilings.f32_flops);
   return ceilings;
 }
 
 Ceilings BetterOf(const Ceilings& a, const Ceilings& b) {
   return {std::max(a.threads, b.threads), std::max(a.read_bytes, b.read_bytes),
-          std::max(a.f32_flops, b.f32_flops), std::max(a.bf16_flops, b.bf16_flops)};
+          std::max(a.f32_flops, b.f32_flops), std::max(a.bf16_flops, b.bf16_flops),
+          std::max(a.int8_flops, b.int8_flops)};
 }
 
 std::string MachineName() {

@@ -13,6 +13,7 @@ struct Ceilings {
   double read_bytes = 0;  // per second, from memory
   double f32_flops = 0;   // per second
   double bf16_flops = 0;  // per second; those of f32 where the processor has no bf16 product
+  double int8_flops = 0;  // per second; those of f32 where it has no product of bytes
 };
 
 // Takes about a third of a second. threads = 0: one per core.

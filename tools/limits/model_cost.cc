@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/models/bigs/encoder_head.h"
+#include "kernels/int8_group.h"
 #include "tools/limits/flops.h"
 
 namespace hippodrome {
@@ -54,6 +55,12 @@ MixerStep StepOfMixer(const H3Config& c) {
   return {};
 }
 
+// Of a weight, with its share of a scale.
+double BytesOf(DType weights) {
+  const auto bytes = static_cast<double>(SizeOf(weights));
+  return weights == DType::kI8 ? bytes + sizeof(BF16) / static_cast<double>(kInt8Group) : bytes;
+}
+
 double AttentionLayers(const H3Config& c) { return static_cast<double>(c.attention_layers.size()); }
 
 // Elements of the matrices of all layers, without the head.
@@ -84,6 +91,17 @@ double HeadElements(const BigsConfig& c) {
   }
 }
 
+double RateOf(DType weights, const Ceilings& ceilings) {
+  switch (weights) {
+    case DType::kBF16:
+      return ceilings.bf16_flops;
+    case DType::kI8:
+      return ceilings.int8_flops;
+    default:
+      return ceilings.f32_flops;
+  }
+}
+
 }  // namespace
 
 Cost PrefillCost(const H3Config& c, int64_t batch, int64_t tokens, DType weights) {
@@ -93,7 +111,7 @@ Cost PrefillCost(const H3Config& c, int64_t batch, int64_t tokens, DType weights
   Cost cost;
   cost.flops = sequences * (2 * LayerMatrixElements(c) * length + 2 * HeadElements(c) +
                             2 * AttentionLayers(c) * length * length * d);
-  cost.bytes = (LayerMatrixElements(c) + HeadElements(c)) * static_cast<double>(SizeOf(weights));
+  cost.bytes = (LayerMatrixElements(c) + HeadElements(c)) * BytesOf(weights);
   return cost;
 }
 
@@ -114,8 +132,7 @@ Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, const StoredT
   Cost cost;
   cost.flops = 2 * elements * rows + rows * h3_layers * mixer.flops +
                rows * AttentionLayers(c) * 4 * static_cast<double>(context) * d;
-  cost.bytes = elements * static_cast<double>(SizeOf(types.weights)) + constants +
-               rows * (state + key_values);
+  cost.bytes = elements * BytesOf(types.weights) + constants + rows * (state + key_values);
   return cost;
 }
 
@@ -125,13 +142,12 @@ Cost EncodeCost(const BigsConfig& c, int64_t batch, int64_t tokens, DType weight
   const double attention = c.routing == EncoderRouting::kAttention ? input.mixing : 0;
   Cost cost;
   cost.flops = static_cast<double>(batch) * (input.matrices + attention + 2 * HeadElements(c));
-  cost.bytes = elements * static_cast<double>(SizeOf(weights));
+  cost.bytes = elements * BytesOf(weights);
   return cost;
 }
 
 double LeastSeconds(const Cost& cost, DType weights, const Ceilings& ceilings) {
-  const double flops = weights == DType::kBF16 ? ceilings.bf16_flops : ceilings.f32_flops;
-  return std::max(cost.flops / flops, cost.bytes / ceilings.read_bytes);
+  return std::max(cost.flops / RateOf(weights, ceilings), cost.bytes / ceilings.read_bytes);
 }
 
 }  // namespace hippodrome

@@ -34,6 +34,14 @@ constexpr int64_t kSerialProducts = 1 << 15;
 
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Bytes of a unit of depth of a panel, and how often it has the 256 that slices are measured in.
+template <typename W>
+inline constexpr int64_t kUnitBytes = kPanelColumns * 4;
+template <>
+inline constexpr int64_t kUnitBytes<Int8Panel> = sizeof(Int8Panel);
+template <typename W>
+inline constexpr int64_t kUnitRows = kUnitBytes<W> / (kPanelColumns * 4);
+
 // One product: where everything lies, in the types of its kernel.
 template <typename A, typename W>
 struct Product {
@@ -90,7 +98,7 @@ void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows
                 .rows = static_cast<int>(height),
                 .accumulate = slice.accumulate,
                 .sums = sums + first * kPanelColumns,
-                .next = slice.next + t * slice.depth * plan.lines * 64,
+                .next = slice.next + t * slice.depth * kUnitBytes<W> * plan.lines / 4,
                 .next_lines = t < plan.fetching_tiles ? plan.lines : 0});
     done(first, height);
   }
@@ -118,14 +126,15 @@ void MultiplyExpanded(const Slice<float, BF16>& slice, int64_t rows, float* sums
 template <typename A, typename W>
 void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_panel, int64_t begin,
                    int64_t end) {
-  constexpr bool kExpands = !std::is_same_v<A, W>;
+  constexpr bool kExpands = std::is_same_v<A, float> && std::is_same_v<W, BF16>;
   const int64_t rows = end - begin;
   const int64_t tiles = DivideUp(rows, kMicrokernelRows);
   const int64_t depth = product.w.depth();
   SlicePlan plan = PlanSlices(tiles);
+  plan.depth /= kUnitRows<W>;
   const bool expand = kExpands && tiles >= kManyTiles;
   if (expand) plan.depth /= 2;
-  const W* weights = reinterpret_cast<const W*>(product.w.panel(panel));
+  const char* weights = product.w.panel(panel);
   float* sums = ThreadScratch<float>(ScratchUse::kLinearSums, rows * kPanelColumns);
   const int64_t slices = DivideUp(depth, plan.depth);
   for (int64_t i = 0; i < slices; ++i) {
@@ -136,11 +145,10 @@ void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_pan
         .tile = product.tile,
         .a = product.a + begin * product.a_stride + k * product.per_depth,
         .a_stride = product.a_stride,
-        .panel = weights + k * kPanelColumns * product.per_depth,
+        .panel = reinterpret_cast<const W*>(weights + k * kUnitBytes<W>),
         .depth = slice_depth,
         .accumulate = k > 0,
-        .next = last ? product.w.panel(next_panel)
-                     : product.w.panel(panel) + (k + slice_depth) * kPanelColumns * 4};
+        .next = last ? product.w.panel(next_panel) : weights + (k + slice_depth) * kUnitBytes<W>};
     const auto done = [&](int64_t first, int64_t height) {
       if (!last) return;
       const int64_t column = panel * kPanelColumns;
@@ -183,7 +191,7 @@ void Multiply(ThreadPool& pool, const Product<A, W>& product) {
   }
 }
 
-// x in the form that a bf16 kernel reads, rows of `stride` elements.
+// x in the form that a kernel reads, rows of `stride` elements.
 template <typename A>
 const A* RoundRows(ThreadPool& pool, const Tensor& x, int64_t stride,
                    void (*round)(const float*, int64_t, A*)) {
@@ -196,26 +204,40 @@ const A* RoundRows(ThreadPool& pool, const Tensor& x, int64_t stride,
   return rounded;
 }
 
+void LinearInt8(ThreadPool& pool, const Tensor& x, const PackedWeights& w, const Epilogue& epilogue,
+                const Tensor& y, DotKernel kernel) {
+  const int64_t groups = w.depth();
+  if (ChosenKernel(kernel, DType::kI8) == DotKernel::kDot) {
+    const Int8Group* a = RoundRows<Int8Group>(pool, x, groups, RoundToInt8);
+    Multiply<Int8Group, Int8Panel>(pool, {MicrokernelInt8Dot, a, groups, 1, w, epilogue, y});
+  } else {
+    const Int16Group* a = RoundRows<Int16Group>(pool, x, groups, RoundToInt16);
+    Multiply<Int16Group, Int8Panel>(pool, {MicrokernelInt8Plain, a, groups, 1, w, epilogue, y});
+  }
+}
+
 }  // namespace
 
-BF16Kernel ChosenKernel(BF16Kernel kernel) {
-  if (kernel != BF16Kernel::kBest) return kernel;
-  if (HaveAmx()) return BF16Kernel::kAmx;
-  return FastBF16Dot() ? BF16Kernel::kDot : BF16Kernel::kPlain;
+DotKernel ChosenKernel(DotKernel kernel, DType dtype) {
+  if (kernel != DotKernel::kBest) return kernel;
+  if (dtype == DType::kI8) return HaveInt8Dot() ? DotKernel::kDot : DotKernel::kPlain;
+  if (HaveAmx()) return DotKernel::kAmx;
+  return FastBF16Dot() ? DotKernel::kDot : DotKernel::kPlain;
 }
 
 void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue, Tensor y,
-            BF16Kernel kernel) {
+            DotKernel kernel) {
   assert(x.cols == w.in() && y.cols == w.out() && x.rows == y.rows);
   if (w.dtype() == DType::kF32) {
     Multiply<float, float>(pool, {MicrokernelF32, F32Row(x, 0), x.stride, 1, w, epilogue, y});
     return;
   }
+  if (w.dtype() == DType::kI8) return LinearInt8(pool, x, w, epilogue, y, kernel);
   const int64_t stride = 2 * w.depth();
   switch (ChosenKernel(kernel)) {
-    case BF16Kernel::kAmx:
+    case DotKernel::kAmx:
       return LinearAmx(pool, x, w, epilogue, y);
-    case BF16Kernel::kDot: {
+    case DotKernel::kDot: {
       const BF16* a = RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
       return Multiply<BF16, BF16>(pool, {MicrokernelBF16Dot, a, stride, 2, w, epilogue, y});
     }

@@ -14,21 +14,21 @@
 
 namespace hippodrome::cpu {
 
-// Which kernel multiplies bf16 weights. One serves all numbers of rows, so that a row's bits do not
-// depend on it.
-enum class BF16Kernel : uint8_t {
+// Which kernel multiplies kBF16 and kI8 weights. One serves all numbers of rows, so that a row's
+// bits do not depend on it.
+enum class DotKernel : uint8_t {
   kBest,   // of those below, the fastest that the processor has
-  kPlain,  // expands them to f32
-  kDot,    // the dot product of AVX-512; REQUIRES: HaveBF16Dot()
-  kAmx,    // the matrix registers of AMX; REQUIRES: HaveAmx()
+  kPlain,  // expands bf16 to f32, bytes to 16 bits
+  kDot,    // the dot product of AVX-512; REQUIRES: HaveBF16Dot(), HaveInt8Dot()
+  kAmx,    // the matrix registers of AMX; REQUIRES: HaveAmx(); of kBF16 weights alone
 };
 
-// `kernel` itself unless it is kBest.
-BF16Kernel ChosenKernel(BF16Kernel kernel);
+// `kernel` itself unless it is kBest; for weights of `dtype`, kBF16 or kI8.
+DotKernel ChosenKernel(DotKernel kernel, DType dtype = DType::kBF16);
 
 // The contract of Backend::Linear.
 void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue, Tensor y,
-            BF16Kernel kernel = BF16Kernel::kBest);
+            DotKernel kernel = DotKernel::kBest);
 
 }  // namespace hippodrome::cpu
 

@@ -58,7 +58,7 @@ EpilogueBackwardArguments BackwardOfRow(const Block& block, const Epilogue& epil
 
 // dz in memory of this thread, or dy itself where they are the same. Replaces the gate's gradient.
 Tensor GradientOfSums(ThreadPool& pool, const Block& block, const PackedWeights& w,
-                      const Epilogue& epilogue, BF16Kernel kernel) {
+                      const Epilogue& epilogue, DotKernel kernel) {
   const Tensor& dy = block.dy;
   if (IsPlain(block, epilogue)) return dy;
   const Tensor z = ScratchMatrix(ScratchUse::kLinearGradient, dy.rows, dy.cols);
@@ -102,7 +102,7 @@ void ParallelStrips(ThreadPool& pool, int64_t cols, const Body& body) {
 
 // dW += dz^T x, as a product of dz^T with the columns of x in panels.
 void AddWeightGradient(ThreadPool& pool, const Tensor& x, const Tensor& dz, DType dtype,
-                       const Tensor& dw, BF16Kernel kernel) {
+                       const Tensor& dw, DotKernel kernel) {
   const Tensor transposed = ScratchMatrix(ScratchUse::kLinearTransposed, dz.cols, dz.rows);
   ParallelStrips(pool, dz.cols, [&](int64_t column, int64_t count) {
     TransposeColumns(dz, transposed, column, count);
@@ -116,8 +116,7 @@ void AddWeightGradient(ThreadPool& pool, const Tensor& x, const Tensor& dz, DTyp
 }
 
 void BackwardOfBlock(ThreadPool& pool, const Block& block, const TrainedWeights& w,
-                     const Epilogue& epilogue, const LinearGradients& gradients,
-                     BF16Kernel kernel) {
+                     const Epilogue& epilogue, const LinearGradients& gradients, DotKernel kernel) {
   const Tensor dz = GradientOfSums(pool, block, w, epilogue, kernel);
   if (gradients.bias.data != nullptr) {
     ParallelStrips(pool, dz.cols, [&](int64_t column, int64_t count) {
@@ -150,9 +149,9 @@ void BackwardOfBlockAmx(ThreadPool& pool, const Block& block, const TrainedWeigh
 }  // namespace
 
 void LinearBackward(ThreadPool& pool, Tensor x, const TrainedWeights& w, const Epilogue& epilogue,
-                    Tensor dy, const LinearGradients& gradients, BF16Kernel kernel) {
+                    Tensor dy, const LinearGradients& gradients, DotKernel kernel) {
   assert(x.cols == w.in() && dy.cols == w.out() && x.rows == dy.rows);
-  const bool amx = w.dtype() == DType::kBF16 && ChosenKernel(kernel) == BF16Kernel::kAmx;
+  const bool amx = w.dtype() == DType::kBF16 && ChosenKernel(kernel) == DotKernel::kAmx;
   for (int64_t begin = 0; begin < x.rows; begin += kBlockRows) {
     const int64_t rows = std::min(kBlockRows, x.rows - begin);
     const Block block = {

@@ -11,7 +11,7 @@ namespace hippodrome::cpu {
 // The contract of TrainingBackend::LinearBackward.
 void LinearBackward(ThreadPool& pool, Tensor x, const TrainedWeights& w, const Epilogue& epilogue,
                     Tensor dy, const LinearGradients& gradients,
-                    BF16Kernel kernel = BF16Kernel::kBest);
+                    DotKernel kernel = DotKernel::kBest);
 
 }  // namespace hippodrome::cpu
 

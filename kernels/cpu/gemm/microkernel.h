@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/gemm/packed_weights.h"
 #include "kernels/dtype.h"
+#include "kernels/int8_group.h"
 
 namespace hippodrome::cpu {
 
@@ -29,10 +31,24 @@ struct MicrokernelArguments {
   int next_lines = 0;
 };
 
+// A group of a row of activations, rounded as kernels/int8_group.h says.
+template <typename T>
+struct RoundedGroup {
+  T values[kInt8Group];
+  float scale;
+  int32_t offset;  // -128 times the sum of the values: what the weights' 128 must be taken off by
+};
+using Int8Group = RoundedGroup<int8_t>;
+// Of each four values the first, the third, the second and the fourth.
+using Int16Group = RoundedGroup<int16_t>;
+
 // Fetches the lines of one k and moves on.
 inline void FetchAhead(const char*& next, int lines) {
   for (int i = 0; i < lines; ++i, next += 64) __builtin_prefetch(next, 0, 2);
 }
+
+// The lines that are fetched after those of a group's integers, if a k fetches `lines`.
+constexpr int LinesOfScales(int lines) { return (lines + 1) / 2; }
 
 void MicrokernelF32(const MicrokernelArguments<float, float>& tile);
 
@@ -48,6 +64,18 @@ bool HaveBF16Dot();
 // multiply-adds (79 against 158 GFLOP/s on a Sapphire Rapids core), AMD's at twice that rate.
 bool FastBF16Dot();
 void MicrokernelBF16Dot(const MicrokernelArguments<BF16, BF16>& tile);
+
+// kI8 weights: a k is a group, of which each 256 bytes fetch `next_lines`, and
+//   sums[r][c] += float(dot of group k) a.scale panel.scales[c]
+// as one product and one multiply-add. Both give the same bits where there are fused multiply-adds.
+void MicrokernelInt8Plain(const MicrokernelArguments<Int16Group, Int8Panel>& tile);
+// With the processor's dot product of bytes. REQUIRES: HaveInt8Dot().
+bool HaveInt8Dot();
+void MicrokernelInt8Dot(const MicrokernelArguments<Int8Group, Int8Panel>& tile);
+
+// Rounds n floats into Int8Groups(n) groups.
+void RoundToInt8(const float* x, int64_t n, Int8Group* groups);
+void RoundToInt16(const float* x, int64_t n, Int16Group* groups);
 
 // Rounds n floats to bf16, to nearest even, and pads with a zero to an even number. The first gives
 // bf16 values as floats; the second may flush subnormals to zero. REQUIRES of the second:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <type_traits>
 
 #include "kernels/cpu/base/memory.h"
@@ -70,6 +71,34 @@ void PackColumns(const HostRow& row, int64_t begin, int64_t end, int64_t column,
   }
 }
 
+template <typename T>
+void WidenGroup(const T* row, int64_t count, float* values) {
+  for (int64_t k = 0; k < count; ++k) values[k] = Widen(row[k]);
+  std::fill(values + count, values + kInt8Group, 0.0f);
+}
+
+// Inputs [begin, begin + count) of a row of W, with zeros up to a whole group.
+void WidenGroup(const HostRow& row, int64_t begin, int64_t count, float* values) {
+  switch (row.dtype) {
+    case DType::kBF16:
+      return WidenGroup(static_cast<const BF16*>(row.data) + begin, count, values);
+    case DType::kF16:
+      return WidenGroup(static_cast<const Half*>(row.data) + begin, count, values);
+    default:
+      return WidenGroup(static_cast<const float*>(row.data) + begin, count, values);
+  }
+}
+
+void PackGroup(const float* values, int64_t column, Int8Panel& panel) {
+  float largest = 0;
+  for (int64_t k = 0; k < kInt8Group; ++k) largest = std::max(largest, std::abs(values[k]));
+  const Int8Scale scale = WeightScale(largest);
+  panel.scales[column] = ToBF16(scale.scale);
+  for (int64_t k = 0; k < kInt8Group; ++k) {
+    panel.values[k / 4][column][k % 4] = static_cast<uint8_t>(ToInt8(values[k], scale) + 128);
+  }
+}
+
 // The strip of columns that is packed before the next row, so that a panel's lines are written
 // while they are in the first-level cache.
 constexpr int64_t kStrip = 64;
@@ -79,6 +108,17 @@ void PackPanel(std::span<const HostMatrix> parts, const PackedWeights& weights, 
   const int64_t rows = std::min(kPanelColumns, weights.out() - first);
   HostRow sources[kPanelColumns];
   for (int64_t r = 0; r < rows; ++r) sources[r] = FindRow(parts, first + r);
+  if (weights.dtype() == DType::kI8) {
+    auto* groups = reinterpret_cast<Int8Panel*>(weights.panel(index));
+    for (int64_t begin = 0; begin < weights.in(); begin += kInt8Group) {
+      for (int64_t r = 0; r < rows; ++r) {
+        float values[kInt8Group];
+        WidenGroup(sources[r], begin, std::min(kInt8Group, weights.in() - begin), values);
+        PackGroup(values, r, groups[begin / kInt8Group]);
+      }
+    }
+    return;
+  }
   for (int64_t begin = 0; begin < weights.in(); begin += kStrip) {
     const int64_t end = std::min(begin + kStrip, weights.in());
     for (int64_t r = 0; r < rows; ++r) {
@@ -97,10 +137,16 @@ PackedWeights::PackedWeights(int64_t out, int64_t in, DType dtype)
 PackedWeights::PackedWeights(int64_t out, int64_t in, DType dtype, void* memory)
     : out_(out), in_(in), dtype_(dtype), memory_(std::shared_ptr<void>(), memory) {
   assert(out > 0 && in > 0);
-  assert(dtype == DType::kF32 || dtype == DType::kBF16);
+  assert(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kI8);
+}
+
+int64_t PackedWeights::depth() const {
+  if (dtype_ == DType::kI8) return Int8Groups(in_);
+  return dtype_ == DType::kF32 ? in_ : (in_ + 1) / 2;
 }
 
 int64_t PackedWeights::PanelBytes(int64_t in, DType dtype) {
+  if (dtype == DType::kI8) return Int8Groups(in) * static_cast<int64_t>(sizeof(Int8Panel));
   if (dtype == DType::kF32) return in * kPanelColumns * 4;
   const int64_t pairs = (in + 1) / 2;
   return (pairs + kPairBlock - 1) / kPairBlock * kPairBlock * kPanelColumns * 4;
@@ -125,6 +171,13 @@ void UnpackRow(const PackedWeights& weights, int64_t row, float* values) {
   if (weights.dtype() == DType::kF32) {
     const float* in = reinterpret_cast<const float*>(panel) + column;
     for (int64_t k = 0; k < weights.in(); ++k) values[k] = in[k * kPanelColumns];
+  } else if (weights.dtype() == DType::kI8) {
+    const auto* groups = reinterpret_cast<const Int8Panel*>(panel);
+    for (int64_t k = 0; k < weights.in(); ++k) {
+      const Int8Panel& group = groups[k / kInt8Group];
+      const int value = group.values[k % kInt8Group / 4][column][k % 4] - 128;
+      values[k] = static_cast<float>(value) * ToFloat(group.scales[column]);
+    }
   } else {
     const BF16* in = reinterpret_cast<const BF16*>(panel) + column * 2;
     for (int64_t k = 0; k < weights.in(); ++k) {

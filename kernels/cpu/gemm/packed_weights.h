@@ -7,6 +7,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/base/thread_pool.h"
+#include "kernels/int8_group.h"
 
 namespace hippodrome::cpu {
 
@@ -17,13 +18,22 @@ inline constexpr int64_t kPanelColumns = 64;
 // Rows of pairs that a matrix tile takes; panels of pairs are filled up to a multiple of it.
 inline constexpr int64_t kPairBlock = 16;
 
+// One group of inputs of a panel of kI8 weights. The integers are stored 128 higher, without signs:
+// a dot product of bytes takes one factor so.
+struct Int8Panel {
+  uint8_t values[kInt8Group / 4][kPanelColumns][4];
+  BF16 scales[kPanelColumns];
+};
+static_assert(sizeof(Int8Panel) % 64 == 0);
+
 // W [out, in] as ceil(out / 64) panels, zero beyond `out` and `in`:
 //   kF32:  [panel][in][64]
 //   kBF16: [panel][ceil(in / 2), up to a multiple of 16][64][2], the pairs that a bf16 dot product
 //          takes
+//   kI8:   [panel][ceil(in / 128)] Int8Panel
 class PackedWeights : public LinearWeights {
  public:
-  // Zeroed panels. REQUIRES: out > 0, in > 0, dtype kF32 or kBF16.
+  // Zeroed panels. REQUIRES: out > 0, in > 0, dtype kF32, kBF16 or kI8.
   PackedWeights(int64_t out, int64_t in, DType dtype);
   // Panels in memory that the caller keeps, PanelBytes() for each 64 outputs, contents unspecified.
   PackedWeights(int64_t out, int64_t in, DType dtype, void* memory);
@@ -36,9 +46,9 @@ class PackedWeights : public LinearWeights {
 
   DType dtype() const { return dtype_; }
   int64_t panels() const { return (out_ + kPanelColumns - 1) / kPanelColumns; }
-  // `in` in units of a panel's rows: elements of kF32, pairs of kBF16.
-  int64_t depth() const { return dtype_ == DType::kF32 ? in_ : (in_ + 1) / 2; }
-  // `depth` with what fills a panel up.
+  // `in` in units of a panel: elements of kF32, pairs of kBF16, groups of kI8.
+  int64_t depth() const;
+  // `depth` of kF32 or kBF16 with what fills a panel up.
   int64_t filled_depth() const { return PanelBytes(in_, dtype_) / (kPanelColumns * 4); }
   char* panel(int64_t index) const {
     return static_cast<char*>(memory_.get()) + index * PanelBytes(in_, dtype_);

@@ -31,7 +31,7 @@ struct Block {
 
 // Computes the logits, which become their gradients.
 void CrossEntropyOfBlock(ThreadPool& pool, const Block& block, const TrainedWeights& w,
-                         const Tensor& bias, double scale, BF16Kernel kernel) {
+                         const Tensor& bias, double scale, DotKernel kernel) {
   const int64_t rows = block.x.rows;
   const Tensor logits = {.data = ThreadScratch<float>(ScratchUse::kLogits, rows * w.out()),
                          .dtype = DType::kF32,
@@ -179,9 +179,9 @@ void CrossEntropyAmx(ThreadPool& pool, const Tensor& x, const TrainedWeights& w,
 
 void LinearCrossEntropy(ThreadPool& pool, Tensor x, const TrainedWeights& w, Tensor bias,
                         Tensor labels, double scale, Tensor losses,
-                        const LinearGradients* gradients, BF16Kernel kernel) {
+                        const LinearGradients* gradients, DotKernel kernel) {
   assert(x.cols == w.in() && labels.cols == x.rows && losses.cols == x.rows);
-  const bool amx = w.dtype() == DType::kBF16 && ChosenKernel(kernel) == BF16Kernel::kAmx;
+  const bool amx = w.dtype() == DType::kBF16 && ChosenKernel(kernel) == DotKernel::kAmx;
   const int64_t most = BlockRows(w.out());
   for (int64_t begin = 0; begin < x.rows; begin += most) {
     const int64_t rows = std::min(most, x.rows - begin);

@@ -9,7 +9,7 @@ namespace hippodrome::cpu {
 // The contract of TrainingBackend::LinearCrossEntropy.
 void LinearCrossEntropy(ThreadPool& pool, Tensor x, const TrainedWeights& w, Tensor bias,
                         Tensor labels, double scale, Tensor losses,
-                        const LinearGradients* gradients, BF16Kernel kernel = BF16Kernel::kBest);
+                        const LinearGradients* gradients, DotKernel kernel = DotKernel::kBest);
 
 }  // namespace hippodrome::cpu
 

@@ -60,7 +60,7 @@ TEST(Safetensors, AcceptsTensorsWithoutElementsAndScalars) {
 
 TEST(Safetensors, KnowsEveryDtype) {
   for (DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kI64, DType::kI32,
-                      DType::kU8}) {
+                      DType::kI8, DType::kU8}) {
     const std::string bytes = std::to_string(SizeOf(dtype));
     const auto index = Parse(File(std::string(R"({"x":{"dtype":")") + Name(dtype) +
                                       R"(","shape":[1],"data_offsets":[0,)" + bytes + "]}}",

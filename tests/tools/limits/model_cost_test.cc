@@ -18,6 +18,15 @@ TEST(ModelCostTest, PrefillCountsTheMatricesOnceForEachTokenAndTheHeadOnce) {
   EXPECT_DOUBLE_EQ(cost.bytes, 2 * (matrices + head));
 }
 
+TEST(ModelCostTest, AnInt8WeightIsAByteAndItsShareOfAScale) {
+  const double bf16 = PrefillCost(Small(), 1, 512, DType::kBF16).bytes;
+  EXPECT_DOUBLE_EQ(PrefillCost(Small(), 1, 512, DType::kI8).bytes, bf16 / 2 * (1 + 2.0 / 128));
+  const Ceilings ceilings = {.read_bytes = 1e30, .f32_flops = 1, .bf16_flops = 2, .int8_flops = 4};
+  EXPECT_EQ(LeastSeconds({.flops = 8}, DType::kI8, ceilings), 2);
+  EXPECT_EQ(LeastSeconds({.flops = 8}, DType::kBF16, ceilings), 4);
+  EXPECT_EQ(LeastSeconds({.flops = 8}, DType::kF32, ceilings), 8);
+}
+
 TEST(ModelCostTest, DecodeReadsWeightsOnceAndStatesForEachSequence) {
   const int64_t state = 11 * 768 * 512;
   const Cost one = DecodeCost(Small(), 1, 512, {}, state);

@@ -156,6 +156,25 @@ TEST(BigsTest, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   EXPECT_LE(error / size, stores_bf16 ? 0.02 : 0.005);
 }
 
+TEST(BigsTest, Int8WeightsStayCloseToTheReferenceWithTheSameWeights) {
+  const BigsConfig config = TinyBigsConfig();
+  const auto backend = MakeCpuBackend();
+  const auto reference = MakeReferenceBackend();
+  const auto model = MakeTestBigs(*backend, config, DType::kI8);
+  const auto truth = MakeTestBigs(*reference, config, DType::kI8);
+  const EncoderInputs inputs = RandomInputs(config, 2, 64);
+  const auto actual = Logits(*backend, *model, inputs);
+  const auto expected = Logits(*reference, *truth, inputs);
+  // As with bf16; here an activation may differ by 1/127 of the largest of its group.
+  double error = 0;
+  double size = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    error += std::abs(actual[i] - expected[i]);
+    size += std::abs(expected[i]);
+  }
+  EXPECT_LE(error / size, 0.02);
+}
+
 TEST(BigsTest, RefusesInputsItCannotRun) {
   HIPPODROME_TEST_BACKEND(backend);
   const BigsConfig config = With([](BigsConfig& c) {

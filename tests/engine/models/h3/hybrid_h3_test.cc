@@ -167,6 +167,24 @@ TEST(HybridH3Test, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   EXPECT_NEAR(MeanLogLikelihood(actual, ids), likelihood, 0.01 * std::abs(likelihood));
 }
 
+TEST(HybridH3Test, Int8WeightsStayCloseToTheReferenceWithTheSameWeights) {
+  const auto backend = MakeCpuBackend();
+  const auto reference = MakeReferenceBackend();
+  const auto model = MakeTestModel(*backend, TinyConfig(), DType::kI8);
+  const auto truth = MakeTestModel(*reference, TinyConfig(), DType::kI8);
+  const auto ids = RandomIds(100, 40, 5);
+  const auto expected = Logits(*reference, *truth, ids, {});
+  const double likelihood = MeanLogLikelihood(expected, ids);
+  // As with bf16; here an activation may differ by 1/127 of the largest of its group.
+  for (const bool step : {false, true}) {
+    const auto actual = Logits(*backend, *model, ids, {.step = step});
+    double sum = 0;
+    for (size_t i = 0; i < actual.size(); ++i) sum += std::abs(actual[i] - expected[i]);
+    EXPECT_LE(sum / static_cast<double>(actual.size()), 0.04) << step;
+    EXPECT_NEAR(MeanLogLikelihood(actual, ids), likelihood, 0.01 * std::abs(likelihood)) << step;
+  }
+}
+
 TEST(HybridH3Test, RefusesSequencesItCannotRun) {
   HIPPODROME_TEST_BACKEND(backend);
   H3Config config = TinyConfig();

@@ -51,7 +51,7 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
-Results Backward(ThreadPool& pool, const Problem& p, DType dtype, BF16Kernel kernel,
+Results Backward(ThreadPool& pool, const Problem& p, DType dtype, DotKernel kernel,
                  int64_t gap = 0) {
   const StridedMatrix w(p.out, p.in, gap, p.w);
   TrainedWeights weights(p.out, p.in, dtype);

@@ -13,20 +13,28 @@
 namespace hippodrome::cpu {
 
 // Skips kernels that this processor lacks.
-class LinearKernelTest : public testing::TestWithParam<std::tuple<DType, BF16Kernel>> {
+class LinearKernelTest : public testing::TestWithParam<std::tuple<DType, DotKernel>> {
  protected:
   void SetUp() override {
-    if (kernel() == BF16Kernel::kDot && !HaveBF16Dot()) GTEST_SKIP() << "no bf16 dot product";
-    if (kernel() == BF16Kernel::kAmx && !HaveAmx()) GTEST_SKIP() << "no matrix registers";
+    const bool have_dot = dtype() == DType::kI8 ? HaveInt8Dot() : HaveBF16Dot();
+    if (kernel() == DotKernel::kDot && !have_dot) GTEST_SKIP() << "no dot product";
+    if (kernel() == DotKernel::kAmx && !HaveAmx()) GTEST_SKIP() << "no matrix registers";
   }
   DType dtype() const { return std::get<0>(GetParam()); }
-  BF16Kernel kernel() const { return std::get<1>(GetParam()); }
+  DotKernel kernel() const { return std::get<1>(GetParam()); }
 };
 
+// Of weights that are only served.
+inline auto Int8Kernels() {
+  return testing::Values(std::tuple(DType::kI8, DotKernel::kPlain),
+                         std::tuple(DType::kI8, DotKernel::kDot));
+}
+
+// Of weights that are trained too.
 inline auto AllLinearKernels() {
   return testing::Values(
-      std::tuple(DType::kF32, BF16Kernel::kBest), std::tuple(DType::kBF16, BF16Kernel::kPlain),
-      std::tuple(DType::kBF16, BF16Kernel::kDot), std::tuple(DType::kBF16, BF16Kernel::kAmx));
+      std::tuple(DType::kF32, DotKernel::kBest), std::tuple(DType::kBF16, DotKernel::kPlain),
+      std::tuple(DType::kBF16, DotKernel::kDot), std::tuple(DType::kBF16, DotKernel::kAmx));
 }
 
 }  // namespace hippodrome::cpu

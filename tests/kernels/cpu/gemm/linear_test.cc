@@ -2,18 +2,32 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "tests/kernels/cpu/gemm/linear_kernels.h"
 #include "tests/kernels/cpu/random_matrix.h"
+#include "tests/reference/linear.h"
 
 namespace hippodrome::cpu::linear_test {
 namespace {
 
 using Values = std::vector<float>;
 
-double Rounded(DType dtype, float x) { return dtype == DType::kBF16 ? ToFloat(ToBF16(x)) : x; }
+// A row of `cols` of each of the values as operands of a product with weights of `dtype`.
+std::vector<double> Rounded(const Values& values, int64_t cols, DType dtype,
+                            Int8Scale (*scale_of)(float)) {
+  std::vector<double> rounded(values.begin(), values.end());
+  if (dtype == DType::kBF16) {
+    std::ranges::transform(values, rounded.begin(), [](float x) { return ToFloat(ToBF16(x)); });
+  }
+  if (dtype != DType::kI8) return rounded;
+  for (size_t row = 0; row < rounded.size(); row += static_cast<size_t>(cols)) {
+    reference::RoundGroups(std::span(rounded).subspan(row, static_cast<size_t>(cols)), scale_of);
+  }
+  return rounded;
+}
 
 std::unique_ptr<PackedWeights> Pack(ThreadPool& pool, const Values& w, int64_t out, int64_t in,
                                     DType dtype) {
@@ -30,7 +44,7 @@ Problem MakeProblem(int64_t rows, int64_t in, int64_t out) {
   return {rows, in, out, RandomValues(rows * in, 1), RandomValues(out * in, 2)};
 }
 
-Values Multiply(ThreadPool& pool, const Problem& p, DType dtype, BF16Kernel kernel, int64_t gap = 0,
+Values Multiply(ThreadPool& pool, const Problem& p, DType dtype, DotKernel kernel, int64_t gap = 0,
                 const Epilogue& epilogue = {}) {
   const StridedMatrix x(p.rows, p.in, gap, p.x);
   const StridedMatrix y(p.rows, p.out, gap);
@@ -38,20 +52,27 @@ Values Multiply(ThreadPool& pool, const Problem& p, DType dtype, BF16Kernel kern
   return y.values();
 }
 
-// The bound of the contract: g(in + 2) |x| |W|^T. The dot product of processors may also flush
-// what is subnormal, far below it.
+// The bounds of the contract: g(in + 2) |x| |W|^T, and g(G + 2) sum_g |S_g| of kI8 weights, whose
+// sums of a group are exact. The dot product of processors may also flush what is subnormal, far
+// below it.
 void ExpectProduct(const Problem& p, DType dtype, const Values& y) {
+  const std::vector<double> x = Rounded(p.x, p.in, dtype, ActivationScale);
+  const std::vector<double> w = Rounded(p.w, p.in, dtype, WeightScale);
+  const int64_t exact = dtype == DType::kI8 ? kInt8Group : 1;
+  const int64_t sums = (p.in + exact - 1) / exact;
   for (int64_t r = 0; r < p.rows; ++r) {
     for (int64_t c = 0; c < p.out; ++c) {
       double sum = 0;
       double magnitude = 0;
-      for (int64_t k = 0; k < p.in; ++k) {
-        const double product = Rounded(dtype, p.x[static_cast<size_t>(r * p.in + k)]) *
-                               Rounded(dtype, p.w[static_cast<size_t>(c * p.in + k)]);
-        sum += product;
-        magnitude += std::abs(product);
+      for (int64_t begin = 0; begin < p.in; begin += exact) {
+        double group = 0;
+        for (int64_t k = begin; k < std::min(begin + exact, p.in); ++k) {
+          group += x[static_cast<size_t>(r * p.in + k)] * w[static_cast<size_t>(c * p.in + k)];
+        }
+        sum += group;
+        magnitude += std::abs(group);
       }
-      ASSERT_NEAR(y[static_cast<size_t>(r * p.out + c)], sum, Gamma(p.in + 2) * magnitude + 1e-30)
+      ASSERT_NEAR(y[static_cast<size_t>(r * p.out + c)], sum, Gamma(sums + 2) * magnitude + 1e-30)
           << "row " << r << " column " << c << " of " << p.rows << "x" << p.in << "x" << p.out;
     }
   }
@@ -60,6 +81,41 @@ void ExpectProduct(const Problem& p, DType dtype, const Values& y) {
 using LinearTest = LinearKernelTest;
 
 INSTANTIATE_TEST_SUITE_P(Kernels, LinearTest, AllLinearKernels());
+INSTANTIATE_TEST_SUITE_P(Int8, LinearTest, Int8Kernels());
+
+// Groups of zeros, of one value that outweighs the others, of values too small for a scale, and of
+// all signs of the largest integers.
+Problem ExtremeProblem() {
+  Problem p = MakeProblem(9, 3 * kInt8Group + 5, 70);
+  const auto row = [&](Values& values, int64_t r) { return values.begin() + r * p.in; };
+  std::fill_n(row(p.x, 1), p.in, 0.0f);
+  std::fill_n(row(p.x, 2), p.in, 1e-33f);
+  p.x[static_cast<size_t>(3 * p.in + 7)] = 1e6f;
+  std::fill_n(row(p.w, 1), p.in, 0.0f);
+  std::fill_n(row(p.w, 2), p.in, -1e-33f);
+  p.w[static_cast<size_t>(3 * p.in + 9)] = -1e6f;
+  for (int64_t k = 0; k < p.in; ++k) {
+    row(p.x, 4)[k] = row(p.w, 4)[k] = -2.0f;
+    row(p.x, 5)[k] = row(p.w, 5)[k] = 2.0f;
+  }
+  return p;
+}
+
+TEST_P(LinearTest, MatchesDoubleLoopsOnExtremeValues) {
+  ThreadPool pool(2);
+  const Problem p = ExtremeProblem();
+  ExpectProduct(p, dtype(), Multiply(pool, p, dtype(), kernel()));
+}
+
+// Where there are fused multiply-adds.
+TEST(Int8LinearTest, KernelsGiveTheSameBits) {
+  if (!HaveInt8Dot()) GTEST_SKIP() << "no dot product";
+  ThreadPool pool(2);
+  for (const Problem& p : {ExtremeProblem(), MakeProblem(70, 1500, 130)}) {
+    EXPECT_EQ(Multiply(pool, p, DType::kI8, DotKernel::kPlain),
+              Multiply(pool, p, DType::kI8, DotKernel::kDot));
+  }
+}
 
 TEST_P(LinearTest, MatchesDoubleLoops) {
   ThreadPool pool(2);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tests/kernels/cpu/random_matrix.h"
 
 namespace hippodrome::cpu::packed_weights_test {
@@ -62,9 +65,35 @@ TEST(PackedWeightsTest, RoundsToBF16) {
   }
 }
 
+TEST(PackedWeightsTest, RoundsToInt8) {
+  constexpr int64_t kIn = 2 * kInt8Group + 3;
+  const Values w = RandomValues(65 * kIn, 2);
+  const HostMatrix part = {w.data(), DType::kF32, 65, kIn};
+  ThreadPool pool(1);
+  const auto weights = PackLinear(pool, std::span(&part, 1), DType::kI8);
+  for (int64_t r = 0; r < 65; ++r) {
+    const Values row = Row(*weights, r);
+    for (int64_t begin = 0; begin < kIn; begin += kInt8Group) {
+      float largest = 0;
+      for (int64_t k = begin; k < std::min(begin + kInt8Group, kIn); ++k) {
+        largest = std::max(largest, std::abs(w[static_cast<size_t>(r * kIn + k)]));
+      }
+      const Int8Scale scale = WeightScale(largest);
+      EXPECT_NEAR(scale.scale, largest / 127, largest / 127 / 256);
+      for (int64_t k = begin; k < std::min(begin + kInt8Group, kIn); ++k) {
+        const float value = w[static_cast<size_t>(r * kIn + k)];
+        ASSERT_EQ(row[static_cast<size_t>(k)], scale.scale * ToInt8(value, scale));
+        // Half a step, or what the scale was rounded down by.
+        ASSERT_NEAR(row[static_cast<size_t>(k)], value, scale.scale * 0.51f);
+      }
+    }
+  }
+}
+
 TEST(PackedWeightsTest, IsHardlyLargerThanItsElements) {
   EXPECT_EQ(PackedWeights(768, 768, DType::kF32).bytes(), 768 * 768 * 4);
   EXPECT_EQ(PackedWeights(50264, 768, DType::kBF16).bytes(), 50304 * 768 * 2);
+  EXPECT_EQ(PackedWeights(50264, 768, DType::kI8).bytes(), 50304 * (768 + 768 / kInt8Group * 2));
 }
 
 }  // namespace

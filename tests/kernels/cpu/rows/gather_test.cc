@@ -11,7 +11,8 @@ using Values = std::vector<float>;
 
 class EmbeddingTest : public testing::TestWithParam<DType> {};
 
-INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest, testing::Values(DType::kF32, DType::kBF16));
+INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest,
+                         testing::Values(DType::kF32, DType::kBF16, DType::kI8));
 
 constexpr int64_t kVocab = 131;
 constexpr int64_t kWidth = 45;
@@ -58,8 +59,9 @@ TEST_P(EmbeddingTest, AddsTheRowsOfTokensTypesAndPositions) {
                 positioned ? positions.view() : AddedRows{}, y.view());
       for (size_t i = 0; i < ids.size(); ++i) {
         for (size_t c = 0; c < kWidth; ++c) {
-          float expected = ids[i] < 0 ? 0 : e[static_cast<size_t>(ids[i]) * kWidth + c];
-          if (GetParam() == DType::kBF16) expected = ToFloat(ToBF16(expected));
+          Values row(kWidth);
+          if (ids[i] >= 0) UnpackRow(*table, ids[i], row.data());
+          float expected = row[c];
           if (typed) expected += types.At(i, c);
           if (positioned) expected += positions.At(i, c);
           EXPECT_EQ(y.values()[i * kWidth + c], expected) << i << ", " << c;

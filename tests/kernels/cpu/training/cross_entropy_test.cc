@@ -42,7 +42,7 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
-Results Compute(ThreadPool& pool, const Problem& p, DType dtype, BF16Kernel kernel,
+Results Compute(ThreadPool& pool, const Problem& p, DType dtype, DotKernel kernel,
                 bool wants_gradients = true, int64_t gap = 0) {
   const StridedMatrix w(p.vocab, p.in, gap, p.w);
   TrainedWeights weights(p.vocab, p.in, dtype);

@@ -1,0 +1,121 @@
+// The dot product of bytes of AVX-512 (VNNI). This Highway has no such operation, so this file is
+// written for the one instruction set and asks the processor at run time.
+#include "kernels/cpu/gemm/microkernel.h"
+#include "kernels/cpu/gemm/packed_weights.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <cstring>
+
+#define HIPPODROME_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+
+namespace hippodrome::cpu {
+namespace {
+
+constexpr int kLanes = 16;
+constexpr int kVectors = kPanelColumns / kLanes;
+
+// All lanes of an operation under a mask: without one, GCC takes what the operation leaves behind
+// for an uninitialised value.
+constexpr __mmask16 kAll = 0xffff;
+
+// Sums in registers: GCC keeps arrays of the intrinsics' own type, __m512i, in memory.
+using Dots = __v16si;
+
+// Four values in every lane.
+HIPPODROME_VNNI inline __m512i Broadcast(const int8_t* values) {
+  int32_t bits;
+  std::memcpy(&bits, values, sizeof(bits));
+  return _mm512_set1_epi32(bits);
+}
+
+// `depth` groups of kRows rows.
+template <int kRows>
+HIPPODROME_VNNI void Tile(const MicrokernelArguments<Int8Group, Int8Panel>& tile) {
+  const char* next = static_cast<const char*>(tile.next);
+  for (int64_t group = 0; group < tile.depth; ++group) {
+    const Int8Group* const x = tile.a + group;
+    const Int8Panel& panel = tile.panel[group];
+    Dots dots[kRows][kVectors];
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        dots[r][v] = (Dots)_mm512_set1_epi32(x[r * tile.a_stride].offset);
+      }
+    }
+    for (int64_t k = 0; k < kInt8Group / 4; ++k) {
+      FetchAhead(next, tile.next_lines);
+      __m512i weights[kVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        weights[v] = _mm512_loadu_si512(panel.values[k][v * kLanes]);
+      }
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) {
+        const __m512i values = Broadcast(x[r * tile.a_stride].values + 4 * k);
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          dots[r][v] = (Dots)_mm512_dpbusd_epi32((__m512i)dots[r][v], weights[v], values);
+        }
+      }
+    }
+    FetchAhead(next, LinesOfScales(tile.next_lines));
+    const bool add = tile.accumulate || group > 0;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const auto* bits = reinterpret_cast<const __m256i*>(panel.scales + v * kLanes);
+      const __m512i wide = _mm512_maskz_cvtepu16_epi32(kAll, _mm256_loadu_si256(bits));
+      const __m512 scale = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, wide, 16));
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) {
+        float* const sum = tile.sums + r * kPanelColumns + v * kLanes;
+        const __m512 product = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll, (__m512i)dots[r][v]),
+                                             _mm512_set1_ps(x[r * tile.a_stride].scale));
+        const __m512 before = add ? _mm512_loadu_ps(sum) : _mm512_setzero_ps();
+        _mm512_storeu_ps(sum, _mm512_fmadd_ps(product, scale, before));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool HaveInt8Dot() {
+  static const bool have = __builtin_cpu_supports("avx512vnni") != 0 &&
+                           __builtin_cpu_supports("avx512bw") != 0 &&
+                           __builtin_cpu_supports("avx512vl") != 0;
+  return have;
+}
+
+void MicrokernelInt8Dot(const MicrokernelArguments<Int8Group, Int8Panel>& tile) {
+  switch (tile.rows) {
+    case 1:
+      return Tile<1>(tile);
+    case 2:
+      return Tile<2>(tile);
+    case 3:
+      return Tile<3>(tile);
+    case 4:
+      return Tile<4>(tile);
+    case 5:
+      return Tile<5>(tile);
+    default:
+      return Tile<6>(tile);
+  }
+}
+
+}  // namespace hippodrome::cpu
+
+#else
+
+#include <cassert>
+
+namespace hippodrome::cpu {
+
+bool HaveInt8Dot() { return false; }
+void MicrokernelInt8Dot(const MicrokernelArguments<Int8Group, Int8Panel>&) { assert(false); }
+
+}  // namespace hippodrome::cpu
+#endif
