@@ -68,9 +68,11 @@ TEST_F(ModelDirectoryTest, LoadsAModelWithoutTokenizer) {
 }
 
 TEST_F(ModelDirectoryTest, TakesTheWeightsDtypeAskedFor) {
-  const auto loaded = LoadDecoderDirectory(*backend_, kGolden, DType::kBF16);
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_EQ(loaded->weights, DType::kBF16);
+  for (const DType weights : kWeightTypes) {
+    const auto loaded = LoadDecoderDirectory(*backend_, kGolden, weights);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ(loaded->weights, weights);
+  }
 }
 
 TEST_F(ModelDirectoryTest, ReportsProgressByLayer) {
@@ -127,9 +129,11 @@ TEST_F(ModelDirectoryTest, LoadsAnEncoderWithItsTokenizer) {
   EXPECT_EQ(loaded->model->config().num_hidden_layers, 2);
   ASSERT_NE(loaded->tokenizer, nullptr);
   EXPECT_LE(loaded->tokenizer->vocab_size(), 211);
-  const auto bf16 = LoadEncoderDirectory(*backend_, kEncoder, DType::kBF16);
-  ASSERT_TRUE(bf16.ok()) << bf16.status();
-  EXPECT_EQ(bf16->weights, DType::kBF16);
+  for (const DType weights : kWeightTypes) {
+    const auto as = LoadEncoderDirectory(*backend_, kEncoder, weights);
+    ASSERT_TRUE(as.ok()) << as.status();
+    EXPECT_EQ(as->weights, weights);
+  }
 }
 
 TEST_F(ModelDirectoryTest, NamesWhatAnEncoderLacks) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/model_directory.h"
 #include "engine/passes/encoder_forward.h"
 #include "engine/passes/forward.h"
@@ -53,6 +54,16 @@ TEST_P(EmulatedTest, NoOperationOfAnEncoderDiffers) {
   }
   EXPECT_GT(backend.operations(), 30);
   EXPECT_FALSE(backend.first_difference()) << ToString(*backend.first_difference());
+}
+
+TEST(EmulatedInt8Test, IsRefusedInWords) {
+  HIPPODROME_TEST_BACKEND(cuda);
+  const auto cpu = MakeCpuBackend({.threads = 1});
+  CheckingBackend both(*cpu, *cuda);
+  for (Backend* backend : {static_cast<Backend*>(cuda.get()), static_cast<Backend*>(&both)}) {
+    EXPECT_EQ(Message(LoadDecoderDirectory(*backend, kDirectory, DType::kI8).status()),
+              backend->name() + " has no products with int8 weights, expected f32 or bf16");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Weights, EmulatedTest, testing::Values(DType::kF32, DType::kBF16),
