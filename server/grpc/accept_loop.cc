@@ -184,7 +184,7 @@ void AcceptLoop::Run() {
       } else {
         eventfd_t told = 0;
         eventfd_read(stop_.get(), &told);
-        // Only now: a Stop() that came before was read away with Refuse()'s word.
+        // After the reading: it may take a Stop()'s word away with that of Refuse().
         if (stopping_.load()) return;
         listeners_.clear();
       }

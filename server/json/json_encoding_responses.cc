@@ -109,6 +109,12 @@ FloatJson ModelType(const v1::Model& model) {
   return nullptr;
 }
 
+// As PyTorch calls it.
+const char* DtypeName(const std::string& weights) {
+  if (weights == "int8") return "int8";
+  return weights == "bf16" ? "bfloat16" : "float32";
+}
+
 }  // namespace
 
 std::string PredictBody(const PredictCall& call, const v1::ClassifyResponse& response) {
@@ -176,12 +182,6 @@ std::string QuestionAnsweringBody(const QuestionAnsweringCall& call,
     return result.answers().empty() ? AnswerJson({}) : AnswerJson(result.answers(0));
   };
   return DumpAnswer(call.batch ? List(response.results(), answers) : answers(response.results(0)));
-}
-
-// As PyTorch calls it.
-const char* DtypeName(const std::string& weights) {
-  if (weights == "int8") return "int8";
-  return weights == "bf16" ? "bfloat16" : "float32";
 }
 
 std::string InfoBody(const v1::Model& model, const RequestLimits& limits, const HttpOptions& http) {

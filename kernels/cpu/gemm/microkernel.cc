@@ -95,20 +95,7 @@ void Tile(const MicrokernelArguments<float, W>& tile) {
 
 template <typename W>
 HWY_INLINE void TileOfRows(const MicrokernelArguments<float, W>& tile) {
-  switch (tile.rows) {
-    case 1:
-      return Tile<1, W>(tile);
-    case 2:
-      return Tile<2, W>(tile);
-    case 3:
-      return Tile<3, W>(tile);
-    case 4:
-      return Tile<4, W>(tile);
-    case 5:
-      return Tile<5, W>(tile);
-    default:
-      return Tile<6, W>(tile);
-  }
+  ForRows(tile.rows, [&](auto rows) { Tile<rows, W>(tile); });
 }
 
 void MicrokernelF32(const MicrokernelArguments<float, float>& tile) { TileOfRows(tile); }

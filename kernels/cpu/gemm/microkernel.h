@@ -3,6 +3,7 @@
 #define HIPPODROME_KERNELS_CPU_GEMM_MICROKERNEL_H_
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cpu/gemm/packed_weights.h"
 #include "kernels/dtype.h"
@@ -41,6 +42,25 @@ struct RoundedGroup {
 using Int8Group = RoundedGroup<int8_t>;
 // Of each four values the first, the third, the second and the fourth.
 using Int16Group = RoundedGroup<int16_t>;
+
+// Calls tile(rows) with the number of a tile's rows as a type, a std::integral_constant<int>.
+template <typename Tile>
+void ForRows(int rows, const Tile& tile) {
+  switch (rows) {
+    case 1:
+      return tile(std::integral_constant<int, 1>());
+    case 2:
+      return tile(std::integral_constant<int, 2>());
+    case 3:
+      return tile(std::integral_constant<int, 3>());
+    case 4:
+      return tile(std::integral_constant<int, 4>());
+    case 5:
+      return tile(std::integral_constant<int, 5>());
+    default:
+      return tile(std::integral_constant<int, kMicrokernelRows>());
+  }
+}
 
 // Fetches the lines of one k and moves on.
 inline void FetchAhead(const char*& next, int lines) {

@@ -75,20 +75,7 @@ bool FastBF16Dot() {
 }
 
 void MicrokernelBF16Dot(const MicrokernelArguments<BF16, BF16>& tile) {
-  switch (tile.rows) {
-    case 1:
-      return Tile<1>(tile);
-    case 2:
-      return Tile<2>(tile);
-    case 3:
-      return Tile<3>(tile);
-    case 4:
-      return Tile<4>(tile);
-    case 5:
-      return Tile<5>(tile);
-    default:
-      return Tile<6>(tile);
-  }
+  ForRows(tile.rows, [&](auto rows) { Tile<rows>(tile); });
 }
 
 HIPPODROME_BF16 void RoundToBF16Dot(const float* x, int64_t n, BF16* rounded) {

@@ -112,20 +112,7 @@ void Tile(const MicrokernelArguments<Int16Group, Int8Panel>& tile) {
 }
 
 void MicrokernelInt8(const MicrokernelArguments<Int16Group, Int8Panel>& tile) {
-  switch (tile.rows) {
-    case 1:
-      return Tile<1>(tile);
-    case 2:
-      return Tile<2>(tile);
-    case 3:
-      return Tile<3>(tile);
-    case 4:
-      return Tile<4>(tile);
-    case 5:
-      return Tile<5>(tile);
-    default:
-      return Tile<6>(tile);
-  }
+  ForRows(tile.rows, [&](auto rows) { Tile<rows>(tile); });
 }
 
 // max |x_k|; a NaN where there is one.

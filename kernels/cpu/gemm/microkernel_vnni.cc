@@ -90,20 +90,7 @@ bool HaveInt8Dot() {
 }
 
 void MicrokernelInt8Dot(const MicrokernelArguments<Int8Group, Int8Panel>& tile) {
-  switch (tile.rows) {
-    case 1:
-      return Tile<1>(tile);
-    case 2:
-      return Tile<2>(tile);
-    case 3:
-      return Tile<3>(tile);
-    case 4:
-      return Tile<4>(tile);
-    case 5:
-      return Tile<5>(tile);
-    default:
-      return Tile<6>(tile);
-  }
+  ForRows(tile.rows, [&](auto rows) { Tile<rows>(tile); });
 }
 
 }  // namespace hippodrome::cpu

@@ -134,6 +134,17 @@ TEST_P(BigsTest, AgreesWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Variants, BigsTest, testing::ValuesIn(Variants()),
                          [](const auto& info) { return info.param.name; });
 
+// In units of the mean size.
+double MeanError(const std::vector<float>& actual, const std::vector<float>& expected) {
+  double error = 0;
+  double size = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    error += std::abs(actual[i] - expected[i]);
+    size += std::abs(expected[i]);
+  }
+  return error / size;
+}
+
 TEST(BigsTest, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   HIPPODROME_TEST_BACKEND(backend);
   const BigsConfig config = TinyBigsConfig();
@@ -146,14 +157,8 @@ TEST(BigsTest, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   // Both round activations to bf16 before each product; where f32 and f64 fall on different sides
   // of a rounding border, one activation differs by 2^-8 of its size. The mean tells a wrong kernel
   // from that noise. Devices store what a layer passes on as bf16: twice as many roundings.
-  double error = 0;
-  double size = 0;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    error += std::abs(actual[i] - expected[i]);
-    size += std::abs(expected[i]);
-  }
   const bool stores_bf16 = backend->NewActivations(1, 1, DType::kBF16).view.dtype == DType::kBF16;
-  EXPECT_LE(error / size, stores_bf16 ? 0.02 : 0.005);
+  EXPECT_LE(MeanError(actual, expected), stores_bf16 ? 0.02 : 0.005);
 }
 
 TEST(BigsTest, Int8WeightsStayCloseToTheReferenceWithTheSameWeights) {
@@ -166,13 +171,7 @@ TEST(BigsTest, Int8WeightsStayCloseToTheReferenceWithTheSameWeights) {
   const auto actual = Logits(*backend, *model, inputs);
   const auto expected = Logits(*reference, *truth, inputs);
   // As with bf16; here an activation may differ by 1/127 of the largest of its group.
-  double error = 0;
-  double size = 0;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    error += std::abs(actual[i] - expected[i]);
-    size += std::abs(expected[i]);
-  }
-  EXPECT_LE(error / size, 0.02);
+  EXPECT_LE(MeanError(actual, expected), 0.02);
 }
 
 TEST(BigsTest, RefusesInputsItCannotRun) {
