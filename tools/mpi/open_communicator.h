@@ -17,8 +17,8 @@ namespace hippodrome {
 absl::StatusOr<std::unique_ptr<Communicator>> OpenCommunicator();
 
 // Calls `work`, whose errors all ranks have come to, with the ranks (null for one process). Its
-// error is returned by rank 0; the others end with status 1 and say nothing. What `work` throws is
-// of this rank alone: it is told, and ends the job.
+// error is returned by rank 0, whose status is the job's; the others are given none. What `work`
+// throws is of this rank alone: it is told, and ends the job.
 absl::Status RunOnRanks(std::unique_ptr<Communicator> ranks,
                         const std::function<absl::Status(Communicator*)>& work);
 

@@ -46,7 +46,8 @@ absl::Status JoinDevices(Communicator& ranks, RunDevices& devices) {
   TrainingBackend* backend = devices.backends[0].get();
   ChosenAllReduce chosen =
       MakeCudaAllReduce(*backend, {.id = ids[0], .rank = ranks.rank(), .size = ranks.size()});
-  if (chosen.all_reduce == nullptr) return Unavailable(chosen.obstacle);
+  HIPPODROME_RETURN_IF_ERROR(
+      Agree(ranks, chosen.all_reduce == nullptr ? Unavailable(chosen.obstacle) : absl::OkStatus()));
   devices.all_reduce = std::move(chosen.all_reduce);
   return absl::OkStatus();
 }
