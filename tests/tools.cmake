@@ -1,9 +1,14 @@
 # Tests of tools.
 hippodrome_test_files(tools_tests
   LIBRARIES hippodrome_tools hippodrome_server_testing hippodrome_testing
+    nlohmann_json::nlohmann_json
   SOURCES
+    tools/bench/bench_compare_test.cc
     tools/bench/bench_encode_test.cc
+    tools/bench/bench_generate_test.cc
+    tools/bench/bench_report_test.cc
     tools/bench/bench_state_test.cc
+    tools/bench/timed_model_test.cc
     tools/command_line/command_line_test.cc
     tools/command_line/config_file_test.cc
     tools/command_line/encoder_input_test.cc
@@ -11,6 +16,7 @@ hippodrome_test_files(tools_tests
     tools/command_line/progress_test.cc
     tools/command_line/stop_signal_test.cc
     tools/command_line/token_ids_test.cc
+    tools/commands/bench_command_test.cc
     tools/commands/forward_command_test.cc
     tools/commands/generate_command_test.cc
     tools/commands/interactive_session_test.cc
@@ -59,6 +65,10 @@ hippodrome_test_files(client_tests
 hippodrome_test_files(commands_not_built_tests
   SOURCES tools/commands/commands_not_built_test.cc)
 target_sources(commands_not_built_tests PRIVATE ${CMAKE_SOURCE_DIR}/tools/commands/commands_not_built.cc)
+
+# The scripts that draw what was measured.
+add_test(NAME benchmarks_plots_test
+  COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/plots_test.py)
 
 # The checks of the sources, and of what is written about them.
 add_test(NAME tools_names_test

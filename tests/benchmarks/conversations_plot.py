@@ -5,24 +5,14 @@
 """
 
 import json
-import math
 import sys
+
+from svg_chart import picture, text, ticks
 
 WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 60, 620, 40, 340
 SERIES = (("growing_prompts_without_cache", "growing prompts", "#c0392b"),
           ("growing_prompts", "growing prompts, prefix cache", "#d68910"), ("handles", "states", "#1f618d"))
-
-
-def ticks(most):
-    """Round numbers from 0 to `most` or a little more."""
-    step = 10 ** math.floor(math.log10(most))
-    step = next(s for s in (step / 5, step / 2, step) if most / s <= 8)
-    return [i * step for i in range(math.ceil(most / step) + 1)]
-
-
-def text(x, y, content, anchor="middle", more=""):
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{content}</text>'
 
 
 def chart(report):
@@ -45,15 +35,14 @@ def chart(report):
         points = " ".join(f"{x(turn + 1):.1f},{y(value):.1f}" for turn, value in enumerate(values))
         parts += [f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>',
                   text(LEFT + 12, TOP + 14 + 18 * i, label, "start", f'fill="{colour}"')]
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
-            'font-size="12">\n<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n")
+    return picture(WIDTH, HEIGHT, parts)
 
 
 def main():
-    report, picture = sys.argv[1:]
+    report, drawing = sys.argv[1:]
     with open(report) as file:
         drawn = chart(json.load(file))
-    with open(picture, "w") as file:
+    with open(drawing, "w") as file:
         file.write(drawn)
 
 

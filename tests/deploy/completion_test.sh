@@ -39,7 +39,7 @@ expect '--data --device' eval rte --json out --d
 expect 'auto cpu cuda' serve --device ''
 expect 'cpu cuda' serve --device c
 expect 'cpu cuda' serve --device = c
-expect 'f32 bf16 int8' serve --weights =
+expect 'f32 bf16 int8 int4' serve --weights =
 expect 'max none' serve --pad-to ''
 expect 'prefill step chunked=' forward --mode ''
 expect 'h3-2.7b h3-2.7b-3attn' convert x --preset h3-2

@@ -71,33 +71,64 @@ absl::StatusOr<std::vector<Runner>> MakeRunners(Backend& backend, const Bigs& mo
   return runners;
 }
 
-BenchResult Result(const Runner& runner, double seconds, const EncodeBenchmark& benchmark,
-                   const Ceilings& ceilings) {
-  const int64_t tokens = runner.batch() * runner.length();
-  return Rate({.name = "encode",
-               .length = runner.length(),
-               .batch = runner.batch(),
-               .tokens = static_cast<double>(tokens),
-               .seconds = seconds},
-              EncodeCost(benchmark.config, runner.batch(), runner.length(), benchmark.weights),
-              benchmark.weights, ceilings);
-}
-
-// Rounds of their own, because to time single operations is to wait for each.
-absl::StatusOr<std::map<std::string, Shares>> MeasureShares(Backend& backend, const Bigs& model,
+class TimedEncoder final : public TimedModel {
+ public:
+  static absl::StatusOr<std::unique_ptr<TimedEncoder>> Make(Backend& backend,
                                                             const EncodeBenchmark& benchmark) {
-  TimingBackend timing(backend);
-  HIPPODROME_ASSIGN_OR_RETURN(std::vector<Runner> runners, MakeRunners(timing, model, benchmark));
-  std::map<std::string, Shares> shares;
-  for (Runner& runner : runners) {
-    timing.Clear();
-    BestTime time;
-    time.Run([&] { runner.Run(); });
-    shares["encode " + std::to_string(runner.batch()) + " x " + std::to_string(runner.length())] =
-        SharesOf(timing, time.seconds());
+    std::unique_ptr<TimedEncoder> encoder(new TimedEncoder(backend, benchmark));
+    RandomWeights source;
+    HIPPODROME_ASSIGN_OR_RETURN(encoder->model_,
+                                Bigs::Load(backend, benchmark.config, source, benchmark.weights));
+    HIPPODROME_ASSIGN_OR_RETURN(encoder->runners_,
+                                MakeRunners(backend, *encoder->model_, benchmark));
+    for (const Runner& runner : encoder->runners_) encoder->Add(runner.batch(), runner.length());
+    return encoder;
   }
-  return shares;
-}
+
+  absl::Status RunRound() override {
+    for (size_t i = 0; i < runners_.size(); ++i) {
+      works_[i].seconds.push_back(SecondsOf([&] { runners_[i].Run(); }));
+    }
+    return absl::OkStatus();
+  }
+
+  const std::vector<TimedWork>& works() const override { return works_; }
+
+  // Rounds of their own, because to time single operations is to wait for each. They are the last.
+  absl::StatusOr<std::map<std::string, Shares>> MeasureShares() {
+    runners_.clear();
+    TimingBackend timing(backend_);
+    HIPPODROME_ASSIGN_OR_RETURN(std::vector<Runner> runners,
+                                MakeRunners(timing, *model_, benchmark_));
+    std::map<std::string, Shares> shares;
+    for (Runner& runner : runners) {
+      timing.Clear();
+      const double seconds = SecondsOf([&] { runner.Run(); });
+      shares["encode " + std::to_string(runner.batch()) + " x " + std::to_string(runner.length())] =
+          SharesOf(timing, seconds);
+    }
+    return shares;
+  }
+
+ private:
+  TimedEncoder(Backend& backend, const EncodeBenchmark& benchmark)
+      : backend_(backend), benchmark_(benchmark) {}
+
+  void Add(int64_t batch, int64_t length) {
+    works_.push_back({.name = "encode",
+                      .length = length,
+                      .batch = batch,
+                      .tokens = static_cast<double>(batch * length),
+                      .weights = benchmark_.weights,
+                      .cost = EncodeCost(benchmark_.config, batch, length, benchmark_.weights)});
+  }
+
+  Backend& backend_;
+  EncodeBenchmark benchmark_;
+  std::unique_ptr<Bigs> model_;
+  std::vector<Runner> runners_;
+  std::vector<TimedWork> works_;  // of each runner
+};
 
 }  // namespace
 
@@ -107,23 +138,20 @@ EncodeBenchmark DefaultEncodeBenchmark(const BigsConfig& config) {
   return {.config = config, .lengths = {512, positions}, .batches = {1}};
 }
 
+absl::StatusOr<std::unique_ptr<TimedModel>> MakeTimedEncoder(Backend& backend,
+                                                             const EncodeBenchmark& benchmark) {
+  return TimedEncoder::Make(backend, benchmark);
+}
+
 absl::StatusOr<BenchReport> BenchEncode(Machine& machine, const EncodeBenchmark& benchmark) {
-  Backend& backend = *machine.backend;
-  RandomWeights source;
-  HIPPODROME_ASSIGN_OR_RETURN(const auto model,
-                              Bigs::Load(backend, benchmark.config, source, benchmark.weights));
-  HIPPODROME_ASSIGN_OR_RETURN(std::vector<Runner> runners, MakeRunners(backend, *model, benchmark));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto encoder, TimedEncoder::Make(*machine.backend, benchmark));
+  TimedModel* const model = encoder.get();
   BenchReport report;
-  std::vector<BestTime> best(runners.size());
-  for (int round = 0; round < benchmark.repeats; ++round) {
-    report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
-    for (size_t i = 0; i < runners.size(); ++i) best[i].Run([&] { runners[i].Run(); });
+  HIPPODROME_ASSIGN_OR_RETURN(report.ceilings, RunRounds(machine, {&model, 1}, benchmark.repeats));
+  for (const TimedWork& work : encoder->works()) {
+    report.results.push_back(BestRate(work, report.ceilings));
   }
-  for (size_t i = 0; i < runners.size(); ++i) {
-    report.results.push_back(Result(runners[i], best[i].seconds(), benchmark, report.ceilings));
-  }
-  runners.clear();
-  HIPPODROME_ASSIGN_OR_RETURN(report.shares, MeasureShares(backend, *model, benchmark));
+  HIPPODROME_ASSIGN_OR_RETURN(report.shares, encoder->MeasureShares());
   return report;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <utility>
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/weights_source.h"
@@ -14,18 +16,11 @@ namespace {
 constexpr auto kOnePart = Generator::Clock::time_point::min();
 // Prompts of fewer parts say nothing about how speed develops.
 constexpr size_t kManyParts = 100;
-constexpr int64_t kStepsPerRound = 24;
+constexpr int64_t kStepsPerRound = 32;  // whole blocks of the look-ahead
 
 double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
-
-// The fastest of several rounds.
-struct Best {
-  double seconds = 0;
-
-  void Take(double round) { seconds = seconds == 0 ? round : std::min(seconds, round); }
-};
 
 GenerationRequest RandomPrompt(const H3Config& config, int64_t tokens, int64_t seed) {
   GenerationRequest request{.max_tokens = 1 << 20, .sampling = {.temperature = 0}};
@@ -101,14 +96,13 @@ class Tenths {
     first_.push_back(done[tenth - 1]);
     last_.push_back(done.back() - done[done.size() - 1 - tenth]);
   }
-  void Report(int64_t prompt, DType weights, std::vector<BenchResult>& results) {
+  void Report(int64_t prompt, DType weights, std::vector<BenchResult>& results) const {
     if (first_.empty()) return;
-    const auto add = [&](const char* name, std::vector<double>& seconds) {
-      std::sort(seconds.begin(), seconds.end());
+    const auto add = [&](const char* name, const std::vector<double>& seconds) {
       results.push_back({.name = name,
                          .length = prompt,
                          .weights = WeightsName(weights),
-                         .value = seconds[seconds.size() / 2],
+                         .value = Median(seconds),
                          .unit = "s, median"});
     };
     add("prefill_first_tenth", first_);
@@ -119,22 +113,93 @@ class Tenths {
   std::vector<double> first_, last_;
 };
 
-// A round of its own, because to time single operations is to wait for each.
-absl::StatusOr<std::map<std::string, Shares>> MeasureShares(Backend& backend, const HybridH3& model,
+class TimedDecoder final : public TimedModel {
+ public:
+  static absl::StatusOr<std::unique_ptr<TimedDecoder>> Make(Backend& backend,
                                                             const GenerateBenchmark& benchmark) {
-  std::map<std::string, Shares> shares;
-  TimingBackend timing(backend);
-  for (const int64_t batch : benchmark.batches) {
-    HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(timing, model, benchmark, batch));
-    timing.Clear();
-    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<double> done, runner.Prefill());
-    if (batch == 1) shares["prefill"] = SharesOf(timing, done.back());
-    timing.Clear();
-    const double seconds = runner.Step();
-    shares["decode batch " + std::to_string(batch)] = SharesOf(timing, seconds);
+    std::unique_ptr<TimedDecoder> decoder(new TimedDecoder(backend, benchmark));
+    HIPPODROME_ASSIGN_OR_RETURN(decoder->model_,
+                                LoadBenchModel(backend, benchmark.config, benchmark.weights));
+    decoder->AddPrefill();
+    for (const int64_t batch : benchmark.batches) {
+      HIPPODROME_RETURN_IF_ERROR(decoder->AddDecode(batch));
+    }
+    return decoder;
   }
-  return shares;
-}
+
+  absl::Status RunRound() override {
+    HIPPODROME_ASSIGN_OR_RETURN(Runner fresh, Runner::Make(backend_, *model_.model, benchmark_, 1));
+    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<double> done, fresh.Prefill());
+    works_[0].seconds.push_back(done.back());
+    tenths_.Take(done);
+    for (size_t i = 0; i < runners_.size(); ++i) {
+      works_[i + 1].seconds.push_back(runners_[i].Step() / kStepsPerRound);
+    }
+    return absl::OkStatus();
+  }
+
+  const std::vector<TimedWork>& works() const override { return works_; }
+
+  std::vector<BenchResult> Results(const Ceilings& ceilings) const {
+    std::vector<BenchResult> results = {BestRate(works_[0], ceilings)};
+    tenths_.Report(benchmark_.prompt, benchmark_.weights, results);
+    for (size_t i = 1; i < works_.size(); ++i) results.push_back(BestRate(works_[i], ceilings));
+    return results;
+  }
+
+  // A round of its own, because to time single operations is to wait for each. It is the last.
+  absl::StatusOr<std::map<std::string, Shares>> MeasureShares() {
+    runners_.clear();
+    std::map<std::string, Shares> shares;
+    TimingBackend timing(backend_);
+    for (const int64_t batch : benchmark_.batches) {
+      HIPPODROME_ASSIGN_OR_RETURN(Runner runner,
+                                  Runner::Make(timing, *model_.model, benchmark_, batch));
+      timing.Clear();
+      HIPPODROME_ASSIGN_OR_RETURN(const std::vector<double> done, runner.Prefill());
+      if (batch == 1) shares["prefill"] = SharesOf(timing, done.back());
+      timing.Clear();
+      const double seconds = runner.Step();
+      shares["decode batch " + std::to_string(batch)] = SharesOf(timing, seconds);
+    }
+    return shares;
+  }
+
+ private:
+  TimedDecoder(Backend& backend, const GenerateBenchmark& benchmark)
+      : backend_(backend), benchmark_(benchmark) {}
+
+  void AddPrefill() {
+    const int64_t prompt = benchmark_.prompt;
+    works_.push_back({.name = "prefill",
+                      .length = prompt,
+                      .tokens = static_cast<double>(prompt),
+                      .weights = benchmark_.weights,
+                      .cost = PrefillCost(benchmark_.config, 1, prompt, benchmark_.weights)});
+  }
+
+  absl::Status AddDecode(int64_t batch) {
+    HIPPODROME_ASSIGN_OR_RETURN(Runner runner,
+                                Runner::Make(backend_, *model_.model, benchmark_, batch));
+    HIPPODROME_RETURN_IF_ERROR(runner.Prefill().status());
+    works_.push_back({.name = "decode",
+                      .length = benchmark_.prompt,
+                      .batch = batch,
+                      .tokens = static_cast<double>(batch),
+                      .weights = benchmark_.weights,
+                      .cost = DecodeCost(benchmark_.config, batch, benchmark_.prompt, model_.types,
+                                         runner.generator().step_bytes())});
+    runners_.push_back(std::move(runner));
+    return absl::OkStatus();
+  }
+
+  Backend& backend_;
+  GenerateBenchmark benchmark_;
+  BenchModel model_;
+  std::vector<Runner> runners_;  // of each batch
+  std::vector<TimedWork> works_;
+  Tenths tenths_;
+};
 
 }  // namespace
 
@@ -146,65 +211,23 @@ absl::StatusOr<BenchModel> LoadBenchModel(Backend& backend, const H3Config& conf
   return loaded;
 }
 
-int64_t RecurrentBytes(const Generator& generator) {
-  // A prompt of 65 tokens takes one page more than one of 1.
-  return 2 * generator.Cost(1, 1).bytes - generator.Cost(65, 1).bytes;
-}
-
 int64_t KeyValueBytes(const H3Config& config, int64_t tokens) {
   const auto layers = std::max<int64_t>(1, std::ssize(config.attention_layers));
   return tokens * layers * config.d_model * int64_t{2 * sizeof(float)};
 }
 
+absl::StatusOr<std::unique_ptr<TimedModel>> MakeTimedDecoder(Backend& backend,
+                                                             const GenerateBenchmark& benchmark) {
+  return TimedDecoder::Make(backend, benchmark);
+}
+
 absl::StatusOr<BenchReport> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark) {
-  Backend& backend = *machine.backend;
-  HIPPODROME_ASSIGN_OR_RETURN(const auto loaded,
-                              LoadBenchModel(backend, benchmark.config, benchmark.weights));
-  const auto& [model, types] = loaded;
-
+  HIPPODROME_ASSIGN_OR_RETURN(const auto decoder, TimedDecoder::Make(*machine.backend, benchmark));
+  TimedModel* const model = decoder.get();
   BenchReport report;
-  Best prefill;
-  std::map<int64_t, Best> decode;
-  std::vector<Runner> runners;
-  int64_t recurrent_bytes = 0;
-  Tenths tenths;
-  for (const int64_t batch : benchmark.batches) {
-    HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(backend, *model, benchmark, batch));
-    HIPPODROME_RETURN_IF_ERROR(runner.Prefill().status());
-    recurrent_bytes = RecurrentBytes(runner.generator());
-    runners.push_back(std::move(runner));
-  }
-  for (int round = 0; round < benchmark.repeats; ++round) {
-    report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
-    HIPPODROME_ASSIGN_OR_RETURN(Runner fresh, Runner::Make(backend, *model, benchmark, 1));
-    HIPPODROME_ASSIGN_OR_RETURN(const std::vector<double> done, fresh.Prefill());
-    prefill.Take(done.back());
-    tenths.Take(done);
-    for (size_t i = 0; i < runners.size(); ++i) {
-      decode[benchmark.batches[i]].Take(runners[i].Step());
-    }
-  }
-
-  const int64_t prompt = benchmark.prompt;
-  const DType weights = benchmark.weights;
-  report.results.push_back(Rate({.name = "prefill",
-                                 .length = prompt,
-                                 .tokens = static_cast<double>(prompt),
-                                 .seconds = prefill.seconds},
-                                PrefillCost(benchmark.config, 1, prompt, weights), weights,
-                                report.ceilings));
-  tenths.Report(prompt, weights, report.results);
-  for (const auto& [batch, best] : decode) {
-    const Cost cost = DecodeCost(benchmark.config, batch, prompt, types, recurrent_bytes);
-    report.results.push_back(Rate({.name = "decode",
-                                   .length = prompt,
-                                   .batch = batch,
-                                   .tokens = static_cast<double>(batch),
-                                   .seconds = best.seconds / kStepsPerRound},
-                                  cost, weights, report.ceilings));
-  }
-  runners.clear();
-  HIPPODROME_ASSIGN_OR_RETURN(report.shares, MeasureShares(backend, *model, benchmark));
+  HIPPODROME_ASSIGN_OR_RETURN(report.ceilings, RunRounds(machine, {&model, 1}, benchmark.repeats));
+  report.results = decoder->Results(report.ceilings);
+  HIPPODROME_ASSIGN_OR_RETURN(report.shares, decoder->MeasureShares());
   return report;
 }
 

@@ -12,6 +12,7 @@
 #include "engine/models/h3/hybrid_h3.h"
 #include "kernels/dtype.h"
 #include "tools/bench/bench_report.h"
+#include "tools/bench/timed_model.h"
 #include "tools/limits/device_ceilings.h"
 #include "tools/limits/model_cost.h"
 
@@ -32,13 +33,15 @@ struct BenchModel {
 };
 absl::StatusOr<BenchModel> LoadBenchModel(Backend& backend, const H3Config& config, DType weights);
 
-// State of one sequence, without key/value pages.
-int64_t RecurrentBytes(const Generator& generator);
 // Enough for the keys and values of `tokens` tokens.
 int64_t KeyValueBytes(const H3Config& config, int64_t tokens);
 
-// "prefill" of one prompt, and "decode" for each batch, tokens of all sequences together. Errors:
-// of making the model or its state.
+// "prefill" of one prompt, and "decode" for each batch, tokens of all sequences together; there is
+// room for `repeats` rounds. Errors: of making the model or its state.
+absl::StatusOr<std::unique_ptr<TimedModel>> MakeTimedDecoder(Backend& backend,
+                                                             const GenerateBenchmark& benchmark);
+
+// These, the fastest of `repeats` rounds, and where their time goes. Errors: the same.
 absl::StatusOr<BenchReport> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark);
 
 }  // namespace hippodrome

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "tools/command_line/text_file.h"
 
@@ -22,6 +23,13 @@ nlohmann::json ToJson(const BenchResult& r) {
                          {"weights", r.weights}, {"value", r.value},      {"unit", r.unit},
                          {"limit", r.limit},     {"fraction", r.fraction}};
   if (r.rate > 0) json["rate"] = r.rate;
+  if (r.bytes_per_token > 0) json["bytes_per_token"] = r.bytes_per_token;
+  if (r.spread) {
+    json["least"] = r.spread->least;
+    json["mean"] = r.spread->mean;
+    json["most"] = r.spread->most;
+  }
+  if (r.to_bf16) json["to_bf16"] = *r.to_bf16;
   return json;
 }
 
@@ -42,6 +50,8 @@ void Print(const BenchResult& r) {
               static_cast<long long>(r.length), static_cast<long long>(r.batch), r.weights.c_str(),
               r.value, r.unit.c_str());
   if (r.limit > 0) std::printf(" limit %10.2f  %5.1f %%", r.limit, 100 * r.fraction);
+  if (r.spread) std::printf("  mean %10.2f", r.spread->mean);
+  if (r.bytes_per_token > 0) std::printf("  %9.3f MB/token", r.bytes_per_token / 1e6);
   std::printf("\n");
 }
 
@@ -53,18 +63,45 @@ void Print(const std::string& work, const Shares& shares) {
   std::printf("\n");
 }
 
-}  // namespace
+std::optional<Spread> SpreadOf(const TimedWork& work) {
+  if (work.seconds.size() < 2) return std::nullopt;
+  const auto [fastest, slowest] = std::ranges::minmax(work.seconds);
+  const double all = std::accumulate(work.seconds.begin(), work.seconds.end(), 0.0);
+  const auto rounds = static_cast<double>(work.seconds.size());
+  return Spread{.least = work.tokens / slowest,
+                .mean = rounds * work.tokens / all,
+                .most = work.tokens / fastest};
+}
 
-BenchResult Rate(const TimedWork& work, const Cost& cost, DType weights, const Ceilings& ceilings) {
-  const double least = LeastSeconds(cost, weights, ceilings);
+// Where a round takes `seconds`.
+BenchResult RateOfRound(const TimedWork& work, double seconds, const Ceilings& ceilings) {
+  const double least = LeastSeconds(work.cost, work.weights, ceilings);
   return {.name = work.name,
           .length = work.length,
           .batch = work.batch,
-          .weights = WeightsName(weights),
-          .value = work.tokens / work.seconds,
+          .weights = WeightsName(work.weights),
+          .value = work.tokens / seconds,
           .unit = "tokens/s",
           .limit = work.tokens / least,
-          .fraction = least / work.seconds};
+          .fraction = least / seconds,
+          .bytes_per_token = work.cost.bytes / work.tokens,
+          .spread = SpreadOf(work)};
+}
+
+}  // namespace
+
+double Median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+BenchResult BestRate(const TimedWork& work, const Ceilings& ceilings) {
+  return RateOfRound(work, std::ranges::min(work.seconds), ceilings);
+}
+
+BenchResult MedianRate(const TimedWork& work, const Ceilings& ceilings) {
+  return RateOfRound(work, Median(work.seconds), ceilings);
 }
 
 Shares SharesOf(const TimingBackend& timing, double seconds) {
@@ -79,10 +116,14 @@ Shares SharesOf(const TimingBackend& timing, double seconds) {
 }
 
 absl::Status WriteReport(const CommandLine& line, const std::string& machine,
-                         const BenchReport& report) {
+                         const BenchReport& report, const std::string& table) {
   std::printf("%s\n", machine.c_str());
   Print(report.ceilings);
-  for (const BenchResult& result : report.results) Print(result);
+  if (table.empty()) {
+    for (const BenchResult& result : report.results) Print(result);
+  } else {
+    std::fputs(table.c_str(), stdout);
+  }
   for (const auto& [work, shares] : report.shares) Print(work, shares);
   if (!line.Has("json")) return absl::OkStatus();
   return WriteTextFile(line.Text("json"), ReportText(ReportJson(line, machine, report)));

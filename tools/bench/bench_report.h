@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,14 @@
 
 namespace hippodrome {
 
+// Rates of several rounds of the same work: the slowest, all tokens by all of the time, the
+// fastest.
+struct Spread {
+  double least = 0;
+  double mean = 0;
+  double most = 0;
+};
+
 struct BenchResult {
   std::string name;    // "prefill", "decode", "fft_conv", ...
   int64_t length = 0;  // tokens or points
@@ -27,6 +36,9 @@ struct BenchResult {
   std::string unit;     // "tokens/s", "ns/point", ...
   double limit = 0;     // the best `value` that the ceilings of the same run allow; 0: none known
   double fraction = 0;  // of the limit that was reached; 0: no limit known
+  double bytes_per_token = 0;          // that must be moved at least; 0: not counted
+  std::optional<Spread> spread = {};   // where there were several rounds of it
+  std::optional<double> to_bf16 = {};  // speed as a multiple of that with bf16 weights
 };
 
 // By operation: parts of a piece of work's time.
@@ -38,24 +50,32 @@ struct BenchReport {
   std::map<std::string, Shares> shares;  // by piece of work ("prefill", "decode batch 32")
 };
 
-// What was run: so many tokens in so many seconds.
+// What was run: so many tokens at a time, and how often.
 struct TimedWork {
   std::string name;  // "prefill"
   int64_t length = 0;
   int64_t batch = 1;
   double tokens = 0;
-  double seconds = 0;
+  DType weights = DType::kF32;
+  Cost cost = {};
+  std::vector<double> seconds = {};  // of each round
 };
 
-// Tokens per second, measured and possible.
-BenchResult Rate(const TimedWork& work, const Cost& cost, DType weights, const Ceilings& ceilings);
+// The middle one, or the mean of the two in the middle. REQUIRES: there are some.
+double Median(std::vector<double> values);
+
+// Tokens per second, measured and possible: of the fastest round, and of the median one. REQUIRES:
+// there were rounds.
+BenchResult BestRate(const TimedWork& work, const Ceilings& ceilings);
+BenchResult MedianRate(const TimedWork& work, const Ceilings& ceilings);
 
 // Where the time of a piece of work went that took `seconds` and was timed from the last Clear().
 Shares SharesOf(const TimingBackend& timing, double seconds);
 
-// Prints the report; with --json FILE also writes all but the shares there. Errors: of writing.
+// Prints the report; with --json FILE also writes all but the shares there. `table`: for people, in
+// place of a line for each result. Errors: of writing.
 absl::Status WriteReport(const CommandLine& line, const std::string& machine,
-                         const BenchReport& report);
+                         const BenchReport& report, const std::string& table = "");
 
 // The same as JSON, without the shares; and its text, a line for each result.
 nlohmann::json ReportJson(const CommandLine& line, const std::string& machine,

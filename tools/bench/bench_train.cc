@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -100,20 +101,23 @@ class Learner {
   std::unique_ptr<Optimizer> optimizer_;
 };
 
-// Steps take what one takes by `best`.
+// `seconds`: of each step.
 BenchResult TrainRate(const std::string& name, const TrainBenchmark& benchmark,
-                      const Learner& learner, const BestTime& best, const Ceilings& ceilings) {
+                      const Learner& learner, const std::vector<double>& seconds,
+                      const Ceilings& ceilings) {
   const int64_t tokens = benchmark.batch * benchmark.length;
   const Cost cost = TrainingStepCost(benchmark.config, {.sequences = benchmark.batch,
                                                         .length = benchmark.length,
                                                         .answers = tokens,
                                                         .parameters = learner.parameters()});
-  return Rate({.name = name,
-               .length = benchmark.length,
-               .batch = benchmark.batch,
-               .tokens = static_cast<double>(tokens),
-               .seconds = best.seconds()},
-              cost, learner.weights(), ceilings);
+  return BestRate({.name = name,
+                   .length = benchmark.length,
+                   .batch = benchmark.batch,
+                   .tokens = static_cast<double>(tokens),
+                   .weights = learner.weights(),
+                   .cost = cost,
+                   .seconds = seconds},
+                  ceilings);
 }
 
 absl::StatusOr<TrainingBackend*> Trains(const Machine& machine) {
@@ -133,13 +137,16 @@ absl::StatusOr<BenchReport> BenchTrain(Machine& machine, const TrainBenchmark& b
     learners.push_back(std::move(learner));
   }
   BenchReport report;
-  std::vector<BestTime> best(learners.size());
+  std::vector<std::vector<double>> seconds(learners.size());
   for (int round = 0; round < benchmark.repeats; ++round) {
     report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
-    for (size_t i = 0; i < learners.size(); ++i) best[i].Run([&] { learners[i]->Step(); });
+    for (size_t i = 0; i < learners.size(); ++i) {
+      seconds[i].push_back(SecondsOf([&] { learners[i]->Step(); }));
+    }
   }
   for (size_t i = 0; i < learners.size(); ++i) {
-    report.results.push_back(TrainRate("train", benchmark, *learners[i], best[i], report.ceilings));
+    report.results.push_back(
+        TrainRate("train", benchmark, *learners[i], seconds[i], report.ceilings));
   }
   return report;
 }
@@ -162,27 +169,23 @@ absl::StatusOr<BenchReport> BenchTrainOnRanks(Machine& machine, const TrainBench
     if (first) alone->Step();  // what is made at the first use
     together->Step();
     const double before = together->communication_seconds();
-    BestTime best_alone, best_together;
-    double seconds = 0;
+    std::vector<double> alone_seconds, together_seconds;
     for (int round = 0; round < benchmark.repeats; ++round) {
       if (first) {
         report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
-        best_alone.Run([&] { alone->Step(); });
+        alone_seconds.push_back(SecondsOf([&] { alone->Step(); }));
       }
       Barrier(ranks);
-      BestTime one;
-      one.Run([&] {
+      together_seconds.push_back(SecondsOf([&] {
         together->Step();
         Barrier(ranks);
-      });
-      best_together.Take(one.seconds());
-      seconds += one.seconds();
+      }));
     }
     if (!first) continue;
     const BenchResult one =
-        TrainRate("train one process", benchmark, *alone, best_alone, report.ceilings);
+        TrainRate("train one process", benchmark, *alone, alone_seconds, report.ceilings);
     BenchResult all =
-        TrainRate("train ranks", benchmark, *together, best_together, report.ceilings);
+        TrainRate("train ranks", benchmark, *together, together_seconds, report.ceilings);
     all.limit *= machines;
     all.fraction /= machines;
     report.results.push_back(one);
@@ -195,6 +198,7 @@ absl::StatusOr<BenchReport> BenchTrainOnRanks(Machine& machine, const TrainBench
                               .unit = "of ideal",
                               .limit = 1,
                               .fraction = all.value / one.value / machines});
+    const double seconds = std::accumulate(together_seconds.begin(), together_seconds.end(), 0.0);
     report.results.push_back({.name = "communication",
                               .length = benchmark.length,
                               .batch = benchmark.batch,

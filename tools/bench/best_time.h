@@ -8,15 +8,20 @@
 
 namespace hippodrome {
 
+// Seconds that `work` takes.
+template <typename Work>
+double SecondsOf(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 // Keeps the shortest of several runs, in seconds.
 class BestTime {
  public:
   template <typename Work>
   void Run(const Work& work) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-    Take(elapsed.count());
+    Take(SecondsOf(work));
   }
   void Take(double seconds) { seconds_ = std::min(seconds_, seconds); }
 

@@ -125,7 +125,7 @@ std::vector<std::string> Alternatives(const std::string& value) {
 Option ModelOption() { return {"model", "DIR", "model directory"}; }
 
 Option WeightsOption(const std::string& fallback) {
-  return {"weights", "f32|bf16|int8",
+  return {"weights", "f32|bf16|int8|int4",
           std::string("type of the matrices") + (fallback.empty() ? " (default: as stored)" : ""),
           fallback};
 }

@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
 #include "engine/config/bigs_config.h"
 #include "engine/config/config.h"
+#include "tools/bench/bench_compare.h"
 #include "tools/bench/bench_device_kernels.h"
 #include "tools/bench/bench_encode.h"
 #include "tools/bench/bench_generate.h"
@@ -23,6 +27,7 @@
 #include "tools/convert/models/h3_presets.h"
 #include "tools/limits/device_ceilings.h"
 #include "tools/limits/machine.h"
+#include "tools/limits/model_cost.h"
 #include "tools/mpi/collectives.h"
 #include "tools/mpi/open_communicator.h"
 
@@ -35,7 +40,18 @@ Option PresetOption(const std::string& names) {
   return {"preset", names, "a published model's configuration"};
 }
 Option ConfigOption() { return {"config", "FILE", "config.json, in place of --preset"}; }
-Option RepeatsOption() { return {"repeats", "N", "rounds that are measured", "3"}; }
+Option RepeatsOption(int fallback = 3) {
+  return {"repeats", "N", "rounds that are measured", std::to_string(fallback)};
+}
+
+// "f32, bf16, .."
+std::string WeightsNames() {
+  std::string names;
+  for (const DType weights : kWeightTypes) {
+    names += (names.empty() ? "" : ", ") + std::string(WeightsName(weights));
+  }
+  return names;
+}
 
 const CommandSpec kGenerateBenchSpec = {
     .name = "bench generate",
@@ -80,6 +96,36 @@ const CommandSpec kEncodeBenchSpec = {
                 DeviceOption(),
                 ThreadsOption(),
                 JsonOption()}};
+
+const std::vector<int64_t> kComparedBatches = {1, 8, 32, 64};
+
+const CommandSpec kCompareBenchSpec = {
+    .name = "bench compare",
+    .summary = "Measures a model with random weights of every type, side by side.",
+    .usage = {"(--preset NAME | --config FILE) [OPTION]..."},
+    .description =
+        "What bench generate measures of a language model, or bench encode of an encoder, with "
+        "weights of every type in each round. Rates are medians; ratios to bf16 are medians of the "
+        "rounds' ratios. Bytes per token are what must be read or written at least: weights, which "
+        "the tokens that are computed together share, states, keys and values.\n"
+        "All models are in memory at once, with the states of all batches; where they do not fit, "
+        "it says so.",
+    .options = {
+        PresetOption(H3PresetNames() + "|" + BigsPresetNames()),
+        ConfigOption(),
+        {"weights", "TYPE[,TYPE]...",
+         "types of the matrices, of " + WeightsNames() + " (default: all that the device has)"},
+        {"prompt", "N",
+         "tokens of each prompt of a language model (default: " +
+             std::to_string(GenerateBenchmark().prompt) + ")"},
+        {"length", "N[,N]...", "tokens of each input of an encoder (default: as of bench encode)"},
+        {"batch", "N[,N]...",
+         "sequences or inputs that run together (default: " + CommaList(kComparedBatches) +
+             ", of an encoder as of bench encode)"},
+        RepeatsOption(CompareBenchmark().repeats),
+        DeviceOption(),
+        ThreadsOption(),
+        JsonOption()}};
 
 const CommandSpec kTrainBenchSpec = {
     .name = "bench train",
@@ -161,13 +207,13 @@ absl::StatusOr<Machine> OpenMachine(const CommandLine& line) {
 absl::StatusOr<std::vector<int64_t>> ReadSizes(const CommandLine& line, const std::string& name,
                                                std::vector<int64_t> fallback, int64_t most) {
   if (!line.Has(name)) return fallback;
-  HIPPODROME_ASSIGN_OR_RETURN(const auto values, ParseTokenIds(line.Text(name)));
-  for (const int64_t value : values) {
-    if (value < 1 || value > most) {
-      return Usage("--" + name + " takes numbers in [1, " + std::to_string(most) + "]");
-    }
+  const auto values = ParseTokenIds(line.Text(name));
+  const auto within = [most](int64_t value) { return value >= 1 && value <= most; };
+  if (!values.ok() || values->empty() || !std::ranges::all_of(*values, within)) {
+    return Usage("--" + name + " is '" + line.Text(name) + "', expected numbers in [1, " +
+                 std::to_string(most) + "], with commas between them");
   }
-  return std::vector<int64_t>(values.begin(), values.end());
+  return std::vector<int64_t>(values->begin(), values->end());
 }
 
 constexpr int64_t kMostPrompt = 1 << 20;
@@ -191,17 +237,23 @@ absl::StatusOr<BenchReport> RunTable7(const CommandLine& line, Machine& machine)
   return BenchTable7(machine, benchmark);
 }
 
-absl::StatusOr<BenchReport> RunGenerate(const CommandLine& line, Machine& machine) {
-  GenerateBenchmark benchmark;
+// All but the weights; `benchmark` has the defaults.
+absl::StatusOr<GenerateBenchmark> ReadGenerate(const CommandLine& line,
+                                               GenerateBenchmark benchmark) {
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  benchmark.weights = weights.value_or(benchmark.weights);
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompt,
                               line.Integer("prompt", benchmark.prompt, 1, kMostPrompt));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 1, 1000));
   benchmark.repeats = static_cast<int>(repeats);
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.batches,
                               ReadSizes(line, "batch", benchmark.batches, kMostBatch));
+  return benchmark;
+}
+
+absl::StatusOr<BenchReport> RunGenerate(const CommandLine& line, Machine& machine) {
+  HIPPODROME_ASSIGN_OR_RETURN(GenerateBenchmark benchmark, ReadGenerate(line, {}));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  benchmark.weights = weights.value_or(benchmark.weights);
   return BenchGenerate(machine, benchmark);
 }
 
@@ -213,20 +265,97 @@ absl::Status Generate(const CommandLine& line) {
   return WriteReport(line, machine.name, report);
 }
 
-absl::Status Encode(const CommandLine& line) {
+// All but the weights.
+absl::StatusOr<EncodeBenchmark> ReadEncode(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadEncoderConfig(line));
   EncodeBenchmark benchmark = DefaultEncodeBenchmark(config);
-  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  benchmark.weights = weights.value_or(benchmark.weights);
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.lengths, ReadSizes(line, "length", benchmark.lengths,
                                                            config.max_position_embeddings));
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.batches,
                               ReadSizes(line, "batch", benchmark.batches, kMostBatch));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 1, 1000));
   benchmark.repeats = static_cast<int>(repeats);
+  return benchmark;
+}
+
+absl::Status Encode(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(EncodeBenchmark benchmark, ReadEncode(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  benchmark.weights = weights.value_or(benchmark.weights);
   HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
   HIPPODROME_ASSIGN_OR_RETURN(const BenchReport report, BenchEncode(machine, benchmark));
   return WriteReport(line, machine.name, report);
+}
+
+absl::StatusOr<ModelFamily> ReadFamily(const CommandLine& line) {
+  if (!line.Has("config")) {
+    const std::vector<std::string> encoders = Alternatives(BigsPresetNames());
+    const bool encodes = std::ranges::find(encoders, line.Text("preset")) != encoders.end();
+    return encodes ? ModelFamily::kBigs : ModelFamily::kH3;
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.Text("config")));
+  return ParseModelFamily(text);
+}
+
+// --weights TYPE,TYPE,...; none where it was not given.
+absl::StatusOr<std::vector<DType>> ReadWeightTypes(const CommandLine& line) {
+  std::vector<DType> types;
+  std::istringstream names(line.Text("weights"));
+  for (std::string name; std::getline(names, name, ',');) {
+    const auto* const type = std::ranges::find(kWeightTypes, name, WeightsName);
+    if (type == std::end(kWeightTypes)) {
+      return Usage("--weights has '" + name + "', expected types of " + WeightsNames());
+    }
+    if (std::ranges::find(types, *type) != types.end()) {
+      return Usage("--weights has '" + name + "' twice");
+    }
+    types.push_back(*type);
+  }
+  if (line.Has("weights") && types.empty()) {
+    return Usage("--weights is empty, expected types of " + WeightsNames());
+  }
+  return types;
+}
+
+absl::StatusOr<CompareBenchmark> ReadComparedDecoder(const CommandLine& line) {
+  if (line.Has("length")) return Usage("--length is of encoders, expected --prompt");
+  HIPPODROME_ASSIGN_OR_RETURN(const GenerateBenchmark decoder,
+                              ReadGenerate(line, {.batches = kComparedBatches}));
+  const auto make = [decoder](Backend& backend, DType weights) {
+    GenerateBenchmark benchmark = decoder;
+    benchmark.weights = weights;
+    return MakeTimedDecoder(backend, benchmark);
+  };
+  // What a prompt reads at least is every weight once.
+  const auto weight_bytes = [config = decoder.config](DType weights) {
+    return static_cast<int64_t>(PrefillCost(config, 1, 1, weights).bytes);
+  };
+  return CompareBenchmark{.make = make, .weight_bytes = weight_bytes, .repeats = decoder.repeats};
+}
+
+absl::StatusOr<CompareBenchmark> ReadComparedEncoder(const CommandLine& line) {
+  if (line.Has("prompt")) return Usage("--prompt is of language models, expected --length");
+  HIPPODROME_ASSIGN_OR_RETURN(const EncodeBenchmark encoder, ReadEncode(line));
+  const auto make = [encoder](Backend& backend, DType weights) {
+    EncodeBenchmark benchmark = encoder;
+    benchmark.weights = weights;
+    return MakeTimedEncoder(backend, benchmark);
+  };
+  const auto weight_bytes = [config = encoder.config](DType weights) {
+    return static_cast<int64_t>(EncodeCost(config, 1, 1, weights).bytes);
+  };
+  return CompareBenchmark{.make = make, .weight_bytes = weight_bytes, .repeats = encoder.repeats};
+}
+
+absl::Status CompareWeights(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadFamily(line));
+  HIPPODROME_ASSIGN_OR_RETURN(CompareBenchmark benchmark, family == ModelFamily::kBigs
+                                                              ? ReadComparedEncoder(line)
+                                                              : ReadComparedDecoder(line));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.weights, ReadWeightTypes(line));
+  HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const BenchReport report, BenchCompare(machine, benchmark));
+  return WriteReport(line, machine.name, report, CompareTable(report.results));
 }
 
 absl::Status Train(const CommandLine& line, Communicator* ranks) {
@@ -295,6 +424,9 @@ int GenerateBench(int argc, char** argv) {
   return RunCommand(argc, argv, kGenerateBenchSpec, Generate);
 }
 int EncodeBench(int argc, char** argv) { return RunCommand(argc, argv, kEncodeBenchSpec, Encode); }
+int CompareBench(int argc, char** argv) {
+  return RunCommand(argc, argv, kCompareBenchSpec, CompareWeights);
+}
 int TrainBench(int argc, char** argv) {
   return RunCommand(argc, argv, kTrainBenchSpec, TrainOnRanks);
 }
@@ -306,6 +438,7 @@ int KernelsBench(int argc, char** argv) {
 constexpr Subcommand kBenchmarks[] = {
     {"generate", "prefill and decode of a language model", GenerateBench},
     {"encode", "an encoder", EncodeBench},
+    {"compare", "a model with weights of every type, side by side", CompareBench},
     {"train", "a step of training a language model", TrainBench},
     {"state", "forks, exports, imports and sharing of states", StateBench},
     {"kernels", "the operations of a backend", KernelsBench},

@@ -48,6 +48,8 @@ TEST(BenchEncodeTest, EveryHeadGivesARateAndItsShares) {
     EXPECT_GT(last.value, 0);
     EXPECT_LT(last.fraction, 1);
     EXPECT_NEAR(last.value / last.limit, last.fraction, 1e-9);
+    EXPECT_DOUBLE_EQ(last.bytes_per_token,
+                     EncodeCost(benchmark.config, 3, 20, DType::kF32).bytes / 60);
     ASSERT_EQ(report->shares.size(), 4u);
     double whole = 0;
     for (const auto& [operation, share] : report->shares.at("encode 3 x 20")) whole += share;

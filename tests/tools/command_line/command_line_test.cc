@@ -84,9 +84,10 @@ TEST(CommandLineTest, ChoosesAmongAlternatives) {
 TEST(CommandLineTest, ReadsWeights) {
   EXPECT_EQ(**Parse({"file", "--weights", "bf16"})->Weights(), DType::kBF16);
   EXPECT_EQ(**Parse({"file", "--weights", "int8"})->Weights(), DType::kI8);
+  EXPECT_EQ(**Parse({"file", "--weights", "int4"})->Weights(), DType::kI4);
   EXPECT_EQ(**Parse({"file", "--weights", "f32"})->Weights(), DType::kF32);
   EXPECT_FALSE(Parse({"file"})->Weights()->has_value());
-  EXPECT_TRUE(IsUsage(Parse({"file", "--weights", "int4"})->Weights().status()));
+  EXPECT_TRUE(IsUsage(Parse({"file", "--weights", "int2"})->Weights().status()));
 }
 
 TEST(CommandLineTest, OutcomesBecomeExitCodes) {
