@@ -124,6 +124,8 @@ Footprint Generator::Cost(int64_t tokens_before, int64_t max_tokens) const {
 
 Footprint Generator::capacity() const { return impl_->limits.capacity(); }
 
+int64_t Generator::step_bytes() const { return impl_->state->bytes_per_step(); }
+
 Footprint Generator::used() const {
   return impl_->limits.Bytes(std::ssize(impl_->sequences), impl_->reserved_pages);
 }

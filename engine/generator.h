@@ -137,6 +137,8 @@ class Generator {
   Footprint Cost(int64_t tokens_before, int64_t max_tokens) const;
   Footprint capacity() const;
   Footprint used() const;
+  // DecodeState::bytes_per_step().
+  int64_t step_bytes() const;
 
   // The one check of a request: OK if it can run on an empty generator. Otherwise kInvalidArgument
   // (ids out of range, empty prompt, max_tokens, marks, a state that does not have the model's

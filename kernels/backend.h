@@ -134,9 +134,16 @@ enum class Direction : uint8_t { kForward, kBackward };
 struct StateArray {
   std::string name;  // "modes"
   std::vector<int64_t> shape;
+  bool pending = false;  // has a row for each pending token, shape[0] at most
 
   int64_t values() const {
     return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  }
+  // With `tokens` pending.
+  StateArray Of(int64_t tokens) const {
+    StateArray array = *this;
+    if (pending) array.shape[0] = tokens;
+    return array;
   }
 };
 
@@ -253,17 +260,24 @@ class RecurrentState {
   virtual ~RecurrentState() = default;
   virtual int64_t slots() const = 0;
   virtual int64_t bytes_per_slot() const = 0;
+  // Of a slot, that a step reads and those that it writes, together, on average over positions.
+  virtual int64_t bytes_per_step() const = 0;
   // What Backend::ExportSlot() gives and ImportSlot() takes, in this order. An H3 layer's:
   //   shift_inputs [d, N]       raw k of the last N tokens, oldest first; 0 before the first token
-  //   modes [h_1, h_2, H, M, 2] x_T / dB of the diagonal SSM (re, im)
-  // with h_1 = h_2 = head_dim.
+  //   modes [h_1, h_2, H, M, 2] x_{T-P} / dB of the diagonal SSM (re, im)
+  //   pending [P, h_1, h_2, H]  kv of the last P tokens, oldest first, which modes do not have yet
+  // with h_1 = h_2 = head_dim, and P < kCaptureTokens, at most T mod kCaptureTokens.
   virtual std::vector<StateArray> arrays() const = 0;
 };
+
+// States are copied where as many tokens lie before them as a multiple of this.
+inline constexpr int64_t kCaptureTokens = 8;
 
 // RecurrentState::arrays() of an H3 layer.
 inline std::vector<StateArray> H3StateArrays(int64_t heads, int64_t head_dim, int64_t d_state) {
   return {{"shift_inputs", {heads * head_dim, d_state}},
-          {"modes", {head_dim, head_dim, heads, d_state / 2, 2}}};
+          {"modes", {head_dim, head_dim, heads, d_state / 2, 2}},
+          {"pending", {kCaptureTokens - 1, head_dim, head_dim, heads}, true}};
 }
 
 // RecurrentState::arrays() of the SSM of a decoder's layer: x_T of its d channels (re, im), that of
@@ -295,8 +309,6 @@ struct SequencePart {
   int32_t start = 0;      // position of its first token; 0 promises an empty state
 };
 
-// States are copied where as many tokens lie before them as a multiple of this.
-inline constexpr int64_t kCaptureTokens = 8;
 // The first tokens of a sequence that enters with at least as many may be transformed together:
 // there is no state between them.
 inline constexpr int64_t kTransformTokens = 256;
@@ -586,12 +598,14 @@ class Backend : public SequenceBackend {
   // Makes a slot's state empty.
   virtual void ResetSlot(RecurrentState& state, int64_t slot) = 0;
   virtual void CopySlot(RecurrentState& state, int64_t from, int64_t to) = 0;
-  // The state of `slot` after `position` tokens, in state.arrays(), each of which has the values of
-  // its shape. Waits for pending work. What was exported and is imported at the same position, in
-  // any slot of a state of the same shape, goes on with the same bits on processors, and within the
-  // error bound on devices; a state of another backend goes on within the error bound.
-  virtual void ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
-                          std::span<const std::span<float>> arrays) = 0;
+  // The state of `slot` after `position` tokens, in state.arrays(), each of which has room for its
+  // shape; returns how many tokens are pending. Waits for pending work. What was exported and is
+  // imported at the same position, in any slot of a state of the same shape, goes on with the same
+  // bits on processors, and within the error bound on devices; a state of another backend goes on
+  // within the error bound. What is imported has rows for the pending tokens alone: their number
+  // follows from its size.
+  virtual int64_t ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
+                             std::span<const std::span<float>> arrays) = 0;
   virtual void ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
                           std::span<const std::span<const float>> arrays) = 0;
   // The rows of positions [first, first + count) of the sequence with the pages of `page_table`:

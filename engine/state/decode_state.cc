@@ -143,7 +143,10 @@ std::vector<LayerArrays> DecodeState::ExportRecurrent(const SequenceState& state
       saved[i].emplace_back(Elements(array.shape));
     }
     const std::vector<std::span<float>> arrays(saved[i].begin(), saved[i].end());
-    backend_.ExportSlot(*recurrent, state.slot, position, arrays);
+    const int64_t pending = backend_.ExportSlot(*recurrent, state.slot, position, arrays);
+    for (size_t j = 0; j < saved[i].size(); ++j) {
+      saved[i][j].resize(layout.layers[i].arrays[j].Of(pending).values());
+    }
   }
   return saved;
 }
@@ -185,6 +188,14 @@ void DecodeState::Import(const SavedState& saved, SequenceState& state) {
                           std::span(layers[i].values).last(last));
     }
   }
+}
+
+int64_t DecodeState::bytes_per_step() const {
+  int64_t bytes = 0;
+  for (const auto& layer : layers_.recurrent) {
+    if (layer != nullptr) bytes += layer->bytes_per_step();
+  }
+  return bytes;
 }
 
 void DecodeState::WatchFreed(OnFreed on_freed) {

@@ -89,6 +89,8 @@ class DecodeState {
   // Over all layers.
   int64_t bytes_per_slot() const { return bytes_per_slot_; }
   int64_t bytes_per_page() const { return bytes_per_page_; }
+  // RecurrentState::bytes_per_step() over all layers.
+  int64_t bytes_per_step() const;
 
   const LayerStates& layers() const { return layers_; }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/field_error.h"
@@ -50,21 +51,41 @@ absl::Status CheckIds(const SavedState& state, const StateLayout& layout) {
                     fmt::format("{}, expected 0 to {}", *state.last_token, layout.vocab_size - 1));
 }
 
+// As many as the first layer says that can have any. Nothing is known of the arrays yet.
+template <typename Layers, typename ArraysOf>
+int64_t FirstPending(const StateLayout& layout, const Layers& layers, const ArraysOf& arrays_of) {
+  for (size_t i = 0; i < std::min(layers.size(), layout.layers.size()); ++i) {
+    const LayerArrays& arrays = arrays_of(layers[i]);
+    const std::vector<StateArray>& expected = layout.layers[i].arrays;
+    for (size_t j = 0; j < std::min(arrays.size(), expected.size()); ++j) {
+      if (expected[j].pending) return std::ssize(arrays[j]) / expected[j].Of(1).values();
+    }
+  }
+  return 0;
+}
+
+absl::Status CheckPending(const std::string& prefix, int64_t pending, int64_t position) {
+  if (pending <= position % kCaptureTokens) return absl::OkStatus();
+  return FieldError(prefix + "pending", fmt::format("{} tokens, expected at most {} at position {}",
+                                                    pending, position % kCaptureTokens, position));
+}
+
+// `pending`: tokens.
 absl::Status CheckArrays(const std::string& prefix, const LayerArrays& arrays,
-                         const LayerLayout& layout) {
+                         const LayerLayout& layout, int64_t pending) {
   HIPPODROME_RETURN_IF_ERROR(
       CheckSizeOf(prefix + "arrays", arrays.size(), std::ssize(layout.arrays)));
   for (size_t i = 0; i < layout.arrays.size(); ++i) {
     HIPPODROME_RETURN_IF_ERROR(CheckSizeOf(prefix + layout.arrays[i].name, arrays[i].size(),
-                                           Elements(layout.arrays[i].shape)));
+                                           layout.arrays[i].Of(pending).values()));
   }
   return absl::OkStatus();
 }
 
 // `tokens`: of which there are rows.
 absl::Status CheckLayer(const std::string& prefix, const SavedLayer& layer, int64_t tokens,
-                        const LayerLayout& layout) {
-  HIPPODROME_RETURN_IF_ERROR(CheckArrays(prefix, layer.arrays, layout));
+                        const LayerLayout& layout, int64_t pending) {
+  HIPPODROME_RETURN_IF_ERROR(CheckArrays(prefix, layer.arrays, layout, pending));
   const int64_t rows = tokens * layout.row_width;
   HIPPODROME_RETURN_IF_ERROR(CheckSizeOf(prefix + "keys", layer.keys.size(), rows));
   return CheckSizeOf(prefix + "values", layer.values.size(), rows);
@@ -89,9 +110,11 @@ absl::Status CheckCheckpoints(const SavedState& state, const StateLayout& layout
     const std::string prefix = CheckpointPrefix(j);
     HIPPODROME_RETURN_IF_ERROR(
         CheckSizeOf(prefix + "layers", checkpoint.layers->size(), std::ssize(layout.layers)));
+    const int64_t pending = PendingTokens(checkpoint, layout);
+    HIPPODROME_RETURN_IF_ERROR(CheckPending(prefix, pending, checkpoint.position));
     for (size_t i = 0; i < layout.layers.size(); ++i) {
       HIPPODROME_RETURN_IF_ERROR(
-          CheckArrays(prefix + LayerPrefix(i), (*checkpoint.layers)[i], layout.layers[i]));
+          CheckArrays(prefix + LayerPrefix(i), (*checkpoint.layers)[i], layout.layers[i], pending));
     }
   }
   return absl::OkStatus();
@@ -140,11 +163,24 @@ absl::Status CheckState(const SavedState& state, const StateLayout& layout) {
                                                   state.pending_text.size(), kMaxPendingText));
   }
   HIPPODROME_RETURN_IF_ERROR(CheckSizeOf("layers", state.layers.size(), std::ssize(layout.layers)));
+  const int64_t pending = PendingTokens(state, layout);
+  HIPPODROME_RETURN_IF_ERROR(CheckPending("", pending, state.position));
   for (size_t i = 0; i < state.layers.size(); ++i) {
     HIPPODROME_RETURN_IF_ERROR(CheckLayer(LayerPrefix(i), state.layers[i],
-                                          state.position - state.first_row, layout.layers[i]));
+                                          state.position - state.first_row, layout.layers[i],
+                                          pending));
   }
   return CheckCheckpoints(state, layout);
+}
+
+int64_t PendingTokens(const SavedState& state, const StateLayout& layout) {
+  return FirstPending(layout, state.layers,
+                      [](const SavedLayer& layer) -> const LayerArrays& { return layer.arrays; });
+}
+
+int64_t PendingTokens(const Checkpoint& checkpoint, const StateLayout& layout) {
+  return FirstPending(layout, *checkpoint.layers,
+                      [](const LayerArrays& arrays) -> const LayerArrays& { return arrays; });
 }
 
 std::string LayerPrefix(size_t layer) { return fmt::format("layers.{}.", layer); }

@@ -102,6 +102,10 @@ std::string LayerPrefix(size_t layer);
 // What the names of a checkpoint's layers begin with: "checkpoints.0.".
 std::string CheckpointPrefix(size_t checkpoint);
 
+// Tokens that are pending in all layers; see RecurrentState::arrays().
+int64_t PendingTokens(const SavedState& state, const StateLayout& layout);
+int64_t PendingTokens(const Checkpoint& checkpoint, const StateLayout& layout);
+
 // Elements of an array. REQUIRES: they fit.
 int64_t Elements(const std::vector<int64_t>& shape);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <utility>
@@ -79,11 +80,12 @@ bool SameText(std::string_view a, std::string_view b) {
 struct FileForm {
   bool lossy = false;
   bool tokens = false;
-  size_t checkpoints = 0;  // the last ones of the state
+  int64_t pending = 0;                    // tokens
+  std::vector<int64_t> checkpoints = {};  // the last ones of the state: pending tokens of each
 };
 
 std::span<const Checkpoint> CheckpointsOf(const SavedState& state, const FileForm& form) {
-  return std::span(state.checkpoints).last(form.checkpoints);
+  return std::span(state.checkpoints).last(form.checkpoints.size());
 }
 
 std::string PositionsOf(std::span<const Checkpoint> checkpoints) {
@@ -107,7 +109,7 @@ Metadata MetadataOf(const SavedState& state, const FileForm& form) {
   if (state.prompt_tokens > 0) metadata["prompt_tokens"] = std::to_string(state.prompt_tokens);
   if (form.lossy) metadata["lossy"] = "true";
   if (!state.exact) metadata["exact"] = "false";
-  if (form.checkpoints > 0) metadata["checkpoints"] = PositionsOf(CheckpointsOf(state, form));
+  if (!form.checkpoints.empty()) metadata["checkpoints"] = PositionsOf(CheckpointsOf(state, form));
   if (!state.pending_text.empty()) {
     metadata["pending_text"] = absl::BytesToHexString(state.pending_text);
   }
@@ -232,10 +234,11 @@ absl::Status CheckChecksum(const SafetensorsIndex& index) {
 
 // ---- Tensors -----------------------------------------------------------------------------------
 
-void AddArrays(const std::string& prefix, const LayerLayout& layer, DType dtype,
+void AddArrays(const std::string& prefix, const LayerLayout& layer, DType dtype, int64_t pending,
                std::vector<TensorSpec>& specs) {
   for (const StateArray& array : layer.arrays) {
-    specs.push_back({prefix + array.name, dtype, array.shape});
+    if (array.pending && pending == 0) continue;
+    specs.push_back({prefix + array.name, dtype, array.Of(pending).shape});
   }
 }
 
@@ -248,15 +251,16 @@ std::vector<TensorSpec> TensorsOf(const StateLayout& layout, int64_t position, i
   if (form.tokens) specs.push_back({kTokens, DType::kI32, {position}});
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     const LayerLayout& layer = layout.layers[i];
-    AddArrays(LayerPrefix(i), layer, dtype, specs);
+    AddArrays(LayerPrefix(i), layer, dtype, form.pending, specs);
     if (layer.row_width == 0) continue;
     for (const char* rows : {"keys", "values"}) {
       specs.push_back({LayerPrefix(i) + rows, dtype, {position - first_row, layer.row_width}});
     }
   }
-  for (size_t j = 0; j < form.checkpoints; ++j) {
+  for (size_t j = 0; j < form.checkpoints.size(); ++j) {
     for (size_t i = 0; i < layout.layers.size(); ++i) {
-      AddArrays(CheckpointPrefix(j) + LayerPrefix(i), layout.layers[i], dtype, specs);
+      AddArrays(CheckpointPrefix(j) + LayerPrefix(i), layout.layers[i], dtype, form.checkpoints[j],
+                specs);
     }
   }
   return specs;
@@ -339,12 +343,28 @@ absl::Status CheckTensors(const Tensors& tensors, const std::vector<TensorSpec>&
   return FieldError(OneLine(other->first), "the model has no such tensor");
 }
 
+// Of the layers whose names begin so; as many as a state can have, where the file says that there
+// are others.
+int64_t PendingIn(const Tensors& tensors, const std::string& prefix, int64_t position) {
+  for (auto found = tensors.lower_bound(prefix);
+       found != tensors.end() && found->first.starts_with(prefix); ++found) {
+    const TensorView& tensor = found->second;
+    if (!found->first.ends_with(".pending") || tensor.shape.empty()) continue;
+    return std::clamp<int64_t>(tensor.shape[0], 1, std::max<int64_t>(1, position % kCaptureTokens));
+  }
+  return 0;
+}
+
 absl::StatusOr<LayerArrays> ReadArrays(const Tensors& tensors, const std::string& prefix,
                                        const LayerLayout& layout) {
   LayerArrays arrays;
   for (const StateArray& array : layout.arrays) {
-    HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> numbers,
-                                ToFloats(tensors.at(prefix + array.name)));
+    const auto found = tensors.find(prefix + array.name);
+    if (found == tensors.end()) {  // nothing is pending
+      arrays.emplace_back();
+      continue;
+    }
+    HIPPODROME_ASSIGN_OR_RETURN(std::vector<float> numbers, ToFloats(found->second));
     arrays.push_back(std::move(numbers));
   }
   return arrays;
@@ -394,10 +414,14 @@ absl::StatusOr<SafetensorsIndex> ParseStateFile(std::string_view bytes) {
   return index;
 }
 
-// How many of the last checkpoints a file of `form` has room for.
-absl::StatusOr<size_t> CheckpointsThatFit(const SavedState& state, const StateLayout& layout,
-                                          FileForm form, size_t most_bytes) {
-  for (form.checkpoints = state.checkpoints.size(); form.checkpoints > 0; --form.checkpoints) {
+// The last checkpoints that a file of `form` has room for, as FileForm says.
+absl::StatusOr<std::vector<int64_t>> CheckpointsThatFit(const SavedState& state,
+                                                        const StateLayout& layout, FileForm form,
+                                                        size_t most_bytes) {
+  for (const Checkpoint& checkpoint : state.checkpoints) {
+    form.checkpoints.push_back(PendingTokens(checkpoint, layout));
+  }
+  for (; !form.checkpoints.empty(); form.checkpoints.erase(form.checkpoints.begin())) {
     HIPPODROME_ASSIGN_OR_RETURN(
         const SafetensorsHead head,
         MakeSafetensorsHead(TensorsOf(layout, state.position, state.first_row, form),
@@ -413,7 +437,8 @@ absl::StatusOr<std::string> WriteStateFile(const SavedState& state, const StateL
                                            const StateFileOptions& options) {
   HIPPODROME_RETURN_IF_ERROR(CheckState(state, layout));
   FileForm form{.lossy = options.lossy || state.lossy,
-                .tokens = options.tokens && !state.tokens.empty()};
+                .tokens = options.tokens && !state.tokens.empty(),
+                .pending = PendingTokens(state, layout)};
   HIPPODROME_ASSIGN_OR_RETURN(form.checkpoints,
                               CheckpointsThatFit(state, layout, form, options.most_bytes));
   const std::vector<TensorSpec> specs = TensorsOf(layout, state.position, state.first_row, form);
@@ -451,9 +476,12 @@ absl::StatusOr<SavedState> ReadStateFile(std::string_view bytes, const StateLayo
                    .seed = said.seed,
                    .created = said.created,
                    .pending_text = std::move(said.pending_text)};
-  const FileForm form{.lossy = state.lossy,
-                      .tokens = index.tensors.contains(kTokens),
-                      .checkpoints = said.checkpoints.size()};
+  FileForm form{.lossy = state.lossy,
+                .tokens = index.tensors.contains(kTokens),
+                .pending = PendingIn(index.tensors, "layers.", state.position)};
+  for (size_t j = 0; j < said.checkpoints.size(); ++j) {
+    form.checkpoints.push_back(PendingIn(index.tensors, CheckpointPrefix(j), said.checkpoints[j]));
+  }
   HIPPODROME_RETURN_IF_ERROR(
       CheckTensors(index.tensors, TensorsOf(layout, state.position, state.first_row, form)));
   ReadTokenIds(index.tensors, state);

@@ -1,10 +1,10 @@
 // A saved state as bytes that any language reads: a safetensors file.
 //
 // Tensors: layers.{i}.{array} F32 of the shape that StateLayout says (of H3 layers shift_inputs
-// [d, N] and modes [h_1, h_2, H, M, 2]); layers.{i}.keys and layers.{i}.values F32
-// [position - first_row, d] of attention layers; tokens I32 [position], which may be left out. BF16
-// in place of F32 in a file that is labelled lossy. Where there are checkpoints:
-// checkpoints.{j}.layers.{i}.{array}, as those.
+// [d, N], modes [h_1, h_2, H, M, 2], and pending [P, h_1, h_2, H] where P tokens are pending);
+// layers.{i}.keys and layers.{i}.values F32 [position - first_row, d] of attention layers; tokens
+// I32 [position], which may be left out. BF16 in place of F32 in a file that is labelled lossy.
+// Where there are checkpoints: checkpoints.{j}.layers.{i}.{array}, as those.
 //
 // Metadata: format, version, model, arithmetic, position, seed, created; last_token where there is
 // one; first_row, the position of the first row of keys and values, where an attention window has

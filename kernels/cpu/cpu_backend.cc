@@ -150,7 +150,7 @@ std::unique_ptr<H3Weights> CpuBackend::PrepareH3(const H3Parameters& parameters,
 }
 
 std::unique_ptr<RecurrentState> CpuBackend::NewH3State(const H3Weights& weights, int64_t slots) {
-  return std::make_unique<cpu::H3Slots>(Recurrent(weights).layout(), slots);
+  return std::make_unique<cpu::H3Slots>(Recurrent(weights), slots);
 }
 
 void CpuBackend::ResetSlot(RecurrentState& state, int64_t slot) { Slots(state).Reset(slot); }
@@ -159,9 +159,9 @@ void CpuBackend::CopySlot(RecurrentState& state, int64_t from, int64_t to) {
   Slots(state).Copy(from, to);
 }
 
-void CpuBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
-                            std::span<const std::span<float>> arrays) {
-  static_cast<const cpu::RecurrentSlots&>(state).Export(slot, position, arrays);
+int64_t CpuBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
+                               std::span<const std::span<float>> arrays) {
+  return static_cast<const cpu::RecurrentSlots&>(state).Export(slot, position, arrays);
 }
 
 void CpuBackend::ImportSlot(RecurrentState& state, int64_t slot, int64_t position,

@@ -33,6 +33,7 @@
 #include "kernels/cuda/ssm/ssm_weights.h"
 #include "kernels/cuda/training/adamw.h"
 #include "kernels/cuda/training/cross_entropy.h"
+#include "kernels/quantized_group.h"
 #include "kernels/ssm/h3_ssm.h"
 #include "kernels/ssm/long_conv_ssm.h"
 
@@ -121,7 +122,7 @@ void CudaBackend::DownloadIndices(Tensor src, std::span<int32_t> values) {
 
 std::unique_ptr<LinearWeights> CudaBackend::PackLinear(std::span<const HostMatrix> parts,
                                                        DType dtype) {
-  if (dtype == DType::kI8) return nullptr;
+  if (IsQuantized(dtype)) return nullptr;
   return cuda::PackLinear(device_, parts, dtype);
 }
 
@@ -190,12 +191,14 @@ void CudaBackend::CopySlot(RecurrentState& state, int64_t from, int64_t to) {
   Slots(state).Copy(device_, from, to);
 }
 
-void CudaBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
-                             std::span<const std::span<float>> arrays) {
+int64_t CudaBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
+                                std::span<const std::span<float>> arrays) {
   if (const auto* plain = dynamic_cast<const cuda::RecurrentSlots*>(&state)) {
-    return plain->Export(device_, slot, arrays);
+    plain->Export(device_, slot, arrays);
+  } else {
+    cuda::ExportSlot(device_, Slots(state), slot, position, arrays);
   }
-  cuda::ExportSlot(device_, Slots(state), slot, position, arrays);
+  return 0;
 }
 
 void CudaBackend::ImportSlot(RecurrentState& state, int64_t slot, int64_t position,

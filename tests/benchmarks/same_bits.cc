@@ -84,8 +84,7 @@ class Comparison {
              const std::vector<GenerationRequest>& requests)
       : model_(*loaded.model),
         backend_(backend),
-        name_(fmt::format("{}, {} thread(s)", loaded.weights == DType::kF32 ? "f32" : "bf16",
-                          threads)),
+        name_(fmt::format("{}, {} thread(s)", WeightsName(loaded.weights), threads)),
         requests_(requests) {}
 
   std::vector<Answer> Alone() {
@@ -231,7 +230,7 @@ class Comparison {
 
 int Main(int64_t prompts, int64_t tokens, const std::string& directory) {
   int64_t bits = 0;
-  for (const DType weights : {DType::kF32, DType::kBF16}) {
+  for (const DType weights : kWeightTypes) {
     std::vector<Answer> expected;
     for (const int threads : {1, 2}) {
       const std::unique_ptr<Backend> backend = MakeCpuBackend({.threads = threads});

@@ -437,7 +437,7 @@ TEST_P(GeneratorSharingTest, HitsChangeNoBit) {
 INSTANTIATE_TEST_SUITE_P(Cases, GeneratorSharingTest,
                          testing::Values(Case{DType::kF32, 1}, Case{DType::kF32, 2},
                                          Case{DType::kBF16, 1}, Case{DType::kBF16, 2},
-                                         Case{DType::kI8, 2}));
+                                         Case{DType::kI8, 2}, Case{DType::kI4, 2}));
 
 }  // namespace
 }  // namespace hippodrome::generator_sharing_test

@@ -81,6 +81,13 @@ void H3LayerState::Import(int64_t index, std::span<const std::span<const float>>
     state.diagonal[row][n] = Complex(mode[0], mode[1]) * db;
     mode += 2;
   });
+  const int64_t pairs = layer.head_dim() * layer.head_dim();
+  const int64_t pending = std::ssize(arrays[2]) / (pairs * layer.heads());
+  for (int64_t i = 0; i < pending * pairs * layer.heads(); ++i) {
+    const int64_t head = i % layer.heads();
+    const int64_t pair = i / layer.heads() % pairs;
+    layer.diagonal(head).Step(arrays[2][i], state.diagonal[head * pairs + pair]);
+  }
 }
 
 void H3LayerState::ForEachMode(

@@ -11,6 +11,8 @@ namespace hippodrome::reference {
 
 class LayerState : public RecurrentState {
  public:
+  // All of it, both ways.
+  int64_t bytes_per_step() const override { return 2 * bytes_per_slot(); }
   virtual void Reset(int64_t index) = 0;
   virtual void Copy(int64_t from, int64_t to) = 0;
   // As Backend::ExportSlot() and ImportSlot(), but for the rounding to f32.

@@ -17,11 +17,16 @@ PublishedState Published(const H3Parameters& parameters, const StateValues& valu
   }
   std::vector<reference::H3DiagonalSsm> ssms;
   for (int64_t h = 0; h < heads; ++h) ssms.push_back(reference::Discretize(parameters, h));
-  for (size_t i = 0; i < values[1].size() / 2; ++i) {
-    const auto head = static_cast<int64_t>(i) / modes % heads;
-    const reference::Complex db =
-        ssms[static_cast<size_t>(head)].db[i % static_cast<size_t>(modes)];
-    const reference::Complex x = reference::Complex(values[1][2 * i], values[1][2 * i + 1]) * db;
+  const auto rows = std::ssize(values[1]) / (2 * modes);
+  const auto pending = std::ssize(values[2]) / rows;
+  for (int64_t i = 0; i < rows * modes; ++i) {
+    const reference::H3DiagonalSsm& ssm = ssms[static_cast<size_t>(i / modes % heads)];
+    const auto n = static_cast<size_t>(i % modes);
+    const auto at = static_cast<size_t>(2 * i);
+    reference::Complex x = reference::Complex(values[1][at], values[1][at + 1]) * ssm.db[n];
+    for (int64_t t = 0; t < pending; ++t) {
+      x = ssm.da[n] * x + ssm.db[n] * double{values[2][static_cast<size_t>(t * rows + i / modes)]};
+    }
     published.diagonal.push_back(static_cast<float>(x.real()));
     published.diagonal.push_back(static_cast<float>(x.imag()));
   }

@@ -13,9 +13,16 @@ namespace hippodrome {
 // The values of all arrays of a state.
 class StateValues {
  public:
-  explicit StateValues(const RecurrentState& state) {
-    for (const StateArray& array : state.arrays()) {
+  // Exported into `arrays` by take(arrays), which returns how many tokens are pending.
+  template <typename Take>
+  StateValues(const RecurrentState& state, const Take& take) {
+    const std::vector<StateArray> arrays = state.arrays();
+    for (const StateArray& array : arrays) {
       values_.emplace_back(static_cast<size_t>(array.values()));
+    }
+    const int64_t pending = take(std::vector<std::span<float>>(values_.begin(), values_.end()));
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      values_[i].resize(static_cast<size_t>(arrays[i].Of(pending).values()));
     }
   }
 
@@ -23,7 +30,6 @@ class StateValues {
   const std::vector<float>& operator[](size_t array) const { return values_[array]; }
   bool operator==(const StateValues&) const = default;
 
-  std::vector<std::span<float>> Spans() { return {values_.begin(), values_.end()}; }
   std::vector<std::span<const float>> Spans() const { return {values_.begin(), values_.end()}; }
 
  private:
@@ -32,9 +38,9 @@ class StateValues {
 
 inline StateValues Exported(Backend& backend, const RecurrentState& state, int64_t slot,
                             int64_t position) {
-  StateValues values(state);
-  backend.ExportSlot(state, slot, position, values.Spans());
-  return values;
+  return {state, [&](std::span<const std::span<float>> arrays) {
+            return backend.ExportSlot(state, slot, position, arrays);
+          }};
 }
 
 struct PublishedState {

@@ -99,9 +99,10 @@ class ReferenceBackend final : public reference::TrainingReference {
   void CopySlot(RecurrentState& state, int64_t from, int64_t to) override {
     static_cast<reference::LayerState&>(state).Copy(from, to);
   }
-  void ExportSlot(const RecurrentState& state, int64_t slot, int64_t /*position*/,
-                  std::span<const std::span<float>> arrays) override {
+  int64_t ExportSlot(const RecurrentState& state, int64_t slot, int64_t /*position*/,
+                     std::span<const std::span<float>> arrays) override {
     static_cast<const reference::LayerState&>(state).Export(slot, arrays);
+    return 0;
   }
   void ImportSlot(RecurrentState& state, int64_t slot, int64_t /*position*/,
                   std::span<const std::span<const float>> arrays) override {

@@ -15,7 +15,7 @@ namespace hippodrome {
 
 // d 4, N 4, an attention layer between two of H3, 50 ids.
 inline StateLayout SmallStateLayout() {
-  const LayerLayout h3{.arrays = {{"shift_inputs", {4, 4}}, {"modes", {1, 1, 4, 2, 2}}}};
+  const LayerLayout h3{.arrays = H3StateArrays(4, 1, 4)};
   return {.model = "0123456789abcdef0123456789abcdef",
           .vocab_size = 50,
           .layers = {h3, {.row_width = 4}, h3}};
@@ -44,7 +44,7 @@ inline SavedState SmallState(int64_t position, uint32_t seed = 1) {
   for (const LayerLayout& of : layout.layers) {
     SavedLayer& layer = state.layers.emplace_back();
     for (const StateArray& array : of.arrays) {
-      layer.arrays.push_back(numbers(Elements(array.shape)));
+      layer.arrays.push_back(numbers(array.Of(position % kCaptureTokens).values()));
     }
     layer.keys = numbers(position * of.row_width);
     layer.values = numbers(position * of.row_width);

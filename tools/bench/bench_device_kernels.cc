@@ -13,7 +13,8 @@ namespace hippodrome {
 namespace {
 
 constexpr int kRounds = 5;
-constexpr int kCalls = 10;  // per round, behind one wait
+constexpr int32_t kPrefixes = 16;  // lengths of what is before the steps, 1 to this
+constexpr int kCalls = 10;         // per round, behind one wait
 constexpr DType kWeights = DType::kBF16;
 
 class OperationBenchmark {
@@ -107,13 +108,23 @@ class OperationBenchmark {
       b_.H3Sequence(*weights, qkv.view.Rows(0, prefill), *state, {prompts, {}},
                     o.view.Rows(0, prefill));
     });
-    const OwnedTensor slots = Indices(1, s_.batch, 0, 1);
     // Blocks of the look-ahead begin at multiples of a position: here, not all at once.
-    const OwnedTensor positions = Indices(1, s_.batch, static_cast<int32_t>(s_.tokens), 1);
-    // The modes both ways, the ring, q, k, v and o.
-    const double per_channel =
-        2.0 * 8 * H3LayerParameters::kModes + (H3LayerParameters::kState + 5) * activation_bytes_;
-    Time("h3_step", 1, s_.batch, {.bytes = static_cast<double>(s_.batch * d) * per_channel}, [&] {
+    for (int32_t slot = 0; slot < s_.batch; ++slot) {
+      b_.ResetSlot(*state, slot);
+      const SequencePart part = {.slot = slot, .tokens = slot % kPrefixes + 1};
+      b_.H3Sequence(*weights, qkv.view.Rows(0, part.tokens), *state, {{&part, 1}, {}},
+                    o.view.Rows(0, part.tokens));
+    }
+    const OwnedTensor slots = Indices(1, s_.batch, 0, 1);
+    const OwnedTensor positions = b_.NewIndices(1, s_.batch);
+    std::vector<int32_t> at(static_cast<size_t>(s_.batch));
+    for (size_t i = 0; i < at.size(); ++i) at[i] = static_cast<int32_t>(i) % kPrefixes + 1;
+    // The state, q, k, v and o.
+    const double row_bytes = static_cast<double>(state->bytes_per_step()) +
+                             4.0 * static_cast<double>(d) * activation_bytes_;
+    Time("h3_step", 1, s_.batch, {.bytes = static_cast<double>(s_.batch) * row_bytes}, [&] {
+      b_.UploadIndices(at, positions);
+      for (int32_t& position : at) ++position;
       b_.H3Step(*weights, qkv.view.Rows(0, s_.batch), *state, slots, positions,
                 o.view.Rows(0, s_.batch));
     });

@@ -23,7 +23,7 @@ class LayerBenchmark {
       : ceilings_(ceilings),
         pool_(threads),
         constants_(pool_, H3LayerParameters(kWidth).view()),
-        state_(constants_.layout(), kSlots) {}
+        state_(constants_, kSlots) {}
 
   // From an empty state: 64 taps, the transforms, and the state.
   BenchResult Sequence(int64_t tokens) {
@@ -39,27 +39,32 @@ class LayerBenchmark {
     return Result("h3_sequence", tokens, 1, time.seconds(), flops / ceilings_.f32_flops);
   }
 
-  // The ring and the modes are read and the modes written back; a round goes through all slots,
-  // which exceed the caches.
+  // A round goes through all slots, which exceed the caches, at each position of a block of the
+  // look-ahead.
   BenchResult Step(int64_t batch) {
     const OwnedTensor qkv = Activations(batch);
     const OwnedTensor o = cpu::NewMatrix(batch, kWidth, DType::kF32);
     const OwnedTensor slots = cpu::NewMatrix(1, batch, DType::kI32);
     const OwnedTensor positions = cpu::NewMatrix(1, batch, DType::kI32);
     std::vector<int32_t> indices(static_cast<size_t>(batch));
+    for (int64_t slot = 0; slot < kSlots; ++slot) state_.Reset(slot);
     BestTime time;
-    for (int round = 0; round < kRounds; ++round) {
+    for (int32_t round = 0; round < kRounds; ++round) {
       time.Run([&] {
-        for (int32_t first = 0; first < kSlots; first += static_cast<int32_t>(batch)) {
-          std::iota(indices.begin(), indices.end(), first);
-          cpu::CopyIn(indices, slots);
-          cpu::H3Step(pool_, constants_, qkv, state_, slots, positions, o);
+        for (int32_t i = 0; i < cpu::kScanSteps; ++i) {
+          const auto position = static_cast<int32_t>(round * cpu::kScanSteps + i);
+          cpu::CopyIn(std::vector<int32_t>(static_cast<size_t>(batch), position), positions);
+          for (int32_t first = 0; first < kSlots; first += static_cast<int32_t>(batch)) {
+            std::iota(indices.begin(), indices.end(), first);
+            cpu::CopyIn(indices, slots);
+            cpu::H3Step(pool_, constants_, qkv, state_, slots, positions, o);
+          }
         }
       });
     }
-    const double bytes = 4 * kState + 2 * 8 * kModes;
-    return Result("h3_step", 1, batch, time.seconds() * static_cast<double>(batch) / kSlots,
-                  bytes / ceilings_.read_bytes);
+    const double steps = static_cast<double>(kSlots * cpu::kScanSteps);
+    return Result("h3_step", 1, batch, time.seconds() * static_cast<double>(batch) / steps,
+                  static_cast<double>(state_.bytes_per_step()) / kWidth / ceilings_.read_bytes);
   }
 
  private:

@@ -67,7 +67,7 @@ absl::StatusOr<BenchReport> BenchTable7(Machine& machine, const Table7Benchmark&
       seconds += run / benchmark.repeats;
     }
     const auto tokens = static_cast<double>(benchmark.batch * benchmark.new_tokens);
-    const int64_t state_bytes = RecurrentBytes(*generator);
+    const int64_t state_bytes = generator->step_bytes();
     const double least = LeastSeconds(benchmark, prompt, types, state_bytes, report.ceilings);
     report.results.push_back({.name = "table7",
                               .length = prompt,

@@ -52,8 +52,8 @@ class CheckingBackend final : public Backend {
   std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override;
   void ResetSlot(RecurrentState& state, int64_t slot) override;
   void CopySlot(RecurrentState& state, int64_t from, int64_t to) override;
-  void ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
-                  std::span<const std::span<float>> arrays) override;
+  int64_t ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
+                     std::span<const std::span<float>> arrays) override;
   void ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
                   std::span<const std::span<const float>> arrays) override;
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,

@@ -67,9 +67,9 @@ class ForwardingBackend : public Backend {
   void CopySlot(RecurrentState& state, int64_t from, int64_t to) override {
     inner_.CopySlot(state, from, to);
   }
-  void ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
-                  std::span<const std::span<float>> arrays) override {
-    inner_.ExportSlot(state, slot, position, arrays);
+  int64_t ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
+                     std::span<const std::span<float>> arrays) override {
+    return inner_.ExportSlot(state, slot, position, arrays);
   }
   void ImportSlot(RecurrentState& state, int64_t slot, int64_t position,
                   std::span<const std::span<const float>> arrays) override {

@@ -104,6 +104,7 @@ struct PairedState final : RecurrentState, Pair<RecurrentState> {
   explicit PairedState(Pair<RecurrentState> pair) : Pair(std::move(pair)) {}
   int64_t slots() const override { return actual->slots(); }
   int64_t bytes_per_slot() const override { return actual->bytes_per_slot(); }
+  int64_t bytes_per_step() const override { return actual->bytes_per_step(); }
   std::vector<StateArray> arrays() const override { return actual->arrays(); }
 };
 

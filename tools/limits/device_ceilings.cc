@@ -58,6 +58,7 @@ absl::StatusOr<Machine> OpenMachine(DeviceChoice device, int threads) {
   if (machine.backend->name() != "cuda") {
     machine.name = MachineName();
     machine.measure_ceilings = [threads] { return MeasureCeilings(threads); };
+    machine.free_memory = FreeMemory;
     return machine;
   }
   std::shared_ptr<DeviceYardsticks> yardsticks = MakeDeviceYardsticks();

@@ -2,7 +2,9 @@
 #ifndef HIPPODROME_TOOLS_LIMITS_DEVICE_CEILINGS_H_
 #define HIPPODROME_TOOLS_LIMITS_DEVICE_CEILINGS_H_
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -20,6 +22,8 @@ struct Machine {
   std::unique_ptr<Backend> backend;
   std::string name;
   std::function<Ceilings()> measure_ceilings;
+  // Bytes that models can be made in. Devices know: they refuse what they have no room for.
+  std::function<int64_t()> free_memory = [] { return std::numeric_limits<int64_t>::max(); };
 };
 
 // kUnavailable when the device cannot be had. threads: of the CPU, 0 for one per core.

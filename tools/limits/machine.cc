@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -229,6 +230,16 @@ Ceilings BetterOf(const Ceilings& a, const Ceilings& b) {
   return {std::max(a.threads, b.threads), std::max(a.read_bytes, b.read_bytes),
           std::max(a.f32_flops, b.f32_flops), std::max(a.bf16_flops, b.bf16_flops),
           std::max(a.int8_flops, b.int8_flops)};
+}
+
+int64_t FreeMemory() {
+  std::ifstream in("/proc/meminfo");
+  std::string name, unit;
+  for (int64_t kilobytes = 0; in >> name >> kilobytes;) {
+    if (name == "MemAvailable:") return kilobytes * 1024;
+    std::getline(in, unit);
+  }
+  return std::numeric_limits<int64_t>::max();
 }
 
 std::string MachineName() {

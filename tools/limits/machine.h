@@ -3,6 +3,7 @@
 #ifndef HIPPODROME_TOOLS_LIMITS_MACHINE_H_
 #define HIPPODROME_TOOLS_LIMITS_MACHINE_H_
 
+#include <cstdint>
 #include <string>
 
 namespace hippodrome {
@@ -22,6 +23,9 @@ Ceilings MeasureCeilings(int threads);
 // The larger of each rate: the machine is shared, so the best of several measurements is nearest to
 // what it can do.
 Ceilings BetterOf(const Ceilings& a, const Ceilings& b);
+
+// Bytes that programs can still get, as the system says.
+int64_t FreeMemory();
 
 // Processor and cores, as the system names them.
 std::string MachineName();

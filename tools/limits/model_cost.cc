@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/models/bigs/encoder_head.h"
-#include "kernels/int8_group.h"
+#include "kernels/quantized_group.h"
 #include "tools/limits/flops.h"
 
 namespace hippodrome {
@@ -28,10 +28,9 @@ int64_t MixerMatrixElements(const H3Config& c) {
   return 0;
 }
 
-// What a step reads and writes in a layer that is no attention.
+// What a step needs in a layer that is no attention, beside the state.
 struct MixerStep {
-  double constants;  // f32, whatever the batch
-  double ring;       // elements of the state that are read, but for one row not written
+  double constants;  // f32 that are read, whatever the batch
   double flops;      // per sequence
 };
 
@@ -40,25 +39,32 @@ MixerStep StepOfMixer(const H3Config& c) {
   const auto n = static_cast<double>(c.d_state);
   switch (c.mixer) {
     case DecoderMixer::kH3:  // taps, dA and C dB of every mode, D and the shift's D
-      return {d * static_cast<double>(c.head_dim) * (3 * n + 2), d * n, 10 * d * n};
+      return {d * static_cast<double>(c.head_dim) * (3 * n + 2), 10 * d * n};
     case DecoderMixer::kS4d:  // dA and C B of N / 2 modes, and D
-      return {d * (2 * n + 1), 0, 6 * d * n};
+      return {d * (2 * n + 1), 6 * d * n};
     case DecoderMixer::kS4:  // five numbers of N / 2 modes, and D
-      return {d * (5 * n + 1), 0, 12 * d * n};
+      return {d * (5 * n + 1), 12 * d * n};
     case DecoderMixer::kGss: {  // dA and C B of N modes, and D
       const auto e = static_cast<double>(c.gss_channels);
-      return {e * (4 * n + 1), 0, 12 * e * n};
+      return {e * (4 * n + 1), 12 * e * n};
     }
     case DecoderMixer::kLinearAttention:  // S and z grow, and are multiplied by the features of q
-      return {0, 0, 4 * d * (static_cast<double>(c.head_dim) + 1)};
+      return {0, 4 * d * (static_cast<double>(c.head_dim) + 1)};
   }
   return {};
 }
 
 // Of a weight, with its share of a scale.
 double BytesOf(DType weights) {
-  const auto bytes = static_cast<double>(SizeOf(weights));
-  return weights == DType::kI8 ? bytes + sizeof(BF16) / static_cast<double>(kInt8Group) : bytes;
+  if (!IsQuantized(weights)) return static_cast<double>(SizeOf(weights));
+  const int64_t group = QuantizedGroup(weights);
+  return static_cast<double>(RowBytes(weights, group) + static_cast<int64_t>(sizeof(BF16))) /
+         static_cast<double>(group);
+}
+
+// Of the matrices of the layers and of the head.
+double MatrixBytes(double layers, double head, DType weights) {
+  return layers * BytesOf(weights) + head * BytesOf(EmbeddingType(weights));
 }
 
 double AttentionLayers(const H3Config& c) { return static_cast<double>(c.attention_layers.size()); }
@@ -96,6 +102,7 @@ double RateOf(DType weights, const Ceilings& ceilings) {
     case DType::kBF16:
       return ceilings.bf16_flops;
     case DType::kI8:
+    case DType::kI4:
       return ceilings.int8_flops;
     default:
       return ceilings.f32_flops;
@@ -111,7 +118,7 @@ Cost PrefillCost(const H3Config& c, int64_t batch, int64_t tokens, DType weights
   Cost cost;
   cost.flops = sequences * (2 * LayerMatrixElements(c) * length + 2 * HeadElements(c) +
                             2 * AttentionLayers(c) * length * length * d);
-  cost.bytes = (LayerMatrixElements(c) + HeadElements(c)) * BytesOf(weights);
+  cost.bytes = MatrixBytes(LayerMatrixElements(c), HeadElements(c), weights);
   return cost;
 }
 
@@ -124,25 +131,24 @@ Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, const StoredT
   const double elements = LayerMatrixElements(c) + HeadElements(c);
   const MixerStep mixer = StepOfMixer(c);
   const double constants = h3_layers * mixer.constants * static_cast<double>(sizeof(float));
-  // Of the state, the modes are read and written; of the ring, all is read and one row written.
-  const double ring = h3_layers * mixer.ring * activation_bytes;
-  const double state = 2 * static_cast<double>(state_bytes) - ring;
+  const auto state = static_cast<double>(state_bytes);
   const double key_values =
       AttentionLayers(c) * 2 * d * static_cast<double>(context) * activation_bytes;
   Cost cost;
   cost.flops = 2 * elements * rows + rows * h3_layers * mixer.flops +
                rows * AttentionLayers(c) * 4 * static_cast<double>(context) * d;
-  cost.bytes = elements * BytesOf(types.weights) + constants + rows * (state + key_values);
+  cost.bytes = MatrixBytes(LayerMatrixElements(c), HeadElements(c), types.weights) + constants +
+               rows * (state + key_values);
   return cost;
 }
 
 Cost EncodeCost(const BigsConfig& c, int64_t batch, int64_t tokens, DType weights) {
   const EncoderFlops input = CountFlops(c, tokens);
-  const double elements = input.matrices / 2 / static_cast<double>(tokens) + HeadElements(c);
+  const double layers = input.matrices / 2 / static_cast<double>(tokens);
   const double attention = c.routing == EncoderRouting::kAttention ? input.mixing : 0;
   Cost cost;
   cost.flops = static_cast<double>(batch) * (input.matrices + attention + 2 * HeadElements(c));
-  cost.bytes = elements * BytesOf(weights);
+  cost.bytes = MatrixBytes(layers, HeadElements(c), weights);
   return cost;
 }
 

@@ -27,7 +27,7 @@ struct StoredTypes {
 Cost PrefillCost(const H3Config& config, int64_t batch, int64_t tokens, DType weights);
 
 // One step of `batch` sequences with `context` tokens each: every weight and every SSM constant
-// once, each sequence's recurrent state read and written, its key/value rows read.
+// once, of each sequence's recurrent state what a step moves, its key/value rows read.
 Cost DecodeCost(const H3Config& config, int64_t batch, int64_t context, const StoredTypes& types,
                 int64_t state_bytes);
 

@@ -225,8 +225,8 @@ void LinearAttentionSlots::CopyHead(int64_t from, int64_t to, int64_t head) {
   std::copy_n(Head(from, head), HeadFloats(shape_), Head(to, head));
 }
 
-void LinearAttentionSlots::Export(int64_t slot, int64_t /*position*/,
-                                  std::span<const std::span<float>> arrays) const {
+int64_t LinearAttentionSlots::Export(int64_t slot, int64_t /*position*/,
+                                     std::span<const std::span<float>> arrays) const {
   const int64_t n = shape_.head_dim;
   assert(arrays.size() == 2 && std::ssize(arrays[0]) == shape_.heads * n * n);
   float* kv = arrays[0].data();
@@ -236,6 +236,7 @@ void LinearAttentionSlots::Export(int64_t slot, int64_t /*position*/,
     for (int64_t i = 0; i < n; ++i, row += WidthOf(shape_)) kv = std::copy_n(row, n, kv);
     z = std::copy_n(row, n, z);
   }
+  return 0;
 }
 
 // What fills rows up is zero, as it was.

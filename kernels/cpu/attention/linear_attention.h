@@ -16,8 +16,8 @@ class LinearAttentionSlots final : public RecurrentSlots {
   LinearAttentionSlots(const LinearAttentionShape& shape, int64_t slots);
 
   std::vector<StateArray> arrays() const override { return LinearAttentionStateArrays(shape_); }
-  void Export(int64_t slot, int64_t position,
-              std::span<const std::span<float>> arrays) const override;
+  int64_t Export(int64_t slot, int64_t position,
+                 std::span<const std::span<float>> arrays) const override;
   void Import(int64_t slot, int64_t position,
               std::span<const std::span<const float>> arrays) override;
 

@@ -33,6 +33,7 @@ enum class ScratchUse : uint8_t {
   kSampleWeights,
   kConvolution,
   kH3Tile,
+  kH3Block,
   kSsmTile,
   kUses,  // how many there are: stays last
 };

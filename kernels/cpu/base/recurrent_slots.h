@@ -18,12 +18,14 @@ class RecurrentSlots : public RecurrentState {
   int64_t bytes_per_slot() const override {
     return slot_floats_ * static_cast<int64_t>(sizeof(float));
   }
+  // All of it, both ways.
+  int64_t bytes_per_step() const override { return 2 * bytes_per_slot(); }
 
   void Reset(int64_t slot);
   void Copy(int64_t from, int64_t to);
   // As Backend::ExportSlot() and ImportSlot().
-  virtual void Export(int64_t slot, int64_t position,
-                      std::span<const std::span<float>> arrays) const = 0;
+  virtual int64_t Export(int64_t slot, int64_t position,
+                         std::span<const std::span<float>> arrays) const = 0;
   virtual void Import(int64_t slot, int64_t position,
                       std::span<const std::span<const float>> arrays) = 0;
 

@@ -17,6 +17,9 @@
 namespace hippodrome::cpu {
 
 inline constexpr int64_t kModeFloats = 2 * kTileChannels;  // one complex mode of a block, re | im
+// Tokens that are taken into a state at a time: those of a block, from a multiple of it on.
+inline constexpr int64_t kScanSteps = 8;
+inline constexpr int64_t kBlockFloats = kScanSteps * kTileChannels;  // a row for each of them
 
 struct H3Layout {
   explicit H3Layout(const H3Parameters& p)
@@ -52,13 +55,9 @@ struct H3Layout {
   // Taps in memory, a multiple of the four that are applied at a time.
   int64_t padded_taps() const { return (taps + 3) / 4 * 4; }
 
-  // The state of a group: for each channel block a ring of the last `taps` inputs [taps, lanes],
-  // then for each row block the modes x / dB [modes, re | im, lanes].
+  // Of one channel block the ring of the last `taps` inputs, of one row block the modes.
   int64_t ring_floats() const { return taps * kTileChannels; }
   int64_t block_state_floats() const { return modes * kModeFloats; }
-  int64_t group_state_floats() const {
-    return channel_blocks * ring_floats() + row_blocks * block_state_floats();
-  }
 
   int64_t d_model;
   int64_t head_dim;

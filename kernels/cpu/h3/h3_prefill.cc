@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/conv/direct_conv.h"
+#include "kernels/cpu/h3/h3_block.h"
 #include "kernels/cpu/h3/h3_layout.h"
 #include "kernels/cpu/h3/h3_scan.h"
 
@@ -71,22 +72,19 @@ class GroupSequence {
         buffers_(layout_, constants.plan()) {}
 
   void Run(const H3Slots& slots, const SequencePart& part, Captures captures) {
-    float* state = slots.Group(part.slot, group_);
-    float* modes = state + layout_.channel_blocks * layout_.ring_floats();
-    LoadHistory(state, part.start % layout_.taps);
-    for (int64_t done = 0; done < qkv_.rows;) {
-      const Stretch next = NextStretch(part.start, done, captures);
-      Segment(done, next, modes);
-      done += next.tokens;
-      if (captures.empty() || captures.front().tokens != done) continue;
-      Capture(modes, (part.start + done) % layout_.taps, slots.Group(captures.front().to, group_));
-      captures = captures.subspan(1);
+    const GroupState state = slots.Group(part.slot, group_);
+    const int64_t head = std::min((kScanSteps - part.start % kScanSteps) % kScanSteps, qkv_.rows);
+    Steps(state, part.start, 0, head);
+    const int64_t whole = (qkv_.rows - head) / kScanSteps * kScanSteps;
+    if (whole > 0 || !captures.empty()) {
+      Settle(constants_, group_, state, part.start + head, state);
+      Blocks(slots, part, captures, head, whole);
     }
-    StoreHistory(state, (part.start + qkv_.rows) % layout_.taps, std::min(qkv_.rows, layout_.taps));
+    Steps(state, part.start, head + whole, qkv_.rows);
   }
 
  private:
-  enum class Method : uint8_t { kTransform, kScan, kStep };
+  enum class Method : uint8_t { kTransform, kScan };
 
   // Tokens that are taken by one method.
   struct Stretch {
@@ -94,49 +92,63 @@ class GroupSequence {
     Method method;
   };
 
-  // What comes after `done` tokens: blocks of the scan lie at absolute multiples of its steps, and
-  // a stretch ends where the state is copied.
-  Stretch NextStretch(int64_t start, int64_t done, Captures captures) const {
-    const int64_t left = (captures.empty() ? qkv_.rows : captures.front().tokens) - done;
-    if (start == 0 && done == 0 && qkv_.rows >= kTransformTokens) {
+  // Tokens [begin, end) one by one.
+  void Steps(const GroupState& state, int64_t start, int64_t begin, int64_t end) const {
+    if (begin == end) return;
+    const H3Block block(constants_, group_);
+    for (int64_t t = begin; t < end; ++t) {
+      block.Step(state, start + t, F32Row(qkv_, t), F32Row(o_, t), state);
+    }
+  }
+
+  // `count` tokens after the first `done`, whole blocks, from a state without pending tokens.
+  void Blocks(const H3Slots& slots, const SequencePart& part, Captures captures, int64_t done,
+              int64_t count) {
+    const GroupState state = slots.Group(part.slot, group_);
+    for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
+      const float* ring = state.rings + c * layout_.ring_floats();
+      UnrollRing(layout_, ring, (part.start + done) % layout_.taps,
+                 buffers_.history + c * buffers_.history_floats, ring);
+    }
+    const auto capture = [&] {
+      if (captures.empty() || captures.front().tokens != done) return;
+      StoreState(state.modes, part.start + done, slots.Group(captures.front().to, group_));
+      captures = captures.subspan(1);
+    };
+    capture();
+    for (const int64_t end = done + count; done < end;) {
+      const Stretch next = NextStretch(part.start, done, end, captures);
+      Segment(done, next, state.modes);
+      done += next.tokens;
+      capture();
+    }
+    StoreState(state.modes, part.start + done, state);
+  }
+
+  // What comes after `done` tokens of `end`: a stretch ends where the state is copied.
+  static Stretch NextStretch(int64_t start, int64_t done, int64_t end, Captures captures) {
+    const int64_t left = (captures.empty() ? end : captures.front().tokens) - done;
+    if (start == 0 && done == 0 && end >= kTransformTokens) {
       return {kTransformTokens, Method::kTransform};
     }
-    const int64_t into_block = (start + done) % kScanSteps;
-    if (into_block > 0) return {std::min(left, kScanSteps - into_block), Method::kStep};
-    if (left < kScanSteps) return {left, Method::kStep};
-    return {std::min(left / kScanSteps * kScanSteps, kScanTokens), Method::kScan};
+    return {std::min(left, kScanTokens), Method::kScan};
   }
 
-  // The padded_taps() inputs before the first token, oldest first.
-  void LoadHistory(const float* rings, int64_t next) {
+  // The state after all tokens before `position`, with these modes.
+  void StoreState(const float* modes, int64_t position, const GroupState& to) const {
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
-      const float* ring = rings + c * layout_.ring_floats();
-      float* row = buffers_.history + c * buffers_.history_floats;
-      for (int64_t ago = layout_.padded_taps(); ago > 0; --ago, row += kTileChannels) {
-        const int64_t at = (next - ago + 2 * layout_.taps) % layout_.taps;
-        if (ago > layout_.taps) std::fill_n(row, kTileChannels, 0.0f);
-        if (ago <= layout_.taps) std::copy_n(ring + at * kTileChannels, kTileChannels, row);
-      }
-    }
-  }
-
-  // The last `count` inputs, where the next one will have column `next` of the rings.
-  void StoreHistory(float* rings, int64_t next, int64_t count) const {
-    for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
-      float* ring = rings + c * layout_.ring_floats();
+      float* ring = to.rings + c * layout_.ring_floats();
       const float* end =
           buffers_.history + c * buffers_.history_floats + layout_.padded_taps() * kTileChannels;
-      for (int64_t ago = 1; ago <= count; ++ago) {
+      for (int64_t ago = 1; ago <= layout_.taps; ++ago) {
         std::copy_n(end - ago * kTileChannels, kTileChannels,
-                    ring + (next - ago + layout_.taps) % layout_.taps * kTileChannels);
+                    ring + (position - ago + layout_.taps) % layout_.taps * kTileChannels);
       }
     }
-  }
-
-  void Capture(const float* modes, int64_t next, float* to) const {
-    StoreHistory(to, next, layout_.taps);
-    std::copy_n(modes, layout_.row_blocks * layout_.block_state_floats(),
-                to + layout_.channel_blocks * layout_.ring_floats());
+    if (modes != to.modes) {
+      std::copy_n(modes, layout_.row_blocks * layout_.block_state_floats(), to.modes);
+    }
+    *to.block = {.base = static_cast<int32_t>(position), .has_ahead = 0};
   }
 
   TileRows Columns(int64_t which, int64_t token) const {
@@ -189,13 +201,9 @@ class GroupSequence {
     switch (stretch.method) {
       case Method::kTransform:
         Convolve(row_block);
-        return Absorb(rows, buffers_.u, blocks, state);
+        return Absorb(rows, buffers_.u, blocks, state, state);
       case Method::kScan:
         return Scan(rows, buffers_.u, buffers_.y, blocks, state);
-      case Method::kStep:
-        for (int64_t t = 0; t < stretch.tokens; ++t) {
-          Step(rows, buffers_.u + t * kTileChannels, buffers_.y + t * kTileChannels, state, state);
-        }
     }
   }
 

@@ -93,62 +93,62 @@ void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, fl
   }
 }
 
-void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state) {
+void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state,
+            const float* ahead) {
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     for (int64_t n = 0; n < rows.count; ++n) {
+      hwy::Prefetch(ahead + n * kModeFloats);
+      hwy::Prefetch(ahead + n * kModeFloats + kTileChannels);
       ScanMode<false>(rows, n, lane, u + lane, nullptr, blocks, state + n * kModeFloats + lane);
     }
   }
 }
 
-void Step(const RowConstants& rows, const float* u, float* y, float* state, const float* ahead) {
+void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, float* state) {
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
-    const V input = Load(u + lane);
-    V sum_re = hn::Mul(Load(rows.skip + lane), input);
-    V sum_im = hn::Zero(D());
     for (int64_t n = 0; n < rows.count; ++n) {
-      hwy::Prefetch(ahead + n * kModeFloats);
-      hwy::Prefetch(ahead + n * kModeFloats + kTileChannels);
       float* at = state + n * kModeFloats + lane;
-      const Complex x = LoadComplex(at);
       const Complex a = LoadComplex(rows.modes[n].a + lane);
-      const V re = hn::NegMulAdd(a.im, x.im, hn::MulAdd(a.re, x.re, input));
-      const V im = hn::MulAdd(a.im, x.re, hn::Mul(a.re, x.im));
-      Store(re, at);
-      Store(im, at + kTileChannels);
-      const Complex w = LoadComplex(rows.modes[n].w + lane);
-      sum_re = hn::MulAdd(w.re, re, sum_re);
-      sum_im = hn::MulAdd(w.im, im, sum_im);
+      Complex x = LoadComplex(at);
+      for (int64_t t = 0; t < tokens; ++t) {
+        const V input = Load(u + t * kTileChannels + lane);
+        x = {hn::NegMulAdd(a.im, x.im, hn::MulAdd(a.re, x.re, input)),
+             hn::MulAdd(a.im, x.re, hn::Mul(a.re, x.im))};
+      }
+      Store(x.re, at);
+      Store(x.im, at + kTileChannels);
     }
-    Store(hn::Sub(sum_re, sum_im), y + lane);
   }
 }
 
-// Four sums, so that additions need not wait for each other.
-void RingDot(const float* taps, const float* ring, int64_t size, int64_t newest, float* out,
-             const float* ahead) {
+void LookAhead(const RowConstants& rows, const float* state, float* y) {
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
-    V sum[4] = {hn::Zero(D()), hn::Zero(D()), hn::Zero(D()), hn::Zero(D())};
-    const float* tap = taps + lane;
-    const auto add = [&](int64_t from, int64_t count) HWY_ATTR {
-      const float* at = ring + from * kTileChannels + lane;
-      int64_t j = 0;
-      for (; j + 4 <= count; j += 4) {
-        HWY_UNROLL(4)
-        for (int m = 0; m < 4; ++m) {
-          hwy::Prefetch(ahead + (from - j - m) * kTileChannels);
-          sum[m] = hn::MulAdd(Load(tap + m * kTileChannels), Load(at - m * kTileChannels), sum[m]);
-        }
-        tap += 4 * kTileChannels;
-        at -= 4 * kTileChannels;
+    V sum[kScanSteps];
+    HWY_UNROLL(8)
+    for (int i = 0; i < kScanSteps; ++i) sum[i] = hn::Zero(D());
+    for (int64_t n = 0; n < rows.count; ++n) {
+      const Complex a = LoadComplex(rows.modes[n].a + lane);
+      Complex c = Multiply(LoadComplex(rows.modes[n].w + lane),
+                           LoadComplex(state + n * kModeFloats + lane));
+      HWY_UNROLL(8)
+      for (int i = 0; i < kScanSteps; ++i) {
+        c = Multiply(c, a);
+        sum[i] = hn::Add(sum[i], c.re);
       }
-      for (; j < count; ++j, tap += kTileChannels, at -= kTileChannels) {
-        sum[0] = hn::MulAdd(Load(tap), Load(at), sum[0]);
-      }
-    };
-    add(newest, newest + 1);
-    add(size - 1, size - 1 - newest);
-    Store(hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3])), out + lane);
+    }
+    HWY_UNROLL(8)
+    for (int i = 0; i < kScanSteps; ++i) Store(sum[i], y + i * kTileChannels + lane);
+  }
+}
+
+void AddRecent(const float* kernel, const float* x, int64_t count, const float* sum, float* out) {
+  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
+    V total = Load(sum + lane);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = (count - 1 - i) * kTileChannels + lane;
+      total = hn::MulAdd(Load(kernel + i * kTileChannels + lane), Load(x + at), total);
+    }
+    Store(total, out + lane);
   }
 }
 
@@ -161,24 +161,29 @@ namespace hippodrome::cpu {
 
 HWY_EXPORT(Scan);
 HWY_EXPORT(Absorb);
-HWY_EXPORT(Step);
-HWY_EXPORT(RingDot);
+HWY_EXPORT(AbsorbTokens);
+HWY_EXPORT(LookAhead);
+HWY_EXPORT(AddRecent);
 
 void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, float* state) {
   HWY_DYNAMIC_DISPATCH(Scan)(rows, u, y, blocks, state);
 }
 
-void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state) {
-  HWY_DYNAMIC_DISPATCH(Absorb)(rows, u, blocks, state);
+void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state,
+            const float* ahead) {
+  HWY_DYNAMIC_DISPATCH(Absorb)(rows, u, blocks, state, ahead);
 }
 
-void Step(const RowConstants& rows, const float* u, float* y, float* state, const float* ahead) {
-  HWY_DYNAMIC_DISPATCH(Step)(rows, u, y, state, ahead);
+void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, float* state) {
+  HWY_DYNAMIC_DISPATCH(AbsorbTokens)(rows, u, tokens, state);
 }
 
-void RingDot(const float* taps, const float* ring, int64_t size, int64_t newest, float* out,
-             const float* ahead) {
-  HWY_DYNAMIC_DISPATCH(RingDot)(taps, ring, size, newest, out, ahead);
+void LookAhead(const RowConstants& rows, const float* state, float* y) {
+  HWY_DYNAMIC_DISPATCH(LookAhead)(rows, state, y);
+}
+
+void AddRecent(const float* kernel, const float* x, int64_t count, const float* sum, float* out) {
+  HWY_DYNAMIC_DISPATCH(AddRecent)(kernel, x, count, sum, out);
 }
 
 }  // namespace hippodrome::cpu

@@ -9,8 +9,6 @@
 
 namespace hippodrome::cpu {
 
-inline constexpr int64_t kScanSteps = 8;  // time steps that Scan advances at a time
-
 // Constants of one mode of 16 rows, each [re | im, lanes]. States are kept divided by dB, so that
 // x' = dA x' + u and y = Re sum_n w_n x'_n + D u with w = 2 C dB.
 struct ModeConstants {
@@ -31,17 +29,20 @@ struct RowConstants {
 // state: [modes, re | im, lanes].
 void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, float* state);
 
-// The state alone.
-void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state);
+// The state alone. Meanwhile fetches the state at `ahead` into cache.
+void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state,
+            const float* ahead);
 
-// y and the state after one input. u, y: [lanes]. Meanwhile fetches the state at `ahead` into
-// cache.
-void Step(const RowConstants& rows, const float* u, float* y, float* state, const float* ahead);
+// The state alone after any number of inputs [tokens, lanes], one after the other.
+void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, float* state);
 
-// sum_j taps[j] ring[(newest - j) mod size], j < size.  ring: [size, lanes]; out: [lanes].
-// Meanwhile fetches the ring at `ahead` into cache.
-void RingDot(const float* taps, const float* ring, int64_t size, int64_t newest, float* out,
-             const float* ahead);
+// What the state gives to the outputs of the next kScanSteps tokens, if they bring nothing
+// themselves: y_i = Re sum_n w_n dA_n^(i+1) x_n.  y: [kScanSteps, lanes].
+void LookAhead(const RowConstants& rows, const float* state, float* y);
+
+// out = sum + sum_{i < count} kernel[i] x[count - 1 - i]: what the last `count` inputs give.
+// kernel, x: [>= count, lanes]; sum, out: [lanes].
+void AddRecent(const float* kernel, const float* x, int64_t count, const float* sum, float* out);
 
 }  // namespace hippodrome::cpu
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/h3/h3_state.cc"
@@ -10,6 +11,8 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/base/lanes-inl.h"
+#include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/h3/h3_block.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
@@ -120,75 +123,146 @@ LaneRows<Value> InputLanes(const H3Layout& layout, int64_t group, int64_t channe
   return lanes;
 }
 
+// Where the value of a row of a group is in an array [d1, d2, H].
+int64_t ExchangedRow(const H3Layout& layout, int64_t group, int64_t row) {
+  const int64_t square = layout.head_dim * layout.head_dim;
+  return row % square * layout.heads + group * layout.group_heads + layout.Head(row);
+}
+
 // modes [d1, d2, H, M, 2] of a row block. A row block [M, re | im, lanes] has as rows what a lane
 // has side by side.
 template <typename Value>
 LaneRows<Value> ModeLanes(const H3Layout& layout, int64_t group, int64_t row_block,
                           std::span<Value> modes) {
-  const int64_t square = layout.head_dim * layout.head_dim;
   LaneRows<Value> lanes = {};
   for (int64_t i = 0; i < kTileChannels; ++i) {
     const int64_t row = row_block * kTileChannels + i;
     if (row >= layout.Rows(group)) break;
-    const int64_t head = group * layout.group_heads + layout.Head(row);
-    lanes[i] = modes.data() + (row % square * layout.heads + head) * layout.modes * 2;
+    lanes[i] = modes.data() + ExchangedRow(layout, group, row) * layout.modes * 2;
   }
   return lanes;
 }
 
-template <typename Value>
-void CheckSizes([[maybe_unused]] const std::vector<StateArray>& expected,
-                [[maybe_unused]] std::span<const std::span<Value>> arrays) {
-  assert(arrays.size() == expected.size());
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    assert(std::ssize(arrays[i]) == expected[i].values());
+// Calls visit(value, exchanged) for `count` rows of a group's inputs, from `first` on, and
+// pending [P, d1, d2, H].
+template <typename Visit>
+void ForEachInput(const H3Layout& layout, int64_t group, const GroupState& state, int64_t first,
+                  int64_t count, const Visit& visit) {
+  const int64_t width = layout.heads * layout.head_dim * layout.head_dim;
+  for (int64_t row = 0; row < layout.Rows(group); ++row) {
+    float* lane = state.inputs + row / kTileChannels * kBlockFloats + row % kTileChannels;
+    const int64_t to = ExchangedRow(layout, group, row);
+    for (int64_t i = 0; i < count; ++i) visit(lane[(first + i) * kTileChannels], i * width + to);
   }
 }
 
 }  // namespace
 
-H3Slots::H3Slots(const H3Layout& layout, int64_t slots)
-    : RecurrentSlots(slots, layout.groups * layout.group_state_floats()), layout_(layout) {}
+GroupState::GroupState(const H3Layout& layout, float* memory) {
+  static_assert(sizeof(Block) <= kTileChannels * sizeof(float));
+  Parts parts(memory);
+  block = reinterpret_cast<Block*>(parts.Take(kTileChannels));
+  keys = parts.Take(layout.channel_blocks * kBlockFloats);
+  key_sums = parts.Take(layout.channel_blocks * kBlockFloats);
+  inputs = parts.Take(layout.row_blocks * kBlockFloats);
+  sums = parts.Take(layout.row_blocks * kBlockFloats);
+  rings = parts.Take(layout.channel_blocks * layout.ring_floats());
+  modes = parts.Take(layout.row_blocks * layout.block_state_floats());
+}
+
+int64_t GroupState::Floats(const H3Layout& layout) {
+  return kTileChannels + layout.channel_blocks * (2 * kBlockFloats + layout.ring_floats()) +
+         layout.row_blocks * (2 * kBlockFloats + layout.block_state_floats());
+}
+
+H3Slots::H3Slots(const H3PrefillWeights& constants, int64_t slots)
+    : RecurrentSlots(slots, constants.layout().groups * GroupState::Floats(constants.layout())),
+      constants_(constants),
+      layout_(constants.layout()) {}
+
+// At the start of a block rings and modes are read, modes and what looks ahead written, and the
+// pending tokens go to the rings. Each step reads the rows of its block so far and adds its own.
+int64_t H3Slots::bytes_per_step() const {
+  const int64_t row = kTileChannels * static_cast<int64_t>(sizeof(float));
+  const int64_t block_start = layout_.channel_blocks * (layout_.taps + 3 * kScanSteps) +
+                              layout_.row_blocks * (2 * 2 * layout_.modes + 2 * kScanSteps);
+  const int64_t pending = (kScanSteps + 1) / 2;  // rows that are read on average, of four or five
+  const int64_t step = 1 + (layout_.channel_blocks + layout_.row_blocks) * (pending + 2);
+  return layout_.groups * row * (block_start / kScanSteps + step);
+}
 
 std::vector<StateArray> H3Slots::arrays() const {
   return H3StateArrays(layout_.heads, layout_.head_dim, layout_.taps);
 }
 
-float* H3Slots::Group(int64_t slot, int64_t group) const {
-  return Slot(slot) + group * layout_.group_state_floats();
+GroupState H3Slots::Group(int64_t slot, int64_t group) const {
+  return {layout_, Slot(slot) + group * GroupState::Floats(layout_)};
 }
 
-void H3Slots::Export(int64_t slot, int64_t position,
-                     std::span<const std::span<float>> arrays) const {
-  CheckSizes(this->arrays(), arrays);
+// Whole blocks are taken in first, as the next step would, so that fewer tokens than a block's are
+// pending: in a copy, for the slot is to stay as it is.
+int64_t H3Slots::Export(int64_t slot, int64_t position,
+                        std::span<const std::span<float>> arrays) const {
   const int64_t oldest = position % layout_.taps;  // in a ring
+  const int64_t floats = GroupState::Floats(layout_);
+  int64_t pending = 0;
   for (int64_t group = 0; group < layout_.groups; ++group) {
-    const float* tile = Group(slot, group);
-    for (int64_t c = 0; c < layout_.channel_blocks; ++c, tile += layout_.ring_floats()) {
+    float* copy = ThreadScratch<float>(ScratchUse::kH3Tile, floats);
+    std::copy_n(Slot(slot) + group * floats, floats, copy);
+    const GroupState state(layout_, copy);
+    if (position % kScanSteps == 0) Settle(constants_, group, state, position, state);
+    pending = position - state.block->base;
+    const int64_t first = state.block->base % kScanSteps;
+    const int64_t in_keys = std::min(pending, layout_.taps);
+    const int64_t in_ring = layout_.taps - in_keys;
+    const int64_t to_end = std::min(in_ring, layout_.taps - oldest);
+    for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
       const LaneRows<float> lanes = InputLanes(layout_, group, c, arrays[0]);
-      Read(tile + oldest * kTileChannels, layout_.taps - oldest, lanes, 0);
-      Read(tile, oldest, lanes, layout_.taps - oldest);
+      const float* ring = state.rings + c * layout_.ring_floats();
+      const float* keys = state.keys + c * kBlockFloats;
+      Read(ring + oldest * kTileChannels, to_end, lanes, 0);
+      Read(ring, in_ring - to_end, lanes, to_end);
+      Read(keys + (first + pending - in_keys) * kTileChannels, in_keys, lanes, in_ring);
     }
-    for (int64_t r = 0; r < layout_.row_blocks; ++r, tile += layout_.block_state_floats()) {
-      Read(tile, 2 * layout_.modes, ModeLanes(layout_, group, r, arrays[1]), 0);
+    for (int64_t r = 0; r < layout_.row_blocks; ++r) {
+      Read(state.modes + r * layout_.block_state_floats(), 2 * layout_.modes,
+           ModeLanes(layout_, group, r, arrays[1]), 0);
     }
+    ForEachInput(layout_, group, state, first, pending,
+                 [&](float input, int64_t at) { arrays[2][at] = input; });
   }
+  return pending;
 }
 
+// The rings get what the pending tokens have pushed out of shift_inputs: nothing reads that.
 void H3Slots::Import(int64_t slot, int64_t position,
                      std::span<const std::span<const float>> arrays) {
-  CheckSizes(this->arrays(), arrays);
   const int64_t oldest = position % layout_.taps;
+  const int64_t width = layout_.heads * layout_.head_dim * layout_.head_dim;
+  const int64_t pending = std::ssize(arrays[2]) / width;
+  const int64_t base = position - pending;
+  assert(pending <= position % kScanSteps && pending * width == std::ssize(arrays[2]));
+  const int64_t in_keys = std::min(pending, layout_.taps);
   for (int64_t group = 0; group < layout_.groups; ++group) {
-    float* tile = Group(slot, group);
-    for (int64_t c = 0; c < layout_.channel_blocks; ++c, tile += layout_.ring_floats()) {
+    const GroupState state = Group(slot, group);
+    *state.block = {.base = static_cast<int32_t>(base), .has_ahead = 0};
+    std::fill_n(state.keys, layout_.channel_blocks * kBlockFloats, 0.0f);
+    std::fill_n(state.inputs, layout_.row_blocks * kBlockFloats, 0.0f);
+    for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
       const LaneRows<const float> lanes = InputLanes(layout_, group, c, arrays[0]);
-      Write(lanes, 0, layout_.taps - oldest, tile + oldest * kTileChannels);
-      Write(lanes, layout_.taps - oldest, oldest, tile);
+      float* ring = state.rings + c * layout_.ring_floats();
+      float* keys = state.keys + c * kBlockFloats;
+      Write(lanes, 0, layout_.taps - oldest, ring + oldest * kTileChannels);
+      Write(lanes, layout_.taps - oldest, oldest, ring);
+      Write(lanes, layout_.taps - in_keys, in_keys,
+            keys + (position - in_keys) % kScanSteps * kTileChannels);
     }
-    for (int64_t r = 0; r < layout_.row_blocks; ++r, tile += layout_.block_state_floats()) {
-      Write(ModeLanes(layout_, group, r, arrays[1]), 0, 2 * layout_.modes, tile);
+    for (int64_t r = 0; r < layout_.row_blocks; ++r) {
+      Write(ModeLanes(layout_, group, r, arrays[1]), 0, 2 * layout_.modes,
+            state.modes + r * layout_.block_state_floats());
     }
+    ForEachInput(layout_, group, state, base % kScanSteps, pending,
+                 [&](float& input, int64_t at) { input = arrays[2][at]; });
   }
 }
 

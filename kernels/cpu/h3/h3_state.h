@@ -9,22 +9,44 @@
 
 namespace hippodrome::cpu {
 
+// What a slot keeps of a group: rings and modes of the tokens before `base`, and the pending
+// tokens from there on, which h3_block.h takes into them a block at a time. Those lie in one block;
+// the token at position p is in row p mod kScanSteps of keys, inputs and what was looked ahead.
+struct GroupState {
+  struct Block {
+    int32_t base = 0;       // position
+    int32_t has_ahead = 0;  // whether key_sums and sums are of this base
+  };
+
+  GroupState(const H3Layout& layout, float* memory);
+  static int64_t Floats(const H3Layout& layout);
+
+  Block* block;
+  float* keys;      // [channel blocks, kScanSteps, lanes], k of the pending tokens
+  float* key_sums;  // [channel blocks, kScanSteps, lanes], F of the others of the block
+  float* inputs;    // [row blocks, kScanSteps, lanes], kv of the pending tokens
+  float* sums;      // [row blocks, kScanSteps, lanes], Y of the others of the block
+  float* rings;     // [channel blocks, taps, lanes]: k of the token at p is in row p mod N
+  float* modes;     // [row blocks, modes, re | im, lanes]: x / dB
+};
+
 class H3Slots final : public RecurrentSlots {
  public:
-  H3Slots(const H3Layout& layout, int64_t slots);
+  // `constants` must outlive it.
+  H3Slots(const H3PrefillWeights& constants, int64_t slots);
 
+  int64_t bytes_per_step() const override;
   std::vector<StateArray> arrays() const override;
-  void Export(int64_t slot, int64_t position,
-              std::span<const std::span<float>> arrays) const override;
+  int64_t Export(int64_t slot, int64_t position,
+                 std::span<const std::span<float>> arrays) const override;
   void Import(int64_t slot, int64_t position,
               std::span<const std::span<const float>> arrays) override;
 
-  // H3Layout says what is in a group's state. The input of the token at position p is in row
-  // p mod N of the rings.
-  float* Group(int64_t slot, int64_t group) const;
+  GroupState Group(int64_t slot, int64_t group) const;
 
  private:
-  H3Layout layout_;
+  const H3PrefillWeights& constants_;
+  const H3Layout& layout_;
 };
 
 }  // namespace hippodrome::cpu

@@ -23,8 +23,8 @@ void SsmSlots::CopyTile(int64_t from, int64_t to, int64_t tile) {
   std::copy_n(Tile(from, tile), layout_.kept_modes, Tile(to, tile));
 }
 
-void SsmSlots::Export(int64_t slot, int64_t /*position*/,
-                      std::span<const std::span<float>> arrays) const {
+int64_t SsmSlots::Export(int64_t slot, int64_t /*position*/,
+                         std::span<const std::span<float>> arrays) const {
   assert(arrays.size() == 1 && std::ssize(arrays[0]) == 2 * layout_.channels * layout_.modes);
   float* to = arrays[0].data();
   for (int64_t c = 0; c < layout_.channels; ++c) {
@@ -34,6 +34,7 @@ void SsmSlots::Export(int64_t slot, int64_t /*position*/,
       *to++ = modes[n].im[c % kTileChannels];
     }
   }
+  return 0;
 }
 
 // Lanes and modes that are not in the arrays are zero, as they were.

@@ -14,8 +14,8 @@ class SsmSlots final : public RecurrentSlots {
   SsmSlots(const SsmLayout& layout, int64_t slots);
 
   std::vector<StateArray> arrays() const override;
-  void Export(int64_t slot, int64_t position,
-              std::span<const std::span<float>> arrays) const override;
+  int64_t Export(int64_t slot, int64_t position,
+                 std::span<const std::span<float>> arrays) const override;
   void Import(int64_t slot, int64_t position,
               std::span<const std::span<const float>> arrays) override;
 

@@ -17,6 +17,8 @@ class RecurrentSlots final : public RecurrentState {
 
   int64_t slots() const override { return values_.view.rows; }
   int64_t bytes_per_slot() const override { return floats() * static_cast<int64_t>(sizeof(float)); }
+  // All of it, both ways.
+  int64_t bytes_per_step() const override { return 2 * bytes_per_slot(); }
   std::vector<StateArray> arrays() const override { return arrays_; }
   void Reset(Device& device, int64_t slot);
   void Copy(Device& device, int64_t from, int64_t to);

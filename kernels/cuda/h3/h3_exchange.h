@@ -11,7 +11,8 @@ namespace hippodrome::cuda {
 
 // The contracts of Backend::ExportSlot and Backend::ImportSlot. Tokens that still wait to be taken
 // into rings and modes (h3_lookahead.h) are taken into what is exported, by the arithmetic that
-// would do it; an imported slot has none.
+// would do it: none are pending there. An imported slot has none either: those that are pending in
+// the arrays are taken in.
 void ExportSlot(Device& device, const H3Slots& state, int64_t slot, int64_t position,
                 std::span<const std::span<float>> arrays);
 void ImportSlot(Device& device, H3Slots& state, int64_t slot, int64_t position,

@@ -28,6 +28,14 @@ H3Slots::H3Slots(Device& device, const H3PrefillWeights& constants, int64_t slot
 
 int64_t H3Slots::bytes_per_slot() const { return rings_.bytes + modes_.bytes + ahead_.bytes; }
 
+// Rings are read and one row of them written, modes both read and written: at each step, or at the
+// start of a block of the look-ahead, whose rows are written then and read step by step.
+int64_t H3Slots::bytes_per_step() const {
+  const int64_t settled = rings_.bytes + rings_.bytes / constants_.view().taps + 2 * modes_.bytes;
+  if (!looks_ahead()) return settled;
+  return (settled + ahead_.bytes) / kAheadSteps + ahead_.bytes / 2;
+}
+
 std::vector<StateArray> H3Slots::arrays() const {
   const H3View& h3 = constants_.view();
   return H3StateArrays(h3.heads, h3.head_dim, h3.taps);

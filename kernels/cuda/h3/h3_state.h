@@ -76,6 +76,7 @@ class H3Slots final : public RecurrentState {
 
   int64_t slots() const override { return slots_; }
   int64_t bytes_per_slot() const override;
+  int64_t bytes_per_step() const override;
   std::vector<StateArray> arrays() const override;
 
   const H3PrefillWeights& constants() const { return constants_; }

@@ -53,9 +53,13 @@ TEST(CheckStateTest, NamesWhatDoesNotFit) {
       {"tokens: -1", [](auto& state) { state.tokens[4] = -1; }},
       {"last_token: 50", [](auto& state) { state.last_token = 50; }},
       {"layers: 2 numbers, expected 3", [](auto& state) { state.layers.pop_back(); }},
-      {"layers.0.arrays: 1", [](auto& state) { state.layers[0].arrays.pop_back(); }},
+      {"layers.0.arrays: 2", [](auto& state) { state.layers[0].arrays.pop_back(); }},
       {"layers.2.modes: 15 numbers, expected 16",
        [](auto& state) { state.layers[2].arrays[1].pop_back(); }},
+      {"layers.2.pending: 16 numbers, expected 20",
+       [](auto& state) { state.layers[2].arrays[2].resize(16); }},
+      {"pending: 6 tokens, expected at most 5 at position 5",
+       [](auto& state) { state.layers[0].arrays[2].resize(24); }},
       {"layers.1.keys: 21 numbers, expected 20",
        [](auto& state) { state.layers[1].keys.push_back(0); }},
       {"layers.0.values: 1 numbers, expected 0",
@@ -111,7 +115,8 @@ TEST(CheckStateTest, CheckpointsNeedAllRows) {
 
 TEST(SavedStateTest, CountsItsBytes) {
   const int64_t arrays = 2 * (16 + 16) * 4;
-  EXPECT_EQ(BytesOf(SmallState(30)), 30 * 4 + arrays + 2 * 30 * 4 * 4);
+  const int64_t pending = 2 * 6 * 4 * 4;  // at position 30
+  EXPECT_EQ(BytesOf(SmallState(30)), 30 * 4 + arrays + pending + 2 * 30 * 4 * 4);
   EXPECT_EQ(BytesOf(SmallStateWith(30, {8, 16})), BytesOf(SmallState(30)) + 2 * arrays);
 }
 

@@ -86,6 +86,38 @@ TEST(StateFileTest, LeavesTheOldestCheckpointsOutThatDoNotFit) {
   EXPECT_EQ(Written(state, {.most_bytes = 1}).size(), bare);
 }
 
+TEST(StateFileTest, HasTheInputsOfPendingTokensWhereThereAreAny) {
+  const SavedState state = SmallState(13);
+  const std::string file = Written(state);
+  EXPECT_EQ(ReadStateFile(file, SmallStateLayout()).value(), state);
+  StateFileParts parts(file);
+  EXPECT_EQ(parts.tensors.at("layers.2.pending").spec.shape, (std::vector<int64_t>{5, 1, 1, 4}));
+  parts.tensors.erase("layers.2.pending");
+  EXPECT_EQ(Message(ReadStateFile(parts.Sealed(), SmallStateLayout()).status()),
+            "layers.2.pending: missing");
+
+  // None in any layer: a state of a backend that has taken all tokens in.
+  parts.tensors.erase("layers.0.pending");
+  SavedState settled = state;
+  for (SavedLayer& layer : settled.layers) {
+    if (!layer.arrays.empty()) layer.arrays[2].clear();
+  }
+  EXPECT_EQ(ReadStateFile(parts.Sealed(), SmallStateLayout()).value(), settled);
+  EXPECT_EQ(StateFileParts(Written(SmallState(16))).tensors.count("layers.0.pending"), 0u);
+}
+
+TEST(StateFileTest, RefusesMorePendingTokensThanABlockHas) {
+  StateFileParts parts(Written(SmallState(13)));
+  parts.metadata["position"] = "12";
+  parts.tensors.erase("tokens");
+  for (const char* rows : {"layers.1.keys", "layers.1.values"}) {
+    parts.tensors.at(rows).spec.shape = {12, 4};
+    parts.tensors.at(rows).data.resize(12 * 4 * sizeof(float));
+  }
+  EXPECT_EQ(Message(ReadStateFile(parts.Sealed(), SmallStateLayout()).status()),
+            "layers.0.pending: F32 [5, 1, 1, 4], expected F32 [4, 1, 1, 4]");
+}
+
 TEST(StateFileTest, SaysThatItIsNotExact) {
   SavedState state = SmallState(5);
   EXPECT_FALSE(StateFileParts(Written(state)).metadata.contains("exact"));
@@ -392,7 +424,7 @@ TEST(StateFileTest, SummarizesWithoutTheModel) {
   EXPECT_FALSE(summary.lossy);
   EXPECT_EQ(summary.checksum.size(), 32u);
   EXPECT_EQ(summary.signature.size(), 32u);
-  ASSERT_EQ(summary.tensors.size(), 7u);
+  ASSERT_EQ(summary.tensors.size(), 9u);
   EXPECT_EQ(summary.tensors[0].name, "layers.0.modes");
   StateFileParts parts(bytes);
   parts.tensors["tokens"].data[0] ^= 1;

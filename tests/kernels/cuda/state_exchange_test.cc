@@ -245,7 +245,10 @@ TEST_P(StateExchangeTest, H3GoesOnElsewhere) {
 
     H3Layer to(GetParam().to, random.parameters(), qkv);
     to.Import(state, kPosition);
-    EXPECT_EQ(to.Export(kPosition), state);
+    EXPECT_EQ(to.Export(kPosition)[0], state[0]);
+    if (state[2].empty()) {  // else devices take in what is pending
+      EXPECT_EQ(to.Export(kPosition), state);
+    }
     Values o;
     for (int64_t t = kPosition; t < kPosition + kSteps; ++t) {
       const Values row = to.Step(t);

@@ -257,27 +257,27 @@ TEST_F(CheckingBackendTest, StatesAndRowsAreCompared) {
   const auto model = MakeTestModel(backend, TinyConfig());
   const auto state = model->NewState(backend, 2, 6, 16);
   const SequenceState from = *state->Reserve(3), to = *state->Reserve(3);
-  const auto ids = RandomIds(20, 40, 2);
+  const auto ids = RandomIds(24, 40, 2);  // whole blocks: none is pending
   PrefillChunk chunk(backend, *model);
   const PrefillPart part = {.tokens = ids, .sequence = &from};
   chunk.Begin({&part, 1});
   while (!chunk.done()) chunk.RunLayer(*state);
   for (const auto& layer : state->layers().recurrent) {
     if (layer == nullptr) continue;
-    const StateValues values = Exported(backend, *layer, from.slot, 20);
-    backend.ImportSlot(*layer, to.slot, 20, values.Spans());
+    const StateValues values = Exported(backend, *layer, from.slot, 24);
+    backend.ImportSlot(*layer, to.slot, 24, values.Spans());
     EXPECT_GT(backend.worst().at("export_slot"), 0);
   }
   const auto d = static_cast<size_t>(model->config().d_model);
   for (const auto& pages : state->layers().attention) {
     if (pages == nullptr) continue;
-    std::vector<float> keys(20 * d), values(20 * d);
-    backend.ExportRows(*pages, from.pages, 0, 20, keys, values);
+    std::vector<float> keys(24 * d), values(24 * d);
+    backend.ExportRows(*pages, from.pages, 0, 24, keys, values);
     backend.ImportRows(*pages, to.pages, 0, 16, keys, values);
     backend.CopyPage(*pages, from.pages[1], to.pages[1]);
     EXPECT_EQ(backend.worst().count("export_rows"), 1u);
   }
-  const PrefillPart rest = {.tokens = ids, .start = 20, .sequence = &to};
+  const PrefillPart rest = {.tokens = ids, .start = 24, .sequence = &to};
   chunk.Begin({&rest, 1});
   while (!chunk.done()) chunk.RunLayer(*state);
   EXPECT_FALSE(backend.first_difference().has_value()) << ToString(*backend.first_difference());

@@ -27,12 +27,19 @@ TEST(ModelCostTest, AnInt8WeightIsAByteAndItsShareOfAScale) {
   EXPECT_EQ(LeastSeconds({.flops = 8}, DType::kF32, ceilings), 8);
 }
 
+TEST(ModelCostTest, AnInt4WeightIsHalfAByteAndItsShareOfAScaleAndTheHeadHasInt8Ones) {
+  const double matrices = 12.0 * 12 * 768 * 768 * (0.5 + 2.0 / 32);
+  const double head = 50264.0 * 768 * (1 + 2.0 / 128);
+  EXPECT_DOUBLE_EQ(PrefillCost(Small(), 1, 512, DType::kI4).bytes, matrices + head);
+  EXPECT_EQ(LeastSeconds({.flops = 8}, DType::kI4, {.read_bytes = 1e30, .int8_flops = 4}), 2);
+}
+
 TEST(ModelCostTest, DecodeReadsWeightsOnceAndStatesForEachSequence) {
   const int64_t state = 11 * 768 * 512;
   const Cost one = DecodeCost(Small(), 1, 512, {}, state);
   const Cost many = DecodeCost(Small(), 9, 512, {}, state);
-  // Modes both ways, the ring once, 2 d f32 for each cached token of the one attention layer.
-  const double per_sequence = 2.0 * state - 11.0 * 768 * 64 * 4 + 512.0 * 2 * 768 * 4;
+  // 2 d f32 for each cached token of the one attention layer.
+  const double per_sequence = 1.0 * state + 512.0 * 2 * 768 * 4;
   EXPECT_DOUBLE_EQ((many.bytes - one.bytes) / 8, per_sequence);
   EXPECT_DOUBLE_EQ(many.flops, 9 * one.flops);
   const double weights = 4 * (12.0 * 12 * 768 * 768 + 50264.0 * 768);
@@ -49,7 +56,7 @@ TEST(ModelCostTest, GivesThePublishedLimits) {
   large.attention_layers = {8, 16};
   large.attention_heads = 16;
   const StoredTypes types = {DType::kBF16, DType::kBF16};
-  const int64_t state = 22 * 2048 * (256 + 64 * 2);
+  const int64_t state = 22 * 2048 * (2 * 256 + 64 * 2);  // modes both ways, the ring once
   const double prefill = PrefillCost(large, 64, 512, DType::kBF16).flops / 790e12;
   EXPECT_NEAR(prefill, 0.100, 0.002);
   const double step = DecodeCost(large, 256, 1024, types, state).bytes / 4.3e12;

@@ -167,11 +167,14 @@ TEST(HybridH3Test, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   EXPECT_NEAR(MeanLogLikelihood(actual, ids), likelihood, 0.01 * std::abs(likelihood));
 }
 
-TEST(HybridH3Test, Int8WeightsStayCloseToTheReferenceWithTheSameWeights) {
+class HybridH3QuantizedTest : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, HybridH3QuantizedTest, testing::Values(DType::kI8, DType::kI4));
+
+TEST_P(HybridH3QuantizedTest, StaysCloseToTheReferenceWithTheSameWeights) {
   const auto backend = MakeCpuBackend();
   const auto reference = MakeReferenceBackend();
-  const auto model = MakeTestModel(*backend, TinyConfig(), DType::kI8);
-  const auto truth = MakeTestModel(*reference, TinyConfig(), DType::kI8);
+  const auto model = MakeTestModel(*backend, TinyConfig(), GetParam());
+  const auto truth = MakeTestModel(*reference, TinyConfig(), GetParam());
   const auto ids = RandomIds(100, 40, 5);
   const auto expected = Logits(*reference, *truth, ids, {});
   const double likelihood = MeanLogLikelihood(expected, ids);

@@ -42,9 +42,9 @@ struct Problem {
   }
 
   StateValues StateAt(const H3Slots& state, int64_t slot, int64_t position) const {
-    StateValues values(state);
-    state.Export(slot, position, values.Spans());
-    return values;
+    return {state, [&](std::span<const std::span<float>> arrays) {
+              return state.Export(slot, position, arrays);
+            }};
   }
   PublishedState Export(const H3Slots& state, int64_t slot, int64_t position) const {
     return Published(layer.parameters(), StateAt(state, slot, position));
@@ -80,7 +80,7 @@ struct Problem {
 
 void ExpectSequence(const H3Shape& shape, int64_t steps, int64_t gap = 0) {
   Problem p(shape, steps);
-  H3Slots state(p.constants.layout(), 2);
+  H3Slots state(p.constants, 2);
   const Values o = p.Run(state, 1, 0, steps, gap);
   const H3Expectation expected = ExpectedH3(p.layer.parameters(), p.qkv);
   p.ExpectOutput(expected, o);
@@ -132,7 +132,7 @@ TEST(H3SequenceTest, ChunksMakeTheWhole) {
     const H3Expectation expected = ExpectedH3(p.layer.parameters(), p.qkv);
     for (const int64_t chunk : {1, 3, 63, 64, 100, 512, 700}) {
       SCOPED_TRACE(chunk);
-      H3Slots state(p.constants.layout(), 1);
+      H3Slots state(p.constants, 1);
       Values o;
       for (int64_t t = 0; t < p.steps; t += chunk) {
         const Values part = p.Run(state, 0, t, std::min(t + chunk, p.steps));
@@ -146,7 +146,7 @@ TEST(H3SequenceTest, ChunksMakeTheWhole) {
 
 TEST(H3SequenceTest, ErrorsDoNotGrowWithTime) {
   Problem p({.d_model = 2}, 50000);
-  H3Slots state(p.constants.layout(), 1);
+  H3Slots state(p.constants, 1);
   const Values o = p.Run(state, 0, 0, p.steps);
   const H3Expectation expected = ExpectedH3(p.layer.parameters(), p.qkv);
   // The end, on the scale of an input as long as the memory of the layer: 4096 steps.
@@ -158,7 +158,7 @@ TEST(H3SequenceTest, ErrorsDoNotGrowWithTime) {
 
 TEST(H3SequenceTest, SlotsAreIndependent) {
   Problem p({.d_model = 19}, 90);
-  H3Slots state(p.constants.layout(), 3);
+  H3Slots state(p.constants, 3);
   const Values first = p.Run(state, 1, 0, 90);
   p.Run(state, 0, 5, 30, 0, 0);
   state.Copy(1, 2);
@@ -216,7 +216,7 @@ TEST(H3SequenceTest, PartsTogetherArePartsAlone) {
        {H3Shape{.d_model = 40}, H3Shape{.d_model = 18, .head_dim = 3, .d_state = 10}}) {
     for (const int threads : {1, 2, 3}) {
       Problem p(shape, 513, threads);
-      H3Slots state(p.constants.layout(), 18), alone(p.constants.layout(), 8);
+      H3Slots state(p.constants, 18), alone(p.constants, 8);
       for (size_t i = 0; i < rests.size(); ++i) {
         if (rests[i].start == 0) continue;
         for (H3Slots* slots : {&state, &alone}) {
@@ -250,12 +250,12 @@ TEST(H3SequenceTest, CapturesAreStatesOfShorterPrefills) {
        {H3Shape{.d_model = 40}, H3Shape{.d_model = 18, .head_dim = 3, .d_state = 10}}) {
     Problem p(shape, 640);
     for (const auto& [tokens, captures] : prefills) {
-      H3Slots state(p.constants.layout(), 6);
-      std::fill_n(state.Group(1, 0), 5 * state.bytes_per_slot() / int64_t{sizeof(float)}, NAN);
+      H3Slots state(p.constants, 6);
+      std::fill_n(state.Slot(1), 5 * state.bytes_per_slot() / int64_t{sizeof(float)}, NAN);
       RunTogether(p, state, {{0, tokens, false, captures}});
       for (size_t i = 0; i < captures.size(); ++i) {
         SCOPED_TRACE(captures[i]);
-        H3Slots fresh(p.constants.layout(), 1);
+        H3Slots fresh(p.constants, 1);
         p.Run(fresh, 0, 0, captures[i]);
         const auto slot = static_cast<int64_t>(i + 1);
         EXPECT_EQ(p.StateAt(state, slot, captures[i]), p.StateAt(fresh, 0, captures[i]));
@@ -271,7 +271,7 @@ TEST(H3SequenceTest, CutsAtMultiplesChangeNoBit) {
   for (const auto& [tokens, cuts] : std::vector<std::pair<int64_t, std::vector<int64_t>>>{
            {600, {256}}, {600, {264, 512}}, {600, {256, 264, 272, 592}}, {255, {8, 128, 248}}}) {
     Problem p({.d_model = 40}, tokens);
-    H3Slots whole(p.constants.layout(), 1), cut(p.constants.layout(), 1);
+    H3Slots whole(p.constants, 1), cut(p.constants, 1);
     Values o;
     for (size_t i = 0; i <= cuts.size(); ++i) {
       const Values part =
@@ -299,16 +299,17 @@ TEST(H3SequenceTest, CapturesFitAtMultiplesBehindTheTransform) {
 TEST(H3SequenceTest, RepeatsBitForBitOnManyThreads) {
   Problem one({.d_model = 100}, 700, 1);
   Problem three({.d_model = 100}, 700, 3);
-  H3Slots a(one.constants.layout(), 1);
-  H3Slots b(three.constants.layout(), 1);
+  H3Slots a(one.constants, 1);
+  H3Slots b(three.constants, 1);
   EXPECT_EQ(one.Run(a, 0, 0, 700), three.Run(b, 0, 0, 700));
 }
 
 TEST(H3SequenceTest, CountsItsBytes) {
   Problem p({.d_model = 32, .head_dim = 2, .d_state = 8}, 1);
-  const H3Slots state(p.constants.layout(), 5);
-  // 32 channels of 8 inputs, 64 rows of 4 complex modes.
-  EXPECT_EQ(state.bytes_per_slot(), 32 * 8 * 4 + 64 * 4 * 8);
+  const H3Slots state(p.constants, 5);
+  // 32 channels of 8 inputs, 64 rows of 4 complex modes, two rows of eight tokens for each of both,
+  // and a line for each of two groups.
+  EXPECT_EQ(state.bytes_per_slot(), 32 * 8 * 4 + 64 * 4 * 8 + (32 + 64) * 16 * 4 + 2 * 64);
   EXPECT_EQ(state.slots(), 5);
 }
 

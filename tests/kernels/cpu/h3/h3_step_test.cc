@@ -19,7 +19,7 @@ class Stepper {
       : pool_(threads),
         layer_(shape),
         constants_(pool_, layer_.parameters()),
-        state_(constants_.layout(), slots),
+        state_(constants_, slots),
         taken_(static_cast<size_t>(slots)) {}
 
   // qkv: [slots.size(), 3 d]; each slot's next token.
@@ -40,7 +40,11 @@ class Stepper {
 
   int64_t d() const { return layer_.parameters().d_model; }
   const H3Parameters& parameters() const { return layer_.parameters(); }
-  H3Slots& state() { return state_; }
+  StateValues Exported(int32_t slot) const {
+    return {state_, [&](std::span<const std::span<float>> arrays) {
+              return state_.Export(slot, taken_[static_cast<size_t>(slot)], arrays);
+            }};
+  }
   // Puts a prompt before the steps of slot 0.
   void Prefill(Tensor qkv, Tensor o) {
     const std::vector<SequencePart> parts = WholeSequences(1, qkv.rows);
@@ -135,12 +139,10 @@ TEST(H3StepTest, InertRowsAreZeroAndTouchNothing) {
   Stepper stepper({.d_model = 18}, 2, 2);
   const Values qkv = RandomValues(3 * 3 * 18, 1);
   stepper.Step(Token(qkv, 18, 0), {1});
-  StateValues before(stepper.state()), after(stepper.state());
-  stepper.state().Export(1, 1, before.Spans());
+  const StateValues before = stepper.Exported(1);
   const Values o = stepper.Step(qkv, {-1, 0, -1});
   for (size_t i = 0; i < o.size(); ++i) EXPECT_EQ(o[i] != 0, i / 18 == 1) << i;
-  stepper.state().Export(1, 1, after.Spans());
-  EXPECT_EQ(after, before);
+  EXPECT_EQ(stepper.Exported(1), before);
 }
 
 }  // namespace

@@ -25,11 +25,12 @@ Values LastKeys(const Values& qkv, int64_t d, int64_t taps) {
 TEST(H3ExchangeTest, NamesItsArrays) {
   H3Layer layer({.d_model = 12, .head_dim = 3, .d_state = 10});
   const std::vector<StateArray> arrays = layer.state().arrays();
-  ASSERT_EQ(arrays.size(), 2);
+  ASSERT_EQ(arrays.size(), 3);
   EXPECT_EQ(arrays[0].name, "shift_inputs");
   EXPECT_EQ(arrays[0].shape, (std::vector<int64_t>{12, 10}));
   EXPECT_EQ(arrays[1].name, "modes");
   EXPECT_EQ(arrays[1].shape, (std::vector<int64_t>{3, 3, 4, 5, 2}));
+  EXPECT_EQ(arrays[2].name, "pending");
 }
 
 // Exactly, whatever waits and wherever the ring stands.

@@ -66,9 +66,10 @@ class H3Layer {
     positions_[static_cast<size_t>(slot)] = position;
   }
   StateValues Exchanged(int32_t slot) {
-    StateValues values(state_);
-    ExportSlot(device_, state_, slot, position(slot), values.Spans());
-    return values;
+    return {state_, [&](std::span<const std::span<float>> arrays) {
+              ExportSlot(device_, state_, slot, position(slot), arrays);
+              return 0;
+            }};
   }
   PublishedState Export(int32_t slot) { return Published(parameters(), Exchanged(slot)); }
   void Import(int32_t slot, const StateValues& values, int64_t position) {

@@ -1,0 +1,66 @@
+// The tokens of a block in one group of channels, taken one by one: the blocked look-ahead.
+//
+// Let x be the modes after the tokens before position b, the base of the block. For its tokens at
+// b + j, up to the next multiple of kScanSteps,
+//   ks_{b+j} = F_j + sum_{i<=j} taps[j - i] k_{b+i}     F_j = sum_{i>j} taps[i] k_{b+j-i}
+//   y_{b+j}  = Y_j + sum_{i<=j} K[j - i] kv_{b+i}       Y_j = Re sum_n w[n] dA[n]^(j+1) x[n]
+// with D in K[0]. The first step of a block takes the tokens of the last one into rings and modes,
+// and from these computes all F and Y: the other steps touch a fifth of what a slot keeps, and what
+// they did is undone by going back to an earlier position of the block. A block has its base at a
+// multiple of kScanSteps, but where a state of a backend without pending tokens was imported: so
+// the bits of a sequence depend neither on its slot nor on what runs beside it.
+#ifndef HIPPODROME_KERNELS_CPU_H3_H3_BLOCK_H_
+#define HIPPODROME_KERNELS_CPU_H3_H3_BLOCK_H_
+
+#include <cstdint>
+
+#include "kernels/cpu/h3/h3_state.h"
+#include "kernels/cpu/h3/h3_weights.h"
+
+namespace hippodrome::cpu {
+
+// One group. Its working memory is the thread's: one at a time.
+class H3Block {
+ public:
+  H3Block(const H3PrefillWeights& constants, int64_t group);
+
+  // One token. qkv, o: column 0 of its rows. Where a block starts, meanwhile fetches rings and
+  // modes of `ahead` into cache.
+  void Step(const GroupState& state, int64_t position, const float* qkv, float* o,
+            const GroupState& ahead) const;
+
+ private:
+  void Begin(const GroupState& state, const GroupState& ahead) const;
+  // ks of the token in row j, whose block began in row `first`.
+  void ShiftSsm(const GroupState& state, int64_t first, int64_t j, const float* k) const;
+  // y of a row block, from the token's row of inputs.
+  void DiagonalSsm(const GroupState& state, int64_t first, int64_t j, int64_t row_block) const;
+
+  const H3PrefillWeights& constants_;
+  const H3Layout& layout_;
+  const int64_t group_;
+  float* history_;  // of one channel block
+  float* ahead_;    // rows of a block
+  float* ks_;       // panels of one token
+  float* v_;
+  float* q_;
+  float* o_;
+  float* y_;  // one row block
+};
+
+// Fetches into cache what a step at `position` touches, but at the start of a block.
+void PrefetchStep(const H3Layout& layout, const GroupState& state, int64_t position);
+
+// Takes the pending tokens before `position` into rings and modes; none are pending then. Meanwhile
+// fetches the modes of `ahead` into cache.
+void Settle(const H3PrefillWeights& constants, int64_t group, const GroupState& state,
+            int64_t position, const GroupState& ahead);
+
+// The padded_taps() inputs before the one that goes to row `next` of a ring, oldest first; zeros
+// beyond `taps` of them. Meanwhile fetches the ring `ahead` into cache.
+void UnrollRing(const H3Layout& layout, const float* ring, int64_t next, float* history,
+                const float* ahead);
+
+}  // namespace hippodrome::cpu
+
+#endif  // HIPPODROME_KERNELS_CPU_H3_H3_BLOCK_H_
