@@ -7,16 +7,10 @@
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/stored_matrix.h"
 
 namespace hippodrome {
 namespace {
-
-// The dtype of the embedding `name`, which stands for all matrices.
-absl::StatusOr<DType> StoredDtype(const SafetensorsFile& file, const std::string& name) {
-  const TensorView* embedding = file.Find(name);
-  if (embedding == nullptr) return NotFound(file.path() + ": there is no tensor " + name);
-  return embedding->dtype == DType::kBF16 ? DType::kBF16 : DType::kF32;
-}
 
 absl::Status CheckVocabSize(const std::string& file, int64_t tokens, int64_t vocab_size) {
   if (tokens <= vocab_size) return absl::OkStatus();
@@ -70,7 +64,7 @@ absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::
   LoadedDecoder loaded;
   HIPPODROME_ASSIGN_OR_RETURN(loaded.tokenizer, LoadBpe(directory, config.vocab_size));
   HIPPODROME_ASSIGN_OR_RETURN(const DType stored,
-                              StoredDtype(*file, "backbone.embeddings.word_embeddings.weight"));
+                              StoredWeights(*file, "backbone.embeddings.word_embeddings.weight"));
   loaded.weights = weights.value_or(stored);
   FileWeights source(*file);
   HIPPODROME_ASSIGN_OR_RETURN(loaded.model,
@@ -87,7 +81,7 @@ absl::StatusOr<LoadedEncoder> LoadEncoderDirectory(Backend& backend, const std::
   LoadedEncoder loaded;
   HIPPODROME_ASSIGN_OR_RETURN(loaded.tokenizer, LoadWordPiece(directory, config.vocab_size));
   HIPPODROME_ASSIGN_OR_RETURN(const DType stored,
-                              StoredDtype(*file, "bigs.embeddings.word_embeddings.weight"));
+                              StoredWeights(*file, "bigs.embeddings.word_embeddings.weight"));
   loaded.weights = weights.value_or(stored);
   FileWeights source(*file);
   HIPPODROME_ASSIGN_OR_RETURN(loaded.model,

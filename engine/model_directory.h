@@ -27,9 +27,9 @@ struct LoadedDecoder {
   DType weights = DType::kF32;              // of the packed matrices
 };
 
-// Loads the model in `directory` into `backend`, which must outlive it. `weights` asks for kF32,
-// kBF16 or kI8 matrices; by default they keep the dtype of the stored embedding. Errors name the
-// file, and the field or tensor, with what was expected.
+// Loads the model in `directory` into `backend`, which must outlive it. `weights` asks for
+// matrices of a type of kWeightTypes; by default they are as stored.
+// Errors name the file, and the field or tensor, with what was expected.
 absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::string& directory,
                                                    std::optional<DType> weights = std::nullopt,
                                                    const HybridH3::Progress& progress = {});

@@ -45,12 +45,15 @@ namespace hippodrome {
 
 // ---- Host-side descriptions (plain memory, read during the call only) --------------------------
 
-// A row-major matrix in host memory, dtype kF32, kBF16 or kF16; rows are adjacent.
+// A row-major matrix in host memory, dtype kF32, kBF16, kF16, kI8 or kI4; rows of RowBytes() are
+// adjacent. kI8 and kI4: integers with the scales of their groups (kernels/quantized_group.h), kI4
+// as PackInt4() packs neighbours.
 struct HostMatrix {
   const void* data = nullptr;
   DType dtype = DType::kF32;
   int64_t rows = 0;
   int64_t cols = 0;
+  const BF16* scales = nullptr;  // [rows, QuantizedGroups(cols)]
 };
 
 enum class Discretization : uint8_t { kBilinear, kZoh };
@@ -409,9 +412,9 @@ class SequenceBackend {
   // ---- Weights, prepared once ----------------------------------------------------------------
 
   // Packs the matrices of `parts`, stacked by rows (q, k, v become one product), as `dtype`: kF32,
-  // kBF16 (rounded to nearest even), or kI8 (in groups, see kernels/int8_group.h), for which a
-  // backend that has no such products gives null. REQUIRES: equal cols; finite values for kI8. The
-  // host memory is not kept.
+  // kBF16 (rounded to nearest even), or kI8 or kI4 (in groups, see kernels/quantized_group.h), for
+  // which a backend that has no such products gives null. REQUIRES: equal cols; finite values for
+  // kI8 and kI4; parts of kI8 or kI4 only where `dtype` is the same. The host memory is not kept.
   virtual std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
                                                     DType dtype) = 0;
   // Folds, discretises and transforms the SSM parameters in double (H3 section 3; h3.py).
@@ -468,9 +471,9 @@ class SequenceBackend {
   // y = epilogue(x W^T).  x: activations [rows, in]; y: [rows, out], activations or of the residual
   // stream's type; bias and residual: of y's type.
   // kF32 weights: |error| <= g(in + 2) |x| |W|^T before the epilogue. kBF16 weights: x is rounded
-  // to bf16 first, products are exact and sums f32. kI8: x is rounded as kernels/int8_group.h says,
-  // sums within a group are exact, and with those of its G groups S_g: |error| <= g(G + 2) sum_g
-  // |S_g|.
+  // to bf16 first, products are exact and sums f32. kI8, kI4: x is rounded as quantized_group.h
+  // says, sums within a group are exact, and with those of its G groups S_g: |error| <= g(G + 2)
+  // sum_g |S_g|.
   virtual void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) = 0;
 
   // What follows the product of Linear() without a product, y = epilogue(x): x, y, gate and

@@ -8,9 +8,10 @@
 
 namespace hippodrome {
 
-enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kI64, kI32, kI8, kU8 };
+// kI4: of weights alone, two in a byte, so that no tensor has it.
+enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kI64, kI32, kI8, kU8, kI4 };
 
-// Bytes per element.
+// Bytes per element; 0 for kI4.
 constexpr size_t SizeOf(DType dtype) {
   switch (dtype) {
     case DType::kF64:
@@ -25,8 +26,15 @@ constexpr size_t SizeOf(DType dtype) {
     case DType::kI8:
     case DType::kU8:
       return 1;
+    case DType::kI4:
+      return 0;
   }
   return 0;
+}
+
+// Bytes of a row of `elements`; of kI4 the last byte may have one.
+constexpr int64_t RowBytes(DType dtype, int64_t elements) {
+  return dtype == DType::kI4 ? (elements + 1) / 2 : elements * static_cast<int64_t>(SizeOf(dtype));
 }
 
 // Upper case, as in safetensors headers: "F32", "BF16", ...
@@ -48,20 +56,31 @@ constexpr const char* Name(DType dtype) {
       return "I8";
     case DType::kU8:
       return "U8";
+    case DType::kI4:
+      return "I4";
   }
   return "?";
 }
 
-// The types of weights, from the widest to the narrowest; kI8: kernels/int8_group.h.
-inline constexpr DType kWeightTypes[] = {DType::kF32, DType::kBF16, DType::kI8};
+// The types of weights, from the widest to the narrowest; of kI8 and kI4:
+// kernels/quantized_group.h.
+inline constexpr DType kWeightTypes[] = {DType::kF32, DType::kBF16, DType::kI8, DType::kI4};
 
-// Lower case, as options and reports call types of weights: "f32", "bf16", "int8".
+// The type of the embedding and of the head among weights of a type: these few bits more are paid
+// once for a token, and each logit has its own.
+constexpr DType EmbeddingType(DType weights) {
+  return weights == DType::kI4 ? DType::kI8 : weights;
+}
+
+// Lower case, as options and reports call types of weights: "f32", "bf16", "int8", "int4".
 constexpr const char* WeightsName(DType weights) {
   switch (weights) {
     case DType::kBF16:
       return "bf16";
     case DType::kI8:
       return "int8";
+    case DType::kI4:
+      return "int4";
     default:
       return "f32";
   }

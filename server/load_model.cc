@@ -9,6 +9,7 @@
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/stored_matrix.h"
 #include "engine/config/bigs_config.h"
 #include "engine/encoder.h"
 #include "engine/generator.h"
@@ -93,12 +94,10 @@ class OwningEncoder : public EncoderEngine {
   std::unique_ptr<Encoder> encoder_;
 };
 
-absl::StatusOr<int64_t> CountParameters(const std::string& directory) {
+absl::StatusOr<int64_t> CountParametersIn(const std::string& directory) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsFile> file,
                               SafetensorsFile::Open(directory + "/model.safetensors"));
-  int64_t parameters = 0;
-  for (const auto& [name, tensor] : file->tensors()) parameters += tensor.elements();
-  return parameters;
+  return CountParameters(*file);
 }
 
 // What both families say of themselves.
@@ -140,7 +139,7 @@ absl::StatusOr<ModelParts> LoadDecoder(const Source& source, std::unique_ptr<Bac
       LoadDecoderDirectory(*backend, source.directory, source.options.weights, source.progress));
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator,
                               CreateGenerator(*backend, *loaded.model, options));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t parameters, CountParameters(source.directory));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t parameters, CountParametersIn(source.directory));
   ModelParts parts;
   parts.info = Describe(source.name, loaded.weights, loaded.tokenizer != nullptr, parameters);
   parts.info.set_architecture("h3");
@@ -164,7 +163,7 @@ absl::StatusOr<ModelParts> LoadEncoder(const Source& source, std::unique_ptr<Bac
   if (source.options.pad_to_max) options.pad_to = loaded.model->config().max_position_embeddings;
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Encoder> encoder,
                               Encoder::Create(*backend, *loaded.model, options));
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t parameters, CountParameters(source.directory));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t parameters, CountParametersIn(source.directory));
   ModelParts parts;
   parts.info = Describe(source.name, loaded.weights, loaded.tokenizer != nullptr, parameters);
   parts.device = backend->name();

@@ -17,7 +17,7 @@
 namespace hippodrome {
 
 struct LoadOptions {
-  std::optional<DType> weights;  // kF32, kBF16 or kI8; by default as stored
+  std::optional<DType> weights;  // of kWeightTypes; by default as stored
   DeviceChoice device = DeviceChoice::kAuto;
   CpuOptions cpu;              // a pool makes all models loaded with it share its threads
   GeneratorOptions generator;  // of decoders

@@ -93,6 +93,7 @@ hippodrome_test_files(engine_tests
     engine/checkpoint/random_weights_test.cc
     engine/checkpoint/finite_values_test.cc
     engine/checkpoint/fingerprint_weights_test.cc
+    engine/checkpoint/stored_matrix_test.cc
     engine/generator_scores_test.cc
     engine/generator_start_test.cc
     engine/generator_sharing_test.cc

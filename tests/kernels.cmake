@@ -47,6 +47,7 @@ hippodrome_test_files(kernels_tests
   SOURCES
     kernels/make_backend_test.cc
     kernels/open_module_test.cc
+    kernels/quantized_group_test.cc
     kernels/ssm/diagonal_ssm_test.cc
     kernels/ssm/h3_ssm_test.cc
     kernels/ssm/long_conv_ssm_test.cc

@@ -21,6 +21,7 @@ class FingerprintWeights final : public WeightsSource {
 
   absl::StatusOr<TensorView> Get(const std::string& name,
                                  const std::vector<int64_t>& shape) override;
+  DType TypeOf(const std::string& name) const override { return source_.TypeOf(name); }
   void Drop(const TensorView& tensor) override { source_.Drop(tensor); }
   bool keeps() const override { return source_.keeps(); }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/base/status.h"
+#include "engine/checkpoint/stored_matrix.h"
 
 namespace hippodrome {
 namespace {
@@ -32,6 +33,7 @@ absl::StatusOr<TensorView> ParameterWeights::Get(const std::string& name,
 }
 
 absl::Status AddParameters(const SafetensorsFile& file, Parameters& parameters) {
+  HIPPODROME_RETURN_IF_ERROR(RefuseIntegers(file));
   for (const auto& [name, tensor] : file.tensors()) {
     if (tensor.elements() == 0 || tensor.dtype == DType::kI64 || tensor.dtype == DType::kI32) {
       continue;

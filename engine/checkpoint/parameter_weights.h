@@ -25,7 +25,8 @@ class ParameterWeights final : public WeightsSource {
   Parameters& parameters_;
 };
 
-// Adds every float tensor of `file` to `parameters`, as f32.
+// Adds every float tensor of `file` to `parameters`, as f32. Errors: kInvalidArgument for a tensor
+// of another type, as those of quantised matrices.
 absl::Status AddParameters(const SafetensorsFile& file, Parameters& parameters);
 
 }  // namespace hippodrome

@@ -74,7 +74,7 @@ class HeaderBuilder final : public Json::json_sax_t {
     dtype_ = DTypeNamed(text);
     if (dtype_.has_value()) return true;
     return Fail("dtype " + OneLine(text) +
-                " is not supported, expected F64, F32, F16, BF16, I64, I32 or U8");
+                " is not supported, expected F64, F32, F16, BF16, I64, I32, I8 or U8");
   }
 
   bool number_unsigned(uint64_t value) override {

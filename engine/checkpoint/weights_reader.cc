@@ -6,6 +6,8 @@
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/finite_values.h"
+#include "engine/checkpoint/stored_matrix.h"
+#include "kernels/quantized_group.h"
 
 namespace hippodrome {
 namespace {
@@ -14,17 +16,25 @@ bool IsMatrixDtype(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
 }
 
-// A host matrix over `tensor`; `copy` keeps the values where the file does not hold them aligned or
-// in a dtype that backends read.
-absl::StatusOr<HostMatrix> ToHostMatrix(const TensorView& tensor, std::vector<float>& copy) {
-  HostMatrix matrix{tensor.data.data(), tensor.dtype, tensor.shape[0], tensor.shape[1]};
-  const bool aligned = reinterpret_cast<uintptr_t>(tensor.data.data()) % SizeOf(tensor.dtype) == 0;
-  if (!IsMatrixDtype(tensor.dtype) || !aligned) {
-    HIPPODROME_ASSIGN_OR_RETURN(copy, ToFloats(tensor));
-    matrix.data = copy.data();
-    matrix.dtype = DType::kF32;
+// A host matrix over `stored` to be packed as `dtype`; `copy` keeps the values where the file does
+// not hold them aligned or in a type that backends read. Integers stay what they are only for
+// weights of their own type.
+absl::StatusOr<HostMatrix> ToHostMatrix(const StoredMatrix& stored, DType dtype,
+                                        std::vector<float>& copy) {
+  const void* data = stored.values.data.data();
+  if (IsQuantized(stored.dtype)) {
+    if (stored.dtype == dtype) {
+      return HostMatrix{data, dtype, stored.rows, stored.cols, stored.scales.data()};
+    }
+    HIPPODROME_ASSIGN_OR_RETURN(copy, Dequantize(stored));
+    return HostMatrix{copy.data(), DType::kF32, stored.rows, stored.cols};
   }
-  return matrix;
+  if (IsMatrixDtype(stored.dtype) &&
+      reinterpret_cast<uintptr_t>(data) % SizeOf(stored.dtype) == 0) {
+    return HostMatrix{data, stored.dtype, stored.rows, stored.cols};
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(copy, ToFloats(stored.values));
+  return HostMatrix{copy.data(), DType::kF32, stored.rows, stored.cols};
 }
 
 std::vector<NamedPart> OfSize(const std::vector<std::string>& names, int64_t size) {
@@ -48,22 +58,33 @@ absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::Linear(
 
 absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::Linear(
     const std::vector<NamedPart>& parts, int64_t in) const {
-  std::vector<TensorView> tensors;
+  return Pack(parts, in, linear_dtype_);
+}
+
+absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::EmbeddingOrHead(
+    const std::string& name, int64_t out, int64_t in) const {
+  return Pack({{name, out}}, in, EmbeddingType(linear_dtype_));
+}
+
+absl::StatusOr<std::unique_ptr<LinearWeights>> WeightsReader::Pack(
+    const std::vector<NamedPart>& parts, int64_t in, DType dtype) const {
+  std::vector<StoredMatrix> stored(parts.size());
   std::vector<HostMatrix> matrices;
   std::vector<std::vector<float>> copies(parts.size());
   for (size_t i = 0; i < parts.size(); ++i) {
-    HIPPODROME_ASSIGN_OR_RETURN(TensorView tensor, source_.Get(parts[i].name, {parts[i].size, in}));
-    HIPPODROME_RETURN_IF_ERROR(CheckFinite(tensor));
-    HIPPODROME_ASSIGN_OR_RETURN(HostMatrix matrix, ToHostMatrix(tensor, copies[i]));
+    HIPPODROME_ASSIGN_OR_RETURN(stored[i], GetMatrix(source_, parts[i].name, parts[i].size, in));
+    HIPPODROME_ASSIGN_OR_RETURN(HostMatrix matrix, ToHostMatrix(stored[i], dtype, copies[i]));
     matrices.push_back(matrix);
-    tensors.push_back(tensor);
   }
-  std::unique_ptr<LinearWeights> packed = backend_.PackLinear(matrices, linear_dtype_);
+  std::unique_ptr<LinearWeights> packed = backend_.PackLinear(matrices, dtype);
   if (packed == nullptr) {
     return Unimplemented(fmt::format("{} has no products with {} weights, expected f32 or bf16",
                                      backend_.name(), WeightsName(linear_dtype_)));
   }
-  for (const TensorView& tensor : tensors) source_.Drop(tensor);
+  for (const StoredMatrix& matrix : stored) {
+    source_.Drop(matrix.values);
+    if (IsQuantized(matrix.dtype)) source_.Drop(matrix.scale);
+  }
   return packed;
 }
 

@@ -24,7 +24,7 @@ struct NamedPart {
 // not all finite is refused. Source and backend must outlive the reader.
 class WeightsReader {
  public:
-  // `linear_dtype`: kF32, kBF16 or kI8, the dtype of packed matrices.
+  // `linear_dtype`: of kWeightTypes, the dtype of packed matrices.
   WeightsReader(WeightsSource& source, SequenceBackend& backend, DType linear_dtype)
       : source_(source), backend_(backend), linear_dtype_(linear_dtype) {}
 
@@ -38,6 +38,9 @@ class WeightsReader {
   // The same of matrices [size, in].
   absl::StatusOr<std::unique_ptr<LinearWeights>> Linear(const std::vector<NamedPart>& parts,
                                                         int64_t in) const;
+  // The matrix `name`, [out, in], of the embedding or the head, as EmbeddingType(linear_dtype()).
+  absl::StatusOr<std::unique_ptr<LinearWeights>> EmbeddingOrHead(const std::string& name,
+                                                                 int64_t out, int64_t in) const;
   // The vectors `names`, [size] each, side by side as one row of the residual stream's type, or of
   // activations.
   absl::StatusOr<OwnedTensor> Row(const std::vector<std::string>& names, int64_t size) const;
@@ -49,6 +52,9 @@ class WeightsReader {
   absl::StatusOr<OwnedTensor> Matrix(const std::string& name, int64_t rows, int64_t cols) const;
 
  private:
+  // Matrices [size, in] stacked by rows.
+  absl::StatusOr<std::unique_ptr<LinearWeights>> Pack(const std::vector<NamedPart>& parts,
+                                                      int64_t in, DType dtype) const;
   // Uploads the vectors of `parts` side by side to `row`.
   absl::StatusOr<OwnedTensor> Fill(OwnedTensor row, const std::vector<NamedPart>& parts) const;
 

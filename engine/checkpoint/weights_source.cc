@@ -16,4 +16,9 @@ absl::StatusOr<HostFloats> ReadFloats(WeightsSource& source, const std::string& 
   return HostFloats(std::move(values));
 }
 
+DType FileWeights::TypeOf(const std::string& name) const {
+  const TensorView* tensor = file_.Find(name);
+  return tensor == nullptr ? DType::kF32 : tensor->dtype;
+}
+
 }  // namespace hippodrome

@@ -21,6 +21,8 @@ class WeightsSource {
   // The tensor with that name and shape, valid until it is dropped. Errors name the tensor.
   virtual absl::StatusOr<TensorView> Get(const std::string& name,
                                          const std::vector<int64_t>& shape) = 0;
+  // The type in which a tensor is stored; kF32 where there is none of that name.
+  virtual DType TypeOf(const std::string& /*name*/) const { return DType::kF32; }
   // Says that `tensor` will not be read again, so that its memory can go.
   virtual void Drop(const TensorView& tensor) = 0;
   // Whether all tensors are f32 and stay where they are as long as the source. Readers then make no
@@ -61,6 +63,7 @@ class FileWeights final : public WeightsSource {
                                  const std::vector<int64_t>& shape) override {
     return file_.Get(name, shape);
   }
+  DType TypeOf(const std::string& name) const override;
   void Drop(const TensorView& tensor) override { file_.Drop(tensor); }
 
  private:

@@ -181,6 +181,7 @@ class EmptyState final : public RecurrentState {
   explicit EmptyState(int64_t slots) : slots_(slots) {}
   int64_t slots() const override { return slots_; }
   int64_t bytes_per_slot() const override { return 0; }
+  int64_t bytes_per_step() const override { return 0; }
   std::vector<StateArray> arrays() const override { return {}; }
 
  private:

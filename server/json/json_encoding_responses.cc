@@ -111,7 +111,7 @@ FloatJson ModelType(const v1::Model& model) {
 
 // As PyTorch calls it.
 const char* DtypeName(const std::string& weights) {
-  if (weights == "int8") return "int8";
+  if (weights.starts_with("int")) return weights.c_str();
   return weights == "bf16" ? "bfloat16" : "float32";
 }
 

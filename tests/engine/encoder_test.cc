@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/passes/encoder_forward.h"
+#include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
 #include "tests/testing/test_backend.h"
 
@@ -30,10 +31,9 @@ std::unique_ptr<Encoder> MakeEncoder(Backend& backend, const Bigs& model,
   return std::move(Encoder::Create(backend, model, options)).value();
 }
 
-TEST(EncoderTest, ABatchAnswersAsSingleRequestsDo) {
-  HIPPODROME_TEST_BACKEND(backend);
-  const auto model = MakeTestBigs(*backend, TinyBigsConfig());
-  const auto encoder = MakeEncoder(*backend, *model);
+void ExpectAnswersAsAlone(Backend& backend, DType weights) {
+  const auto model = MakeTestBigs(backend, TinyBigsConfig(), weights);
+  const auto encoder = MakeEncoder(backend, *model);
   std::vector<EncoderRequest> requests = {Request(3, 1, {1}), Request(17, 2, {16, 0}),
                                           Request(9, 3), Request(1, 4, {0}), Request(6, 5, {5, 2})};
   requests[2].task = EncoderTask::kEmbedding;
@@ -46,13 +46,23 @@ TEST(EncoderTest, ABatchAnswersAsSingleRequestsDo) {
     EXPECT_EQ(together[i].cols, alone[0].cols);
     ASSERT_EQ(together[i].values.size(), alone[0].values.size());
     for (size_t j = 0; j < alone[0].values.size(); ++j) {
-      if (backend->name() == "cpu") {
+      if (backend.name() == "cpu") {
         EXPECT_EQ(together[i].values[j], alone[0].values[j]) << i << " " << j;
       } else {
         EXPECT_NEAR(together[i].values[j], alone[0].values[j], 1e-4) << i << " " << j;
       }
     }
   }
+}
+
+TEST(EncoderTest, ABatchAnswersAsSingleRequestsDo) {
+  HIPPODROME_TEST_BACKEND(backend);
+  ExpectAnswersAsAlone(*backend, DType::kF32);
+}
+
+TEST(EncoderTest, ABatchAnswersAsSingleRequestsDoInEveryTypeOfWeights) {
+  const auto backend = MakeCpuBackend();
+  for (const DType weights : kWeightTypes) ExpectAnswersAsAlone(*backend, weights);
 }
 
 TEST(EncoderTest, TheEmbeddingIsTheMeanOfThoseOfTheTokens) {

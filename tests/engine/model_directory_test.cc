@@ -9,12 +9,17 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/stored_matrix.h"
+#include "engine/passes/forward.h"
 #include "kernels/make_backend.h"
+#include "kernels/quantized_group.h"
 #include "tests/testing/temporary_directory.h"
 
 namespace hippodrome::model_directory_test {
@@ -47,6 +52,58 @@ void WriteModel(const std::string& directory, const std::function<void(Tensors&)
   ASSERT_TRUE(writer->Finish().ok());
 }
 
+bool IsMatrix(const TensorSpec& spec) {
+  return spec.shape.size() == 2 && spec.name.ends_with(".weight");
+}
+
+std::vector<float> Floats(const NamedTensor& tensor) {
+  return *ToFloats({tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, tensor.data});
+}
+
+std::vector<std::byte> Bytes(const auto& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+// Replaces the matrices by integers and scales.
+void Quantize(Tensors& tensors, DType weights) {
+  Tensors stored;
+  for (const auto& [name, tensor] : tensors) {
+    if (!IsMatrix(tensor.spec)) {
+      stored[name] = tensor;
+      continue;
+    }
+    const bool embedding = name.find("word_embeddings") != std::string::npos;
+    const DType type = embedding ? EmbeddingType(weights) : weights;
+    const std::vector<TensorSpec> specs = StoredSpecs({name, type, tensor.spec.shape});
+    const QuantizedRows rows = QuantizeRows(Floats(tensor), tensor.spec.shape[1], type);
+    stored[name] = {specs[0], rows.values};
+    stored[specs[1].name] = {specs[1], Bytes(rows.scales)};
+  }
+  tensors = stored;
+}
+
+// Replaces the matrices by the values of such integers.
+void Round(Tensors& tensors, DType weights) {
+  Tensors quantized = tensors;
+  Quantize(quantized, weights);
+  for (auto& [name, tensor] : tensors) {
+    if (!IsMatrix(tensor.spec)) continue;
+    const NamedTensor& integers = quantized[name];
+    std::vector<BF16> scales(quantized[name + "_scale"].data.size() / sizeof(BF16));
+    std::memcpy(scales.data(), quantized[name + "_scale"].data.data(),
+                scales.size() * sizeof(BF16));
+    const DType type = integers.spec.dtype == DType::kU8 ? DType::kI4 : DType::kI8;
+    tensor.data = Bytes(*Dequantize({.rows = tensor.spec.shape[0],
+                                     .cols = tensor.spec.shape[1],
+                                     .dtype = type,
+                                     .values = {name, integers.spec.dtype, {}, integers.data},
+                                     .scale = {},
+                                     .scales = scales}));
+    tensor.spec.dtype = DType::kF32;
+  }
+}
+
 class ModelDirectoryTest : public testing::Test {
  protected:
   std::string Error(const std::function<void(Tensors&)>& change) {
@@ -56,8 +113,87 @@ class ModelDirectoryTest : public testing::Test {
     return loaded.ok() ? "loaded" : Message(loaded.status());
   }
 
+  // The logits of a model in a directory.
+  std::vector<float> Logits(const std::string& directory, std::optional<DType> weights) {
+    const auto loaded = LoadDecoderDirectory(*backend_, directory, weights);
+    if (!loaded.ok()) {
+      ADD_FAILURE() << loaded.status();
+      return {};
+    }
+    std::vector<float> logits;
+    const std::vector<int32_t> ids = {1, 5, 9, 2, 59};
+    EXPECT_TRUE(Forward(*backend_, *loaded->model, ids, {}, [&](int64_t, auto rows) {
+                  logits.insert(logits.end(), rows.begin(), rows.end());
+                }).ok());
+    return logits;
+  }
+
   std::unique_ptr<Backend> backend_ = MakeCpuBackend({.threads = 1});
 };
+
+class QuantizedDirectoryTest : public ModelDirectoryTest,
+                               public testing::WithParamInterface<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, QuantizedDirectoryTest, testing::Values(DType::kI8, DType::kI4));
+
+TEST_P(QuantizedDirectoryTest, GivesTheBitsOfRoundingAtLoad) {
+  const TemporaryDirectory directory;
+  WriteModel(directory.path(), [](Tensors& tensors) { Quantize(tensors, GetParam()); });
+  EXPECT_EQ(LoadDecoderDirectory(*backend_, directory.path())->weights, GetParam());
+  const std::vector<float> rounded = Logits(kGolden, GetParam());
+  EXPECT_EQ(Logits(directory.path(), std::nullopt), rounded);
+  EXPECT_EQ(Logits(directory.path(), GetParam()), rounded);
+}
+
+TEST_P(QuantizedDirectoryTest, OtherTypesTakeTheValuesOfItsIntegers) {
+  const TemporaryDirectory integers, floats;
+  WriteModel(integers.path(), [](Tensors& tensors) { Quantize(tensors, GetParam()); });
+  WriteModel(floats.path(), [](Tensors& tensors) { Round(tensors, GetParam()); });
+  for (const DType weights : kWeightTypes) {
+    const std::vector<float> logits = Logits(integers.path(), weights);
+    if (IsQuantized(weights)) continue;  // those round once more
+    EXPECT_EQ(logits, Logits(floats.path(), weights));
+  }
+}
+
+TEST_P(QuantizedDirectoryTest, HasTheParametersOfTheOriginalAndIsNotTrained) {
+  const TemporaryDirectory directory;
+  WriteModel(directory.path(), [](Tensors& tensors) { Quantize(tensors, GetParam()); });
+  const auto file = *SafetensorsFile::Open(directory.File("model.safetensors"));
+  const auto original = *SafetensorsFile::Open(kGolden + "/model.safetensors");
+  EXPECT_EQ(CountParameters(*file), CountParameters(*original));
+  EXPECT_TRUE(RefuseIntegers(*original).ok());
+  EXPECT_EQ(
+      Message(RefuseIntegers(*file)),
+      directory.File("model.safetensors") +
+          ": tensor \"backbone.embeddings.word_embeddings.weight\" has int8 weights, expected "
+          "f32 or bf16");
+}
+
+TEST_P(QuantizedDirectoryTest, NamesTheTensorAtFault) {
+  const std::string fc1 = "backbone.layers.2.mlp.fc1.weight";
+  const auto error = [&](const std::function<void(Tensors&)>& change) {
+    return Error([&](Tensors& tensors) {
+      Quantize(tensors, GetParam());
+      change(tensors);
+    });
+  };
+  EXPECT_EQ(error([](Tensors&) {}), "loaded");
+  EXPECT_THAT(error([&](Tensors& t) { t.erase(fc1 + "_scale"); }), HasSubstr(fc1 + "_scale"));
+  EXPECT_THAT(error([&](Tensors& t) { std::swap(t[fc1].spec.shape[0], t[fc1].spec.shape[1]); }),
+              testing::AllOf(HasSubstr(fc1), HasSubstr("expected [")));
+  EXPECT_THAT(error([&](Tensors& t) {
+                std::vector<int64_t>& shape = t[fc1 + "_scale"].spec.shape;
+                shape = {shape[0] * shape[1]};
+              }),
+              testing::AllOf(HasSubstr(fc1 + "_scale"), HasSubstr("expected [")));
+  EXPECT_THAT(error([&](Tensors& t) { t[fc1 + "_scale"].spec.dtype = DType::kF16; }),
+              HasSubstr(fc1 + "_scale\" is F16, expected BF16"));
+  EXPECT_THAT(error([&](Tensors& t) {
+                const BF16 infinite = ToBF16(INFINITY);
+                std::memcpy(t[fc1 + "_scale"].data.data() + 2, &infinite, sizeof(infinite));
+              }),
+              testing::AllOf(HasSubstr(fc1 + "_scale"), HasSubstr("element 1")));
+}
 
 TEST_F(ModelDirectoryTest, LoadsAModelWithoutTokenizer) {
   const auto loaded = LoadDecoderDirectory(*backend_, kGolden);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "kernels/int8_group.h"
+#include "kernels/quantized_group.h"
 #include "tests/reference/matrix.h"
 
 namespace hippodrome::reference {
@@ -22,7 +22,7 @@ class LinearMatrix final : public LinearWeights {
   int64_t in() const override { return w.cols; }
   int64_t bytes() const override { return static_cast<int64_t>(w.values.size() * sizeof(double)); }
 
-  Matrix w;  // [out, in], rounded to dtype; kI8: s_w q_w
+  Matrix w;  // [out, in], rounded to dtype; kI8, kI4: s_w q_w
   DType dtype;
 };
 
@@ -31,36 +31,48 @@ inline double RoundTo(double x, DType dtype) {
   return dtype == DType::kBF16 ? ToFloat(ToBF16(static_cast<float>(x))) : x;
 }
 
-// The values of groups of kI8; scale_of: ActivationScale or WeightScale.
-inline void RoundGroups(std::span<double> row, Int8Scale (*scale_of)(float)) {
-  for (size_t begin = 0; begin < row.size(); begin += kInt8Group) {
-    const auto group = row.subspan(begin, std::min<size_t>(kInt8Group, row.size() - begin));
-    float largest = 0;
-    for (double value : group) {
-      const float magnitude = std::abs(static_cast<float>(value));
-      if (!(magnitude <= largest)) largest = magnitude;
-      if (std::isnan(largest)) break;
-    }
-    const Int8Scale scale = scale_of(largest);
-    for (double& value : group) {
-      value = double{scale.scale} * ToInt8(static_cast<float>(value), scale);
-    }
+inline void RoundActivations(std::span<double> group, DType /*weights*/) {
+  float largest = 0;
+  for (double value : group) {
+    const float magnitude = std::abs(static_cast<float>(value));
+    if (!(magnitude <= largest)) largest = magnitude;
+    if (std::isnan(largest)) break;
+  }
+  const GroupScale scale = ActivationScale(largest);
+  for (double& value : group) {
+    value = double{scale.scale} * ToInt8(static_cast<float>(value), scale);
   }
 }
 
-// Row `row` of x as products with kI8 weights take it.
-inline std::vector<double> Int8Row(Tensor x, int64_t row) {
+inline void RoundWeights(std::span<double> group, DType weights) {
+  const std::vector<float> values(group.begin(), group.end());
+  std::vector<int8_t> integers(values.size());
+  const double scale = ToFloat(QuantizeGroup(weights, values, integers.data()));
+  for (size_t k = 0; k < group.size(); ++k) group[k] = scale * integers[k];
+}
+
+// A row in groups of quantised products; round: RoundActivations or RoundWeights.
+inline void RoundGroups(std::span<double> row, DType weights,
+                        void (*round)(std::span<double>, DType)) {
+  const auto size = static_cast<size_t>(QuantizedGroup(weights));
+  for (size_t begin = 0; begin < row.size(); begin += size) {
+    round(row.subspan(begin, std::min(size, row.size() - begin)), weights);
+  }
+}
+
+// Row `row` of x as products with quantised weights take it.
+inline std::vector<double> RoundedRow(Tensor x, int64_t row, DType weights) {
   std::vector<double> values(static_cast<size_t>(x.cols));
   for (int64_t k = 0; k < x.cols; ++k) values[static_cast<size_t>(k)] = At(x, row, k);
-  RoundGroups(values, ActivationScale);
+  RoundGroups(values, weights, RoundActivations);
   return values;
 }
 
 // z = x W^T + bias at one place.  x: [rows, in]; bias: [1, out] or empty.
 inline double LinearAt(Tensor x, const LinearMatrix& w, Tensor bias, int64_t row, int64_t column) {
   double z = 0;
-  if (w.dtype == DType::kI8) {
-    const std::vector<double> operand = Int8Row(x, row);
+  if (IsQuantized(w.dtype)) {
+    const std::vector<double> operand = RoundedRow(x, row, w.dtype);
     for (int64_t k = 0; k < x.cols; ++k) z += operand[static_cast<size_t>(k)] * w.w(column, k);
   } else {
     for (int64_t k = 0; k < x.cols; ++k) z += RoundTo(At(x, row, k), w.dtype) * w.w(column, k);

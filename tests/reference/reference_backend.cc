@@ -27,8 +27,21 @@ using reference::IndexAt;
 using reference::LinearMatrix;
 using reference::Matrix;
 
+// The value of a stored integer.
+double LoadQuantized(const HostMatrix& m, int64_t index) {
+  const int64_t row = index / m.cols, k = index % m.cols;
+  const int64_t at = row * QuantizedGroups(m.cols, m.dtype) + k / QuantizedGroup(m.dtype);
+  const double scale = ToFloat(m.scales[at]);
+  if (m.dtype == DType::kI8) return scale * static_cast<const int8_t*>(m.data)[index];
+  const auto* bytes = static_cast<const uint8_t*>(m.data) + row * RowBytes(m.dtype, m.cols);
+  return scale * UnpackInt4(bytes[k / 2], k % 2 != 0);
+}
+
 double Load(const HostMatrix& m, int64_t index) {
   switch (m.dtype) {
+    case DType::kI8:
+    case DType::kI4:
+      return LoadQuantized(m, index);
     case DType::kBF16:
       return ToFloat(static_cast<const BF16*>(m.data)[index]);
     case DType::kF16:
@@ -76,11 +89,10 @@ class ReferenceBackend final : public reference::TrainingReference {
       for (int64_t i = 0; i < part.rows * part.cols; ++i) {
         w.values.push_back(reference::RoundTo(Load(part, i), dtype));
       }
-    }
-    if (dtype == DType::kI8) {
-      const auto cols = static_cast<size_t>(w.cols);
-      for (size_t at = 0; at < w.values.size(); at += cols) {
-        reference::RoundGroups(std::span(w.values).subspan(at, cols), WeightScale);
+      if (!IsQuantized(dtype) || IsQuantized(part.dtype)) continue;
+      for (int64_t r = w.rows - part.rows; r < w.rows; ++r) {
+        reference::RoundGroups(std::span(w.values).subspan(r * w.cols, w.cols), dtype,
+                               reference::RoundWeights);
       }
     }
     return std::make_unique<LinearMatrix>(std::move(w), dtype);

@@ -8,6 +8,7 @@
 #include "engine/base/read_file.h"
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/stored_matrix.h"
 #include "engine/checkpoint/weights_source.h"
 #include "engine/config/bigs_config.h"
 #include "engine/config/config.h"
@@ -57,14 +58,12 @@ void PrintTotal(size_t tensors, int64_t parameters, int64_t bytes) {
 }
 
 void PrintTensors(const SafetensorsFile& file) {
-  int64_t parameters = 0;
   int64_t bytes = 0;
   for (const auto& [name, tensor] : file.tensors()) {
     PrintTensor(name, Name(tensor.dtype), tensor.shape);
-    parameters += tensor.elements();
     bytes += static_cast<int64_t>(tensor.data.size());
   }
-  PrintTotal(file.tensors().size(), parameters, bytes);
+  PrintTotal(file.tensors().size(), CountParameters(file), bytes);
 }
 
 // What shares its storage with an earlier tensor (a tied head) is no parameter of its own.

@@ -1,13 +1,17 @@
 #include "tools/convert/convert.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "engine/base/read_file.h"
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/stored_matrix.h"
 #include "engine/config/bigs_config.h"
+#include "kernels/quantized_group.h"
 #include "tools/command_line/text_file.h"
 #include "tools/convert/models/bigs_names.h"
 #include "tools/convert/models/bigs_presets.h"
@@ -37,24 +41,48 @@ class TensorStream {
 
   absl::Status Copy(const TensorSpec& spec) {
     const auto elements = static_cast<uint64_t>(Elements(spec));
-    for (uint64_t first = 0; first < elements; first += kChunk) {
-      floats_.resize(std::min(kChunk, elements - first));
+    const uint64_t chunk = ChunkOf(spec);
+    std::vector<BF16> scales;
+    for (uint64_t first = 0; first < elements; first += chunk) {
+      floats_.resize(std::min(chunk, elements - first));
       HIPPODROME_RETURN_IF_ERROR(reader_.Read(spec.name, first, floats_));
-      HIPPODROME_RETURN_IF_ERROR(Append(spec.dtype));
-      progress_(done_, total_);
+      HIPPODROME_RETURN_IF_ERROR(IsQuantized(spec.dtype) ? AppendQuantized(spec, first, scales)
+                                                         : AppendFloats(spec.dtype));
     }
-    return absl::OkStatus();
+    return Append(std::as_bytes(std::span(scales)));
   }
 
  private:
-  absl::Status Append(DType dtype) {
-    std::span<const std::byte> bytes = std::as_bytes(std::span(floats_));
-    if (dtype == DType::kBF16) {
-      rounded_.resize(floats_.size());
-      std::transform(floats_.begin(), floats_.end(), rounded_.begin(), ToBF16);
-      bytes = std::as_bytes(std::span(rounded_));
+  // Elements that are read together: whole rows where they are quantised.
+  static uint64_t ChunkOf(const TensorSpec& spec) {
+    if (!IsQuantized(spec.dtype)) return kChunk;
+    const auto columns = static_cast<uint64_t>(spec.shape[1]);
+    return std::max(kChunk / columns, uint64_t{1}) * columns;
+  }
+
+  absl::Status AppendFloats(DType dtype) {
+    if (dtype != DType::kBF16) return Append(std::as_bytes(std::span(floats_)));
+    rounded_.resize(floats_.size());
+    std::transform(floats_.begin(), floats_.end(), rounded_.begin(), ToBF16);
+    return Append(std::as_bytes(std::span(rounded_)));
+  }
+
+  // The integers of floats_, elements from `first` on; their scales go to `scales`.
+  absl::Status AppendQuantized(const TensorSpec& spec, uint64_t first, std::vector<BF16>& scales) {
+    const auto bad = std::ranges::find_if_not(floats_, [](float x) { return std::isfinite(x); });
+    if (bad != floats_.end()) {
+      return InvalidArgument(spec.name + ": element " +
+                             std::to_string(first + (bad - floats_.begin())) +
+                             " is not a finite number");
     }
+    const QuantizedRows rows = QuantizeRows(floats_, spec.shape[1], spec.dtype);
+    scales.insert(scales.end(), rows.scales.begin(), rows.scales.end());
+    return Append(rows.values);
+  }
+
+  absl::Status Append(std::span<const std::byte> bytes) {
     done_ += static_cast<int64_t>(bytes.size());
+    progress_(done_, total_);
     return writer_.Append(bytes);
   }
 
@@ -67,12 +95,17 @@ class TensorStream {
   std::vector<BF16> rounded_;
 };
 
-// Writes `specs` (F32 or BF16) in their order through buffers of under 64 MiB.
+// Writes `specs` (of types of weights) in their order through buffers of under 64 MiB, and the
+// scales of a matrix.
 absl::Status WriteTensors(TensorReader& reader, const std::vector<TensorSpec>& specs,
                           const std::string& path, const ConvertProgress& progress) {
+  std::vector<TensorSpec> stored;
+  for (const TensorSpec& spec : specs) {
+    for (TensorSpec& part : StoredSpecs(spec)) stored.push_back(std::move(part));
+  }
   HIPPODROME_ASSIGN_OR_RETURN(const auto writer,
-                              SafetensorsWriter::Create(path, specs, {{"format", "pt"}}));
-  TensorStream stream(reader, *writer, TotalBytes(specs), progress);
+                              SafetensorsWriter::Create(path, stored, {{"format", "pt"}}));
+  TensorStream stream(reader, *writer, TotalBytes(stored), progress);
   for (const TensorSpec& spec : specs) {
     HIPPODROME_RETURN_IF_ERROR(stream.Copy(spec));
   }

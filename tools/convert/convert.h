@@ -19,7 +19,7 @@ struct ConvertOptions {
   std::string config;                // a config.json, or empty: the one beside `source`, if any
   std::string preset;                // see H3Preset() and BigsPreset(), or empty; excludes `config`
   std::string tokenizer;             // directory, or empty
-  DType matrix_dtype = DType::kF32;  // or kBF16: of linear weights and the word embedding
+  DType matrix_dtype = DType::kF32;  // of kWeightTypes: of linear weights and the word embedding
   int64_t attention_heads = 0;       // 0: from config or preset
   // Of BiGS models only. Given, they go before the config.
   std::string layer_gelu;         // "erf" or "tanh"; empty: from the config, else by the source

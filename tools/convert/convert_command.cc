@@ -1,5 +1,6 @@
 #include "tools/convert/convert_command.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -30,7 +31,9 @@ const CommandSpec kConvertSpec = {
          "H3: vocab.json and merges.txt, or gpt2-encoder.json and gpt2-vocab.bpe; BiGS: vocab.txt "
          "or "
          "bert-base-uncased-vocab.txt"},
-        {"dtype", "f32|bf16", "type of the matrices", "f32"},
+        {"dtype", "f32|bf16|int8|int4",
+         "type of the matrices; int8 and int4: integers with scales, see docs/file-formats.md",
+         "f32"},
         {"attn-heads", "N", "attention heads, where neither config nor preset says"},
         {"layer-gelu", "erf|tanh",
          "BiGS: GELU of the layers (default: as the config says, else tanh for .msgpack and erf "
@@ -68,7 +71,7 @@ absl::StatusOr<ConvertOptions> ReadOptions(const CommandLine& arguments) {
   }
   HIPPODROME_RETURN_IF_ERROR(ReadEncoderOptions(arguments, options));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string dtype, arguments.Choice("dtype"));
-  options.matrix_dtype = dtype == "bf16" ? DType::kBF16 : DType::kF32;
+  options.matrix_dtype = *std::ranges::find(kWeightTypes, dtype, WeightsName);
   HIPPODROME_ASSIGN_OR_RETURN(options.attention_heads,
                               arguments.Integer("attn-heads", 0, 1, 1 << 16));
   return options;

@@ -28,7 +28,8 @@ absl::StatusOr<std::unique_ptr<Bigs>> Bigs::Load(SequenceBackend& backend, const
   model->config_ = config;
   model->linear_dtype_ = linear_dtype;
   HIPPODROME_ASSIGN_OR_RETURN(
-      model->words_, reader.Linear({embeddings + "word_embeddings.weight"}, config.vocab_size, d));
+      model->words_,
+      reader.EmbeddingOrHead(embeddings + "word_embeddings.weight", config.vocab_size, d));
   HIPPODROME_ASSIGN_OR_RETURN(
       model->types_,
       reader.Matrix(embeddings + "token_type_embeddings.weight", config.type_vocab_size, d));

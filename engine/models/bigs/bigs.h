@@ -29,7 +29,7 @@ class Bigs {
   // Called after each layer with the layers loaded so far and in all.
   using Progress = std::function<void(int64_t done, int64_t total)>;
 
-  // Errors name the tensor and what was expected. `linear_dtype`: kF32, kBF16 or kI8.
+  // Errors name the tensor and what was expected. `linear_dtype`: of kWeightTypes.
   static absl::StatusOr<std::unique_ptr<Bigs>> Load(SequenceBackend& backend,
                                                     const BigsConfig& config, WeightsSource& source,
                                                     DType linear_dtype,

@@ -33,20 +33,20 @@ absl::Status EncoderHeadLayers::LoadMaskedLm(const WeightsReader& reader,
   const std::string prefix = "cls.predictions.";
   const std::string dense = prefix + "transform.dense.";
   activation_ = config.hidden_act;
-  HIPPODROME_ASSIGN_OR_RETURN(w_t_, reader.Linear({dense + "weight"}, d, d));
+  HIPPODROME_ASSIGN_OR_RETURN(w_t_, reader.EmbeddingOrHead(dense + "weight", d, d));
   HIPPODROME_ASSIGN_OR_RETURN(b_t_, reader.Row({dense + "bias"}, d));
   HIPPODROME_ASSIGN_OR_RETURN(
       norm_, EncoderNorm::Load(reader, prefix + "transform.LayerNorm.", d, config.layer_norm_eps));
   HIPPODROME_ASSIGN_OR_RETURN(b_c_, reader.Row({prefix + "bias"}, vocab));
   if (config.tie_word_embeddings) return absl::OkStatus();
-  HIPPODROME_ASSIGN_OR_RETURN(w_c_, reader.Linear({prefix + "decoder.weight"}, vocab, d));
+  HIPPODROME_ASSIGN_OR_RETURN(w_c_, reader.EmbeddingOrHead(prefix + "decoder.weight", vocab, d));
   return absl::OkStatus();
 }
 
 absl::Status EncoderHeadLayers::LoadPooler(const WeightsReader& reader, const BigsConfig& config) {
   const int64_t d = config.hidden_size;
   activation_ = Epilogue::Activation::kTanh;
-  HIPPODROME_ASSIGN_OR_RETURN(w_t_, reader.Linear({"bigs.pooler.dense.weight"}, d, d));
+  HIPPODROME_ASSIGN_OR_RETURN(w_t_, reader.EmbeddingOrHead("bigs.pooler.dense.weight", d, d));
   HIPPODROME_ASSIGN_OR_RETURN(b_t_, reader.ActivationRow({"bigs.pooler.dense.bias"}, d));
   return absl::OkStatus();
 }
@@ -55,7 +55,8 @@ absl::Status EncoderHeadLayers::LoadClassifier(const WeightsReader& reader,
                                                const BigsConfig& config,
                                                const std::string& prefix) {
   const int64_t logits = LogitsPerAnswer(config);
-  HIPPODROME_ASSIGN_OR_RETURN(w_c_, reader.Linear({prefix + "weight"}, logits, config.hidden_size));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      w_c_, reader.EmbeddingOrHead(prefix + "weight", logits, config.hidden_size));
   HIPPODROME_ASSIGN_OR_RETURN(b_c_, reader.Row({prefix + "bias"}, logits));
   return absl::OkStatus();
 }

@@ -70,8 +70,8 @@ absl::StatusOr<std::unique_ptr<HybridH3>> HybridH3::Load(SequenceBackend& backen
   model->linear_dtype_ = linear_dtype;
   const std::string embeddings = "backbone.embeddings.";
   HIPPODROME_ASSIGN_OR_RETURN(model->embedding_,
-                              reader.Linear({embeddings + "word_embeddings.weight"},
-                                            config.padded_vocab_size, config.d_model));
+                              reader.EmbeddingOrHead(embeddings + "word_embeddings.weight",
+                                                     config.padded_vocab_size, config.d_model));
   if (config.max_position_embeddings > 0) {
     HIPPODROME_ASSIGN_OR_RETURN(model->position_embedding_,
                                 reader.Matrix(embeddings + "position_embeddings.weight",

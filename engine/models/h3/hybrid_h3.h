@@ -46,7 +46,7 @@ class HybridH3 {
   // Called after each layer with the layers loaded so far and in all.
   using Progress = std::function<void(int64_t done, int64_t total)>;
 
-  // Errors name the tensor and what was expected. `linear_dtype`: kF32, kBF16 or kI8.
+  // Errors name the tensor and what was expected. `linear_dtype`: of kWeightTypes.
   static absl::StatusOr<std::unique_ptr<HybridH3>> Load(SequenceBackend& backend,
                                                         const H3Config& config,
                                                         WeightsSource& source, DType linear_dtype,

@@ -37,8 +37,8 @@ int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Bytes of a unit of depth of a panel, and how often it has the 256 that slices are measured in.
 template <typename W>
 inline constexpr int64_t kUnitBytes = kPanelColumns * 4;
-template <>
-inline constexpr int64_t kUnitBytes<Int8Panel> = sizeof(Int8Panel);
+template <DType kWeights>
+inline constexpr int64_t kUnitBytes<QuantizedPanel<kWeights>> = sizeof(QuantizedPanel<kWeights>);
 template <typename W>
 inline constexpr int64_t kUnitRows = kUnitBytes<W> / (kPanelColumns * 4);
 
@@ -204,15 +204,18 @@ const A* RoundRows(ThreadPool& pool, const Tensor& x, int64_t stride,
   return rounded;
 }
 
-void LinearInt8(ThreadPool& pool, const Tensor& x, const PackedWeights& w, const Epilogue& epilogue,
-                const Tensor& y, DotKernel kernel) {
+template <typename Panel>
+void LinearQuantized(ThreadPool& pool, const Tensor& x, const PackedWeights& w,
+                     const Epilogue& epilogue, const Tensor& y, DotKernel kernel) {
   const int64_t groups = w.depth();
-  if (ChosenKernel(kernel, DType::kI8) == DotKernel::kDot) {
-    const Int8Group* a = RoundRows<Int8Group>(pool, x, groups, RoundToInt8);
-    Multiply<Int8Group, Int8Panel>(pool, {MicrokernelInt8Dot, a, groups, 1, w, epilogue, y});
+  if (ChosenKernel(kernel, Panel::kType) == DotKernel::kDot) {
+    using Group = RoundedGroup<int8_t, Panel>;
+    const Group* a = RoundRows<Group>(pool, x, groups, RoundToInt8<Panel>);
+    Multiply<Group, Panel>(pool, {MicrokernelQuantizedDot<Panel>, a, groups, 1, w, epilogue, y});
   } else {
-    const Int16Group* a = RoundRows<Int16Group>(pool, x, groups, RoundToInt16);
-    Multiply<Int16Group, Int8Panel>(pool, {MicrokernelInt8Plain, a, groups, 1, w, epilogue, y});
+    using Group = RoundedGroup<int16_t, Panel>;
+    const Group* a = RoundRows<Group>(pool, x, groups, RoundToInt16<Panel>);
+    Multiply<Group, Panel>(pool, {MicrokernelQuantizedPlain<Panel>, a, groups, 1, w, epilogue, y});
   }
 }
 
@@ -220,7 +223,7 @@ void LinearInt8(ThreadPool& pool, const Tensor& x, const PackedWeights& w, const
 
 DotKernel ChosenKernel(DotKernel kernel, DType dtype) {
   if (kernel != DotKernel::kBest) return kernel;
-  if (dtype == DType::kI8) return HaveInt8Dot() ? DotKernel::kDot : DotKernel::kPlain;
+  if (IsQuantized(dtype)) return HaveInt8Dot() ? DotKernel::kDot : DotKernel::kPlain;
   if (HaveAmx()) return DotKernel::kAmx;
   return FastBF16Dot() ? DotKernel::kDot : DotKernel::kPlain;
 }
@@ -232,7 +235,8 @@ void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& 
     Multiply<float, float>(pool, {MicrokernelF32, F32Row(x, 0), x.stride, 1, w, epilogue, y});
     return;
   }
-  if (w.dtype() == DType::kI8) return LinearInt8(pool, x, w, epilogue, y, kernel);
+  if (w.dtype() == DType::kI8) return LinearQuantized<Int8Panel>(pool, x, w, epilogue, y, kernel);
+  if (w.dtype() == DType::kI4) return LinearQuantized<Int4Panel>(pool, x, w, epilogue, y, kernel);
   const int64_t stride = 2 * w.depth();
   switch (ChosenKernel(kernel)) {
     case DotKernel::kAmx:

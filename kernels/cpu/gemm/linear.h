@@ -14,8 +14,8 @@
 
 namespace hippodrome::cpu {
 
-// Which kernel multiplies kBF16 and kI8 weights. One serves all numbers of rows, so that a row's
-// bits do not depend on it.
+// Which kernel multiplies kBF16, kI8 and kI4 weights. One serves all numbers of rows, so that a
+// row's bits do not depend on it.
 enum class DotKernel : uint8_t {
   kBest,   // of those below, the fastest that the processor has
   kPlain,  // expands bf16 to f32, bytes to 16 bits
@@ -23,7 +23,7 @@ enum class DotKernel : uint8_t {
   kAmx,    // the matrix registers of AMX; REQUIRES: HaveAmx(); of kBF16 weights alone
 };
 
-// `kernel` itself unless it is kBest; for weights of `dtype`, kBF16 or kI8.
+// `kernel` itself unless it is kBest; for weights of `dtype`, not kF32.
 DotKernel ChosenKernel(DotKernel kernel, DType dtype = DType::kBF16);
 
 // The contract of Backend::Linear.

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/gemm/packed_weights.h"
 #include "kernels/dtype.h"
-#include "kernels/int8_group.h"
+#include "kernels/quantized_group.h"
 
 namespace hippodrome::cpu {
 
@@ -32,16 +32,15 @@ struct MicrokernelArguments {
   int next_lines = 0;
 };
 
-// A group of a row of activations, rounded as kernels/int8_group.h says.
-template <typename T>
+// A group of a row of activations, rounded as kernels/quantized_group.h says, for Panel's weights.
+// T: int8_t, or int16_t for the plain kernel, with the first, the third, the second and the fourth
+// of each four values.
+template <typename T, typename Panel>
 struct RoundedGroup {
-  T values[kInt8Group];
+  T values[Panel::kGroup];
   float scale;
-  int32_t offset;  // -128 times the sum of the values: what the weights' 128 must be taken off by
+  int32_t offset;  // -Panel::kOffset times the sum of the values, which takes the weights' off
 };
-using Int8Group = RoundedGroup<int8_t>;
-// Of each four values the first, the third, the second and the fourth.
-using Int16Group = RoundedGroup<int16_t>;
 
 // Calls tile(rows) with the number of a tile's rows as a type, a std::integral_constant<int>.
 template <typename Tile>
@@ -85,17 +84,26 @@ bool HaveBF16Dot();
 bool FastBF16Dot();
 void MicrokernelBF16Dot(const MicrokernelArguments<BF16, BF16>& tile);
 
-// kI8 weights: a k is a group, of which each 256 bytes fetch `next_lines`, and
+// Quantised weights, Int8Panel or Int4Panel: a k is a group, of which each 256 bytes fetch
+// `next_lines`, and
 //   sums[r][c] += float(dot of group k) a.scale panel.scales[c]
 // as one product and one multiply-add. Both give the same bits where there are fused multiply-adds.
-void MicrokernelInt8Plain(const MicrokernelArguments<Int16Group, Int8Panel>& tile);
+template <typename Panel>
+using QuantizedTile = MicrokernelArguments<RoundedGroup<int8_t, Panel>, Panel>;
+template <typename Panel>
+using PlainQuantizedTile = MicrokernelArguments<RoundedGroup<int16_t, Panel>, Panel>;
+template <typename Panel>
+void MicrokernelQuantizedPlain(const PlainQuantizedTile<Panel>& tile);
 // With the processor's dot product of bytes. REQUIRES: HaveInt8Dot().
 bool HaveInt8Dot();
-void MicrokernelInt8Dot(const MicrokernelArguments<Int8Group, Int8Panel>& tile);
+template <typename Panel>
+void MicrokernelQuantizedDot(const QuantizedTile<Panel>& tile);
 
-// Rounds n floats into Int8Groups(n) groups.
-void RoundToInt8(const float* x, int64_t n, Int8Group* groups);
-void RoundToInt16(const float* x, int64_t n, Int16Group* groups);
+// Rounds n floats into groups of activations.
+template <typename Panel>
+void RoundToInt8(const float* x, int64_t n, RoundedGroup<int8_t, Panel>* groups);
+template <typename Panel>
+void RoundToInt16(const float* x, int64_t n, RoundedGroup<int16_t, Panel>* groups);
 
 // Rounds n floats to bf16, to nearest even, and pads with a zero to an even number. The first gives
 // bf16 values as floats; the second may flush subnormals to zero. REQUIRES of the second:

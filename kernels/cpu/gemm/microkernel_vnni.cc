@@ -30,13 +30,25 @@ HIPPODROME_VNNI inline __m512i Broadcast(const int8_t* values) {
   return _mm512_set1_epi32(bits);
 }
 
-// `depth` groups of kRows rows.
-template <int kRows>
-HIPPODROME_VNNI void Tile(const MicrokernelArguments<Int8Group, Int8Panel>& tile) {
+// Part `part` of the integers that share bytes.
+template <typename Panel>
+HIPPODROME_VNNI inline __m512i Part(__m512i bytes, int part) {
+  if constexpr (Panel::kParts == 1) {
+    return bytes;
+  } else {
+    const __m512i shifted = part == 0 ? bytes : _mm512_maskz_srli_epi32(kAll, bytes, 4);
+    return _mm512_and_si512(shifted, _mm512_set1_epi8(2 * Panel::kOffset - 1));
+  }
+}
+
+// `depth` groups of kRows rows. A tile of its own: for all that GCC knows, stores of vectors may
+// change what is referred to.
+template <int kRows, typename Panel>
+HIPPODROME_VNNI void Tile(const QuantizedTile<Panel> tile) {
   const char* next = static_cast<const char*>(tile.next);
   for (int64_t group = 0; group < tile.depth; ++group) {
-    const Int8Group* const x = tile.a + group;
-    const Int8Panel& panel = tile.panel[group];
+    const RoundedGroup<int8_t, Panel>* const x = tile.a + group;
+    const Panel& panel = tile.panel[group];
     Dots dots[kRows][kVectors];
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
@@ -45,19 +57,24 @@ HIPPODROME_VNNI void Tile(const MicrokernelArguments<Int8Group, Int8Panel>& tile
         dots[r][v] = (Dots)_mm512_set1_epi32(x[r * tile.a_stride].offset);
       }
     }
-    for (int64_t k = 0; k < kInt8Group / 4; ++k) {
+    for (int64_t k = 0; k < Panel::kSteps; ++k) {
       FetchAhead(next, tile.next_lines);
-      __m512i weights[kVectors];
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        weights[v] = _mm512_loadu_si512(panel.values[k][v * kLanes]);
-      }
-#pragma GCC unroll 6
-      for (int r = 0; r < kRows; ++r) {
-        const __m512i values = Broadcast(x[r * tile.a_stride].values + 4 * k);
+#pragma GCC unroll 2
+      for (int part = 0; part < Panel::kParts; ++part) {
+        Dots weights[kVectors];
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v) {
-          dots[r][v] = (Dots)_mm512_dpbusd_epi32((__m512i)dots[r][v], weights[v], values);
+          weights[v] = (Dots)Part<Panel>(_mm512_loadu_si512(panel.values[k][v * kLanes]), part);
+        }
+#pragma GCC unroll 6
+        for (int r = 0; r < kRows; ++r) {
+          const int8_t* const four = x[r * tile.a_stride].values + 4 * (Panel::kParts * k + part);
+          const __m512i values = Broadcast(four);
+#pragma GCC unroll 4
+          for (int v = 0; v < kVectors; ++v) {
+            dots[r][v] =
+                (Dots)_mm512_dpbusd_epi32((__m512i)dots[r][v], (__m512i)weights[v], values);
+          }
         }
       }
     }
@@ -89,9 +106,13 @@ bool HaveInt8Dot() {
   return have;
 }
 
-void MicrokernelInt8Dot(const MicrokernelArguments<Int8Group, Int8Panel>& tile) {
+template <typename Panel>
+void MicrokernelQuantizedDot(const QuantizedTile<Panel>& tile) {
   ForRows(tile.rows, [&](auto rows) { Tile<rows>(tile); });
 }
+
+template void MicrokernelQuantizedDot(const QuantizedTile<Int8Panel>& tile);
+template void MicrokernelQuantizedDot(const QuantizedTile<Int4Panel>& tile);
 
 }  // namespace hippodrome::cpu
 
@@ -102,7 +123,13 @@ void MicrokernelInt8Dot(const MicrokernelArguments<Int8Group, Int8Panel>& tile) 
 namespace hippodrome::cpu {
 
 bool HaveInt8Dot() { return false; }
-void MicrokernelInt8Dot(const MicrokernelArguments<Int8Group, Int8Panel>&) { assert(false); }
+template <typename Panel>
+void MicrokernelQuantizedDot(const QuantizedTile<Panel>&) {
+  assert(false);
+}
+
+template void MicrokernelQuantizedDot(const QuantizedTile<Int8Panel>&);
+template void MicrokernelQuantizedDot(const QuantizedTile<Int4Panel>&);
 
 }  // namespace hippodrome::cpu
 #endif

@@ -24,17 +24,20 @@ uint32_t BF16Bits(T x) {
   return ToBF16(Widen(x)).bits;
 }
 
-// Row `row` of the stacked matrices, and its type.
+// Row `row` of the stacked matrices, its type and the scales of its groups.
 struct HostRow {
   const void* data;
   DType dtype;
+  const BF16* scales;
 };
 
 HostRow FindRow(std::span<const HostMatrix> parts, int64_t row) {
   for (const HostMatrix& part : parts) {
     if (row < part.rows) {
-      const int64_t bytes = part.cols * static_cast<int64_t>(SizeOf(part.dtype));
-      return {static_cast<const char*>(part.data) + row * bytes, part.dtype};
+      const auto* data =
+          static_cast<const char*>(part.data) + row * RowBytes(part.dtype, part.cols);
+      if (!IsQuantized(part.dtype)) return {data, part.dtype, nullptr};
+      return {data, part.dtype, part.scales + row * QuantizedGroups(part.cols, part.dtype)};
     }
     row -= part.rows;
   }
@@ -72,30 +75,58 @@ void PackColumns(const HostRow& row, int64_t begin, int64_t end, int64_t column,
 }
 
 template <typename T>
-void WidenGroup(const T* row, int64_t count, float* values) {
-  for (int64_t k = 0; k < count; ++k) values[k] = Widen(row[k]);
-  std::fill(values + count, values + kInt8Group, 0.0f);
+void WidenAll(const T* row, std::span<float> values) {
+  std::transform(row, row + values.size(), values.begin(), [](T x) { return Widen(x); });
 }
 
-// Inputs [begin, begin + count) of a row of W, with zeros up to a whole group.
-void WidenGroup(const HostRow& row, int64_t begin, int64_t count, float* values) {
+// Inputs of a row of W from `begin` on.
+void WidenAll(const HostRow& row, int64_t begin, std::span<float> values) {
   switch (row.dtype) {
     case DType::kBF16:
-      return WidenGroup(static_cast<const BF16*>(row.data) + begin, count, values);
+      return WidenAll(static_cast<const BF16*>(row.data) + begin, values);
     case DType::kF16:
-      return WidenGroup(static_cast<const Half*>(row.data) + begin, count, values);
+      return WidenAll(static_cast<const Half*>(row.data) + begin, values);
     default:
-      return WidenGroup(static_cast<const float*>(row.data) + begin, count, values);
+      return WidenAll(static_cast<const float*>(row.data) + begin, values);
   }
 }
 
-void PackGroup(const float* values, int64_t column, Int8Panel& panel) {
-  float largest = 0;
-  for (int64_t k = 0; k < kInt8Group; ++k) largest = std::max(largest, std::abs(values[k]));
-  const Int8Scale scale = WeightScale(largest);
-  panel.scales[column] = ToBF16(scale.scale);
-  for (int64_t k = 0; k < kInt8Group; ++k) {
-    panel.values[k / 4][column][k % 4] = static_cast<uint8_t>(ToInt8(values[k], scale) + 128);
+// The integers of a group of a row that is stored so already.
+void ReadIntegers(const HostRow& row, int64_t begin, std::span<int8_t> integers) {
+  if (row.dtype == DType::kI8) {
+    std::copy_n(static_cast<const int8_t*>(row.data) + begin, integers.size(), integers.begin());
+    return;
+  }
+  const auto* bytes = static_cast<const uint8_t*>(row.data) + begin / 2;
+  for (size_t k = 0; k < integers.size(); ++k) {
+    integers[k] = static_cast<int8_t>(UnpackInt4(bytes[k / 2], k % 2 != 0));
+  }
+}
+
+// Group `group` of a row of W into a column of a panel.
+template <typename Panel>
+void PackGroup(const HostRow& row, int64_t group, int64_t in, int64_t column, Panel& panel) {
+  const int64_t begin = group * Panel::kGroup;
+  const auto count = static_cast<size_t>(std::min(Panel::kGroup, in - begin));
+  int8_t integers[Panel::kGroup] = {};
+  if (row.dtype == Panel::kType) {
+    ReadIntegers(row, begin, std::span(integers, count));
+    panel.scales[column] = row.scales[group];
+  } else {
+    float values[Panel::kGroup];
+    WidenAll(row, begin, std::span(values, count));
+    panel.scales[column] = QuantizeGroup(Panel::kType, std::span(values, count), integers);
+  }
+  for (int64_t k = 0; k < Panel::kGroup; ++k) panel.Set(k, column, integers[k]);
+}
+
+template <typename Panel>
+void PackGroups(std::span<const HostRow> rows, int64_t in, char* panel) {
+  auto* groups = reinterpret_cast<Panel*>(panel);
+  for (int64_t group = 0; group < QuantizedGroups(in, Panel::kType); ++group) {
+    for (size_t r = 0; r < rows.size(); ++r) {
+      PackGroup(rows[r], group, in, static_cast<int64_t>(r), groups[group]);
+    }
   }
 }
 
@@ -108,22 +139,25 @@ void PackPanel(std::span<const HostMatrix> parts, const PackedWeights& weights, 
   const int64_t rows = std::min(kPanelColumns, weights.out() - first);
   HostRow sources[kPanelColumns];
   for (int64_t r = 0; r < rows; ++r) sources[r] = FindRow(parts, first + r);
-  if (weights.dtype() == DType::kI8) {
-    auto* groups = reinterpret_cast<Int8Panel*>(weights.panel(index));
-    for (int64_t begin = 0; begin < weights.in(); begin += kInt8Group) {
-      for (int64_t r = 0; r < rows; ++r) {
-        float values[kInt8Group];
-        WidenGroup(sources[r], begin, std::min(kInt8Group, weights.in() - begin), values);
-        PackGroup(values, r, groups[begin / kInt8Group]);
-      }
-    }
-    return;
+  if (IsQuantized(weights.dtype())) {
+    const auto pack = weights.dtype() == DType::kI8 ? PackGroups<Int8Panel> : PackGroups<Int4Panel>;
+    return pack(std::span(sources, static_cast<size_t>(rows)), weights.in(), weights.panel(index));
   }
   for (int64_t begin = 0; begin < weights.in(); begin += kStrip) {
     const int64_t end = std::min(begin + kStrip, weights.in());
     for (int64_t r = 0; r < rows; ++r) {
       PackColumns(sources[r], begin, end, r, weights.dtype(), weights.panel(index));
     }
+  }
+}
+
+template <typename Panel>
+void UnpackGroups(const char* panel, int64_t column, int64_t in, float* values) {
+  const auto* groups = reinterpret_cast<const Panel*>(panel);
+  for (int64_t k = 0; k < in; ++k) {
+    const Panel& group = groups[k / Panel::kGroup];
+    values[k] =
+        static_cast<float>(group.Get(k % Panel::kGroup, column)) * ToFloat(group.scales[column]);
   }
 }
 
@@ -137,16 +171,19 @@ PackedWeights::PackedWeights(int64_t out, int64_t in, DType dtype)
 PackedWeights::PackedWeights(int64_t out, int64_t in, DType dtype, void* memory)
     : out_(out), in_(in), dtype_(dtype), memory_(std::shared_ptr<void>(), memory) {
   assert(out > 0 && in > 0);
-  assert(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kI8);
+  assert(std::ranges::find(kWeightTypes, dtype) != std::end(kWeightTypes));
 }
 
 int64_t PackedWeights::depth() const {
-  if (dtype_ == DType::kI8) return Int8Groups(in_);
+  if (IsQuantized(dtype_)) return QuantizedGroups(in_, dtype_);
   return dtype_ == DType::kF32 ? in_ : (in_ + 1) / 2;
 }
 
 int64_t PackedWeights::PanelBytes(int64_t in, DType dtype) {
-  if (dtype == DType::kI8) return Int8Groups(in) * static_cast<int64_t>(sizeof(Int8Panel));
+  if (IsQuantized(dtype)) {
+    const size_t bytes = dtype == DType::kI8 ? sizeof(Int8Panel) : sizeof(Int4Panel);
+    return QuantizedGroups(in, dtype) * static_cast<int64_t>(bytes);
+  }
   if (dtype == DType::kF32) return in * kPanelColumns * 4;
   const int64_t pairs = (in + 1) / 2;
   return (pairs + kPairBlock - 1) / kPairBlock * kPairBlock * kPanelColumns * 4;
@@ -172,12 +209,9 @@ void UnpackRow(const PackedWeights& weights, int64_t row, float* values) {
     const float* in = reinterpret_cast<const float*>(panel) + column;
     for (int64_t k = 0; k < weights.in(); ++k) values[k] = in[k * kPanelColumns];
   } else if (weights.dtype() == DType::kI8) {
-    const auto* groups = reinterpret_cast<const Int8Panel*>(panel);
-    for (int64_t k = 0; k < weights.in(); ++k) {
-      const Int8Panel& group = groups[k / kInt8Group];
-      const int value = group.values[k % kInt8Group / 4][column][k % 4] - 128;
-      values[k] = static_cast<float>(value) * ToFloat(group.scales[column]);
-    }
+    UnpackGroups<Int8Panel>(panel, column, weights.in(), values);
+  } else if (weights.dtype() == DType::kI4) {
+    UnpackGroups<Int4Panel>(panel, column, weights.in(), values);
   } else {
     const BF16* in = reinterpret_cast<const BF16*>(panel) + column * 2;
     for (int64_t k = 0; k < weights.in(); ++k) {

@@ -124,7 +124,7 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
       {"--model", "x", "--http-max-connections", "0"},
       {"--model", "x", "--max-body-bytes-total", "1000"},
       {"--model", "x", "--device", "gpu"},
-      {"--model", "x", "--weights", "int4"},
+      {"--model", "x", "--weights", "int2"},
       {"--model", "x", "--threads", "-1"},
       {"--model", "x", "--threads", "2x"},
       {"--model", "x", "--max-sequences", "0"},

@@ -56,13 +56,16 @@ TEST_P(EmulatedTest, NoOperationOfAnEncoderDiffers) {
   EXPECT_FALSE(backend.first_difference()) << ToString(*backend.first_difference());
 }
 
-TEST(EmulatedInt8Test, IsRefusedInWords) {
+TEST(EmulatedQuantizedTest, IsRefusedInWords) {
   HIPPODROME_TEST_BACKEND(cuda);
   const auto cpu = MakeCpuBackend({.threads = 1});
   CheckingBackend both(*cpu, *cuda);
   for (Backend* backend : {static_cast<Backend*>(cuda.get()), static_cast<Backend*>(&both)}) {
-    EXPECT_EQ(Message(LoadDecoderDirectory(*backend, kDirectory, DType::kI8).status()),
-              backend->name() + " has no products with int8 weights, expected f32 or bf16");
+    for (const DType weights : {DType::kI8, DType::kI4}) {
+      EXPECT_EQ(Message(LoadDecoderDirectory(*backend, kDirectory, weights).status()),
+                backend->name() + " has no products with " + WeightsName(weights) +
+                    " weights, expected f32 or bf16");
+    }
   }
 }
 

@@ -8,6 +8,8 @@
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/config/bigs_config.h"
+#include "engine/model_directory.h"
+#include "kernels/make_backend.h"
 #include "tests/tools/convert/bigs_files.h"
 #include "tests/tools/convert/convert_fixture.h"
 #include "tests/tools/convert/msgpack_builder.h"
@@ -134,6 +136,24 @@ TEST_F(ConvertBigsTest, Bf16AppliesToMatricesOnly) {
     }
   }
   EXPECT_EQ(file->Find(kBigsWords)->dtype, DType::kBF16);
+}
+
+TEST_F(ConvertBigsTest, IntegersOf8BitsAreKeptForTheEmbeddingAndTheHead) {
+  const std::string source = WriteTemporary("model.bin", BigsZipFile(RandomBigs(SmallBigs())));
+  ASSERT_TRUE(Run({.source = source, .matrix_dtype = DType::kI4}).ok());
+  const auto file = SafetensorsFile::Open(out_ + "/model.safetensors").value();
+  for (const auto& [name, tensor] : file->tensors()) {
+    if (file->Find(name + "_scale") == nullptr) {
+      EXPECT_EQ(tensor.dtype, name.ends_with("_scale") ? DType::kBF16 : DType::kF32) << name;
+    } else {
+      EXPECT_EQ(tensor.dtype, name.find(".layer.") == std::string::npos ? DType::kI8 : DType::kU8)
+          << name;
+    }
+  }
+  const auto backend = MakeCpuBackend({.threads = 1});
+  const auto loaded = LoadEncoderDirectory(*backend, out_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->weights, DType::kI4);
 }
 
 TEST_F(ConvertBigsTest, ConfigsThatContradictTheTensorsNameTheTensor) {

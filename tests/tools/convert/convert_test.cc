@@ -3,12 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/stored_matrix.h"
+#include "engine/checkpoint/weights_source.h"
 #include "engine/config/config.h"
 #include "tests/tools/convert/convert_fixture.h"
 #include "tests/tools/convert/model_file.h"
@@ -74,6 +79,58 @@ TEST_F(ConvertTest, Bf16AppliesToMatricesOnly) {
     }
   }
   EXPECT_EQ(matrices, 1 + 2 * 6 + 4);
+}
+
+// The groups of a matrix of the golden model as they are read back.
+void ExpectQuantized(const SafetensorsFile& file, const std::string& name, DType weights,
+                     const ModelTensor& golden) {
+  FileWeights source(file);
+  const auto matrix = GetMatrix(source, name, golden.shape[0], golden.shape[1]);
+  ASSERT_TRUE(matrix.ok()) << matrix.status();
+  EXPECT_EQ(matrix->dtype, weights) << name;
+  const QuantizedRows rows = QuantizeRows(golden.values, golden.shape[1], weights);
+  EXPECT_TRUE(std::ranges::equal(matrix->values.data, rows.values)) << name;
+  EXPECT_EQ(std::memcmp(matrix->scale.data.data(), rows.scales.data(), matrix->scale.data.size()),
+            0)
+      << name;
+}
+
+TEST_F(ConvertTest, IntegersAndScalesReplaceTheMatricesOnly) {
+  const ModelFile golden = Expected();
+  for (const DType weights : {DType::kI8, DType::kI4}) {
+    fs::remove_all(out_);
+    ASSERT_TRUE(Run({.source = kData + "weights.pt", .matrix_dtype = weights}).ok());
+    const auto file = SafetensorsFile::Open(out_ + "/model.safetensors").value();
+    EXPECT_EQ(file->tensors().size(), golden.size() + 1 + 2 * 6 + 4);
+    for (const auto& [name, tensor] : golden) {
+      if (tensor.shape.size() == 2 && name.ends_with(".weight")) {
+        const bool embedding = name == "backbone.embeddings.word_embeddings.weight";
+        ExpectQuantized(*file, name, embedding ? DType::kI8 : weights, tensor);
+      } else {
+        EXPECT_EQ(ToFloats(*file->Find(name)).value(), tensor.values) << name;
+      }
+    }
+  }
+}
+
+TEST_F(ConvertTest, ValuesThatHaveNoIntegersAreNamed) {
+  ModelFile model = GoldenModel();
+  const std::string name = "backbone.layers.0.mlp.fc1.weight";
+  model[name].values[7] = NAN;
+  EXPECT_THAT(
+      ConvertFixture::Error(
+          {.source = WriteModelFile(model), .matrix_dtype = DType::kI4, .attention_heads = 2}),
+      HasSubstr(name + ": element 7 is not a finite number"));
+}
+
+TEST_F(ConvertTest, IntegersAreNoSource) {
+  ASSERT_TRUE(Run({.source = kData + "weights.pt", .matrix_dtype = DType::kI8}).ok());
+  const std::string source = out_ + "/model.safetensors";
+  ConvertOptions options{.source = source, .attention_heads = 2};
+  options.out = WriteTemporary("again", "");
+  fs::remove_all(options.out);
+  const absl::Status status = Convert(options, [](int64_t, int64_t) {}).status();
+  EXPECT_THAT(Message(status), HasSubstr("of type I8; expected F32, F16, BF16 or F64"));
 }
 
 TEST_F(ConvertTest, AHeadEqualToTheEmbeddingIsDropped) {

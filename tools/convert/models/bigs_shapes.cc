@@ -50,10 +50,10 @@ void AddLayer(const BigsConfig& config, const std::string& layer, SpecList& list
 
 void AddMaskedLm(const BigsConfig& config, SpecList& list) {
   list.Vector("cls.predictions.bias", {config.vocab_size});
-  list.Linear("cls.predictions.transform.dense", config.hidden_size, config.hidden_size);
+  list.HeadLinear("cls.predictions.transform.dense", config.hidden_size, config.hidden_size);
   list.LayerNorm("cls.predictions.transform.LayerNorm", config.hidden_size);
   if (!config.tie_word_embeddings) {
-    list.Matrix(kBigsDecoder, config.vocab_size, config.hidden_size);
+    list.EmbeddingOrHead(kBigsDecoder, config.vocab_size, config.hidden_size);
   }
 }
 
@@ -65,11 +65,11 @@ void AddHead(const BigsConfig& config, SpecList& list) {
       return AddMaskedLm(config, list);
     case EncoderHead::kSequenceClassification:
     case EncoderHead::kTokenClassification:
-      return list.Linear("classifier", config.num_labels(), config.hidden_size);
+      return list.HeadLinear("classifier", config.num_labels(), config.hidden_size);
     case EncoderHead::kMultipleChoice:
-      return list.Linear("classifier", 1, config.hidden_size);
+      return list.HeadLinear("classifier", 1, config.hidden_size);
     case EncoderHead::kQuestionAnswering:
-      return list.Linear("qa_outputs", 2, config.hidden_size);
+      return list.HeadLinear("qa_outputs", 2, config.hidden_size);
   }
 }
 
@@ -87,7 +87,7 @@ std::vector<TensorSpec> BigsTensorSpecs(const BigsConfig& config, DType matrix_d
                                         const BigsExtras& extras) {
   const int64_t d = config.hidden_size;
   SpecList list(matrix_dtype);
-  list.Matrix(kBigsWords, config.vocab_size, d);
+  list.EmbeddingOrHead(kBigsWords, config.vocab_size, d);
   if (config.position_table || extras.positions) {
     list.Vector(kBigsPositions, {config.max_position_embeddings, d});
   }
@@ -96,7 +96,7 @@ std::vector<TensorSpec> BigsTensorSpecs(const BigsConfig& config, DType matrix_d
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     AddLayer(config, BigsLayerName(layer, ""), list);
   }
-  if (Pools(config.head) || extras.pooler) list.Linear("bigs.pooler.dense", d, d);
+  if (Pools(config.head) || extras.pooler) list.HeadLinear("bigs.pooler.dense", d, d);
   AddHead(config, list);
   return list.Take();
 }

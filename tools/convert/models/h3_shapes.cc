@@ -33,7 +33,7 @@ void AddAttention(const H3Config& config, const std::string& mixer, SpecList& li
 
 std::vector<TensorSpec> H3TensorSpecs(const H3Config& config, DType matrix_dtype) {
   SpecList list(matrix_dtype);
-  list.Matrix(kWordEmbeddings, config.padded_vocab_size, config.d_model);
+  list.EmbeddingOrHead(kWordEmbeddings, config.padded_vocab_size, config.d_model);
   if (config.max_position_embeddings > 0) {
     list.Vector(kPositionEmbeddings, {config.max_position_embeddings, config.d_model});
   }

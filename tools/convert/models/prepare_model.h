@@ -35,7 +35,7 @@ absl::Status CheckFloat(const SourceTensor& tensor);
 // A checkpoint that was checked in full and fits its configuration.
 struct PreparedModel {
   std::unique_ptr<TensorReader> tensors;
-  std::vector<TensorSpec> specs;  // to be written in this order
+  std::vector<TensorSpec> specs;  // to be written in this order; of a type of weights
   std::string config_json;        // of the model directory
   std::string summary;            // "12 layers, d_model 768"
   int64_t vocab_size = 0;

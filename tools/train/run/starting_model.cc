@@ -9,6 +9,7 @@
 #include "engine/base/read_file.h"
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/stored_matrix.h"
 #include "engine/initialization/initial_weights.h"
 #include "engine/initialization/position_table.h"
 #include "tools/train/step/encoder_trainee.h"
@@ -170,6 +171,7 @@ absl::Status AddStartingParameters(const TrainingRun& run, const ModelConfig& co
   if (!run.model.from.empty()) {
     HIPPODROME_ASSIGN_OR_RETURN(const auto file,
                                 SafetensorsFile::Open(run.model.from + "/model.safetensors"));
+    HIPPODROME_RETURN_IF_ERROR(RefuseIntegers(*file));
     for (InitialParameter& parameter : initial) {
       HIPPODROME_RETURN_IF_ERROR(Take(*file, run.model.positions > 0, parameter));
     }

@@ -161,12 +161,15 @@ TEST(BigsTest, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   EXPECT_LE(MeanError(actual, expected), stores_bf16 ? 0.02 : 0.005);
 }
 
-TEST(BigsTest, Int8WeightsStayCloseToTheReferenceWithTheSameWeights) {
+class BigsQuantizedTest : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, BigsQuantizedTest, testing::Values(DType::kI8, DType::kI4));
+
+TEST_P(BigsQuantizedTest, StaysCloseToTheReferenceWithTheSameWeights) {
   const BigsConfig config = TinyBigsConfig();
   const auto backend = MakeCpuBackend();
   const auto reference = MakeReferenceBackend();
-  const auto model = MakeTestBigs(*backend, config, DType::kI8);
-  const auto truth = MakeTestBigs(*reference, config, DType::kI8);
+  const auto model = MakeTestBigs(*backend, config, GetParam());
+  const auto truth = MakeTestBigs(*reference, config, GetParam());
   const EncoderInputs inputs = RandomInputs(config, 2, 64);
   const auto actual = Logits(*backend, *model, inputs);
   const auto expected = Logits(*reference, *truth, inputs);

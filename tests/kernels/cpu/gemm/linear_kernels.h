@@ -9,6 +9,7 @@
 #include "kernels/cpu/gemm/linear.h"
 #include "kernels/cpu/gemm/microkernel.h"
 #include "kernels/cpu/gemm/microkernel_amx.h"
+#include "kernels/quantized_group.h"
 
 namespace hippodrome::cpu {
 
@@ -16,7 +17,7 @@ namespace hippodrome::cpu {
 class LinearKernelTest : public testing::TestWithParam<std::tuple<DType, DotKernel>> {
  protected:
   void SetUp() override {
-    const bool have_dot = dtype() == DType::kI8 ? HaveInt8Dot() : HaveBF16Dot();
+    const bool have_dot = IsQuantized(dtype()) ? HaveInt8Dot() : HaveBF16Dot();
     if (kernel() == DotKernel::kDot && !have_dot) GTEST_SKIP() << "no dot product";
     if (kernel() == DotKernel::kAmx && !HaveAmx()) GTEST_SKIP() << "no matrix registers";
   }
@@ -25,9 +26,9 @@ class LinearKernelTest : public testing::TestWithParam<std::tuple<DType, DotKern
 };
 
 // Of weights that are only served.
-inline auto Int8Kernels() {
-  return testing::Values(std::tuple(DType::kI8, DotKernel::kPlain),
-                         std::tuple(DType::kI8, DotKernel::kDot));
+inline auto QuantizedKernels() {
+  return testing::Combine(testing::Values(DType::kI8, DType::kI4),
+                          testing::Values(DotKernel::kPlain, DotKernel::kDot));
 }
 
 // Of weights that are trained too.

@@ -17,14 +17,15 @@ using Values = std::vector<float>;
 
 // A row of `cols` of each of the values as operands of a product with weights of `dtype`.
 std::vector<double> Rounded(const Values& values, int64_t cols, DType dtype,
-                            Int8Scale (*scale_of)(float)) {
+                            void (*round)(std::span<double>, DType)) {
   std::vector<double> rounded(values.begin(), values.end());
   if (dtype == DType::kBF16) {
     std::ranges::transform(values, rounded.begin(), [](float x) { return ToFloat(ToBF16(x)); });
   }
-  if (dtype != DType::kI8) return rounded;
+  if (!IsQuantized(dtype)) return rounded;
   for (size_t row = 0; row < rounded.size(); row += static_cast<size_t>(cols)) {
-    reference::RoundGroups(std::span(rounded).subspan(row, static_cast<size_t>(cols)), scale_of);
+    reference::RoundGroups(std::span(rounded).subspan(row, static_cast<size_t>(cols)), dtype,
+                           round);
   }
   return rounded;
 }
@@ -52,13 +53,13 @@ Values Multiply(ThreadPool& pool, const Problem& p, DType dtype, DotKernel kerne
   return y.values();
 }
 
-// The bounds of the contract: g(in + 2) |x| |W|^T, and g(G + 2) sum_g |S_g| of kI8 weights, whose
-// sums of a group are exact. The dot product of processors may also flush what is subnormal, far
-// below it.
+// The bounds of the contract: g(in + 2) |x| |W|^T, and g(G + 2) sum_g |S_g| of quantised weights,
+// whose sums of a group are exact. The dot product of processors may also flush what is subnormal,
+// far below it.
 void ExpectProduct(const Problem& p, DType dtype, const Values& y) {
-  const std::vector<double> x = Rounded(p.x, p.in, dtype, ActivationScale);
-  const std::vector<double> w = Rounded(p.w, p.in, dtype, WeightScale);
-  const int64_t exact = dtype == DType::kI8 ? kInt8Group : 1;
+  const std::vector<double> x = Rounded(p.x, p.in, dtype, reference::RoundActivations);
+  const std::vector<double> w = Rounded(p.w, p.in, dtype, reference::RoundWeights);
+  const int64_t exact = IsQuantized(dtype) ? QuantizedGroup(dtype) : 1;
   const int64_t sums = (p.in + exact - 1) / exact;
   for (int64_t r = 0; r < p.rows; ++r) {
     for (int64_t c = 0; c < p.out; ++c) {
@@ -81,7 +82,7 @@ void ExpectProduct(const Problem& p, DType dtype, const Values& y) {
 using LinearTest = LinearKernelTest;
 
 INSTANTIATE_TEST_SUITE_P(Kernels, LinearTest, AllLinearKernels());
-INSTANTIATE_TEST_SUITE_P(Int8, LinearTest, Int8Kernels());
+INSTANTIATE_TEST_SUITE_P(Quantized, LinearTest, QuantizedKernels());
 
 // Groups of zeros, of one value that outweighs the others, of values too small for a scale, and of
 // all signs of the largest integers.
@@ -108,12 +109,62 @@ TEST_P(LinearTest, MatchesDoubleLoopsOnExtremeValues) {
 }
 
 // Where there are fused multiply-adds.
-TEST(Int8LinearTest, KernelsGiveTheSameBits) {
+TEST(QuantizedLinearTest, KernelsGiveTheSameBits) {
   if (!HaveInt8Dot()) GTEST_SKIP() << "no dot product";
   ThreadPool pool(2);
-  for (const Problem& p : {ExtremeProblem(), MakeProblem(70, 1500, 130)}) {
-    EXPECT_EQ(Multiply(pool, p, DType::kI8, DotKernel::kPlain),
-              Multiply(pool, p, DType::kI8, DotKernel::kDot));
+  for (const DType dtype : {DType::kI8, DType::kI4}) {
+    for (const Problem& p : {ExtremeProblem(), MakeProblem(70, 1500, 130)}) {
+      EXPECT_EQ(Multiply(pool, p, dtype, DotKernel::kPlain),
+                Multiply(pool, p, dtype, DotKernel::kDot));
+    }
+  }
+}
+
+// Group `index` of a row of `cols` values.
+std::span<const float> Group(const Values& values, int64_t row, int64_t cols, int64_t index,
+                             DType dtype) {
+  const int64_t begin = index * QuantizedGroup(dtype);
+  return std::span(values).subspan(
+      static_cast<size_t>(row * cols + begin),
+      static_cast<size_t>(std::min(QuantizedGroup(dtype), cols - begin)));
+}
+
+// The product at one place in double, and how far steps of the scales may lead from it: a value
+// errs by at most half of its group's scale in x; in W by 0.6 of it with 8 bits, what the scale was
+// rounded down by included, and by 1.3 with 4, where 8.25 may become 7.
+struct Bounded {
+  double product = 0;
+  double bound = 0;
+};
+
+Bounded BoundByScales(const Problem& p, int64_t row, int64_t column, DType dtype) {
+  Bounded sum;
+  for (int64_t g = 0; g < QuantizedGroups(p.in, dtype); ++g) {
+    const auto x = Group(p.x, row, p.in, g, dtype);
+    const auto w = Group(p.w, column, p.in, g, dtype);
+    float largest = 0;
+    for (const float value : x) largest = std::max(largest, std::abs(value));
+    std::vector<int8_t> integers(w.size());
+    const double w_scale = ToFloat(QuantizeGroup(dtype, w, integers.data()));
+    const double x_step = 0.501 * double{ActivationScale(largest).scale};
+    const double w_step = (dtype == DType::kI8 ? 0.6 : 1.3) * std::abs(w_scale);
+    for (size_t k = 0; k < x.size(); ++k) {
+      sum.product += double{x[k]} * w[k];
+      sum.bound += x_step * std::abs(w[k]) + w_step * std::abs(x[k]) + x_step * w_step;
+    }
+  }
+  return sum;
+}
+
+TEST(QuantizedLinearTest, ErrsByStepsOfTheScales) {
+  ThreadPool pool(2);
+  const Problem p = MakeProblem(5, 3 * kInt8Group + 5, 70);
+  for (const DType dtype : {DType::kI8, DType::kI4}) {
+    const Values y = Multiply(pool, p, dtype, DotKernel::kBest);
+    for (int64_t i = 0; i < p.rows * p.out; ++i) {
+      const Bounded expected = BoundByScales(p, i / p.out, i % p.out, dtype);
+      ASSERT_NEAR(y[static_cast<size_t>(i)], expected.product, expected.bound) << i;
+    }
   }
 }
 

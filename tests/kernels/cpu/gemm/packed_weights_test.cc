@@ -78,22 +78,78 @@ TEST(PackedWeightsTest, RoundsToInt8) {
       for (int64_t k = begin; k < std::min(begin + kInt8Group, kIn); ++k) {
         largest = std::max(largest, std::abs(w[static_cast<size_t>(r * kIn + k)]));
       }
-      const Int8Scale scale = WeightScale(largest);
-      EXPECT_NEAR(scale.scale, largest / 127, largest / 127 / 256);
+      const float scale = ToFloat(ToBF16(largest / 127));
       for (int64_t k = begin; k < std::min(begin + kInt8Group, kIn); ++k) {
         const float value = w[static_cast<size_t>(r * kIn + k)];
-        ASSERT_EQ(row[static_cast<size_t>(k)], scale.scale * ToInt8(value, scale));
-        // Half a step, or what the scale was rounded down by.
-        ASSERT_NEAR(row[static_cast<size_t>(k)], value, scale.scale * 0.51f);
+        ASSERT_EQ(row[static_cast<size_t>(k)], scale * ToInt8(value, {scale, 1 / scale}));
       }
     }
   }
+}
+
+// The values of `integers` of `part`.
+Values Dequantized(const HostMatrix& part, const std::vector<int8_t>& integers) {
+  Values values;
+  for (int64_t i = 0; i < part.rows * part.cols; ++i) {
+    const int64_t group = i / part.cols * QuantizedGroups(part.cols, part.dtype) +
+                          i % part.cols / QuantizedGroup(part.dtype);
+    values.push_back(ToFloat(part.scales[group]) * integers[static_cast<size_t>(i)]);
+  }
+  return values;
+}
+
+// Between rows that are rounded here.
+void ExpectTakenAsStored(HostMatrix part, const std::vector<int8_t>& integers,
+                         const std::vector<BF16>& scales) {
+  part.scales = scales.data();
+  const Values f32 = RandomValues(part.cols, 5);
+  const HostMatrix row = {f32.data(), DType::kF32, 1, part.cols};
+  const HostMatrix parts[] = {row, part, row};
+  ThreadPool pool(2);
+  const auto weights = PackLinear(pool, parts, part.dtype);
+  const Values values = Dequantized(part, integers);
+  for (int64_t r = 0; r < part.rows; ++r) {
+    EXPECT_EQ(Row(*weights, 1 + r), Part(values, r, part.cols)) << r;
+  }
+  const auto rounded = PackLinear(pool, std::span(&row, 1), part.dtype);
+  EXPECT_EQ(Row(*weights, 0), Row(*rounded, 0));
+  EXPECT_EQ(Row(*weights, 1 + part.rows), Row(*rounded, 0));
+}
+
+std::vector<BF16> SomeScales(int64_t count) {
+  std::vector<BF16> scales;
+  for (float value : RandomValues(count, 4)) scales.push_back(ToBF16(value));
+  return scales;
+}
+
+TEST(PackedWeightsTest, TakesIntegersOf8BitsAsTheyAre) {
+  constexpr int64_t kIn = kInt8Group + 7;
+  std::vector<int8_t> integers;
+  for (int64_t i = 0; i < 66 * kIn; ++i) integers.push_back(static_cast<int8_t>(i));
+  ExpectTakenAsStored({integers.data(), DType::kI8, 66, kIn}, integers, SomeScales(66 * 2));
+}
+
+TEST(PackedWeightsTest, TakesIntegersOf4BitsAsTheyAre) {
+  constexpr int64_t kIn = 2 * kInt4Group + 7;
+  std::vector<int8_t> integers;
+  std::vector<uint8_t> packed;
+  for (int64_t r = 0; r < 66; ++r) {
+    for (int64_t k = 0; k < kIn; ++k) {
+      integers.push_back(static_cast<int8_t>((r + 3 * k) % 16 - 8));
+      if (k % 2 == 0)
+        packed.push_back(PackInt4(integers.back(), 0));
+      else
+        packed.back() = PackInt4(integers[integers.size() - 2], integers.back());
+    }
+  }
+  ExpectTakenAsStored({packed.data(), DType::kI4, 66, kIn}, integers, SomeScales(66 * 3));
 }
 
 TEST(PackedWeightsTest, IsHardlyLargerThanItsElements) {
   EXPECT_EQ(PackedWeights(768, 768, DType::kF32).bytes(), 768 * 768 * 4);
   EXPECT_EQ(PackedWeights(50264, 768, DType::kBF16).bytes(), 50304 * 768 * 2);
   EXPECT_EQ(PackedWeights(50264, 768, DType::kI8).bytes(), 50304 * (768 + 768 / kInt8Group * 2));
+  EXPECT_EQ(PackedWeights(768, 768, DType::kI4).bytes(), 768 * (384 + 768 / kInt4Group * 2));
 }
 
 }  // namespace

@@ -11,8 +11,7 @@ using Values = std::vector<float>;
 
 class EmbeddingTest : public testing::TestWithParam<DType> {};
 
-INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest,
-                         testing::Values(DType::kF32, DType::kBF16, DType::kI8));
+INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest, testing::ValuesIn(kWeightTypes));
 
 constexpr int64_t kVocab = 131;
 constexpr int64_t kWidth = 45;
