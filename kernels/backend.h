@@ -265,6 +265,9 @@ class RecurrentState {
   virtual int64_t bytes_per_slot() const = 0;
   // Of a slot, that a step reads and those that it writes, together, on average over positions.
   virtual int64_t bytes_per_step() const = 0;
+  // A slot after any token of [j n, (j + 1) n) serves as its state after an earlier one of these
+  // too, once that position is what operations are given: n; 1: it cannot go back.
+  virtual int64_t rewind_block() const { return 1; }
   // What Backend::ExportSlot() gives and ImportSlot() takes, in this order. An H3 layer's:
   //   shift_inputs [d, N]       raw k of the last N tokens, oldest first; 0 before the first token
   //   modes [h_1, h_2, H, M, 2] x_{T-P} / dB of the diagonal SSM (re, im)
@@ -302,6 +305,8 @@ class KeyValuePages {
   virtual int64_t pages() const = 0;
   virtual int64_t page_tokens() const = 0;
   virtual int64_t bytes_per_page() const = 0;
+  // As RecurrentState::rewind_block().
+  virtual int64_t rewind_block() const { return 1; }
 };
 
 // The tokens of one sequence among the rows of a pass.
@@ -626,7 +631,8 @@ class Backend : public SequenceBackend {
 
   // H3Sequence() of one token of each of B sequences. qkv: [B, 3 d]; slots: kI32 [1, B], -1 marks
   // an inert row, whose output is zero; positions: kI32 [1, B], of the tokens; o: [B, d]. REQUIRES:
-  // slots are distinct or -1.
+  // slots are distinct or -1; but rows side by side may be tokens of one sequence in a row, all of
+  // one rewind_block(), with the bits of as many calls.
   virtual void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
                       Tensor positions, Tensor o) = 0;
 
@@ -641,7 +647,8 @@ class Backend : public SequenceBackend {
 
   // AttentionSequence() of one token of each of B sequences. positions: kI32 [1, B], -1 marks an
   // inert row, whose output is zero; page_tables: kI32 [B, P], row i of sequence i, from the page
-  // of shape.FirstSeen(positions_i) on.
+  // of shape.FirstSeen(positions_i) on. Rows side by side may be tokens of one sequence in a row,
+  // all of one rewind_block() and with the same page there, with the bits of as many calls.
   virtual void AttentionStep(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,
                              KeyValuePages& pages, Tensor page_tables, Tensor positions,
                              Tensor o) = 0;

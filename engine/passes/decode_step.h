@@ -24,7 +24,7 @@ class DecodeStep {
  public:
   DecodeStep(Backend& backend, const HybridH3& model, DecodeState& state, int64_t max_rows);
 
-  // Feeds the tokens, of different sequences, and gives the logits after them: [tokens.size(),
+  // Feeds the tokens, and gives the logits after them: [tokens.size(),
   // padded V], valid until the next call. REQUIRES: 1 <= tokens.size() <= max_rows.
   Tensor Logits(std::span<const StepToken> tokens);
   // The same, and chooses the tokens after them; how[i] says how.

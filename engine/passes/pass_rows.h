@@ -23,7 +23,8 @@ struct PrefillPart {
   std::span<const PrefillCapture> captures = {};  // ascending
 };
 
-// The next token of one sequence.
+// The next token of one sequence, or one of several in a row, side by side: all in one block of
+// DecodeState::rewind_block() tokens.
 struct StepToken {
   int32_t token = 0;                        // in [0, padded V)
   int64_t position = 0;                     // tokens of the sequence before it

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 #include <utility>
 
 namespace hippodrome {
@@ -196,6 +197,17 @@ int64_t DecodeState::bytes_per_step() const {
     if (layer != nullptr) bytes += layer->bytes_per_step();
   }
   return bytes;
+}
+
+int64_t DecodeState::rewind_block() const {
+  int64_t block = 0;
+  for (const auto& layer : layers_.recurrent) {
+    if (layer != nullptr) block = std::gcd(block, layer->rewind_block());
+  }
+  for (const auto& rows : layers_.attention) {
+    if (rows != nullptr) block = std::gcd(block, rows->rewind_block());
+  }
+  return block;
 }
 
 void DecodeState::WatchFreed(OnFreed on_freed) {

@@ -91,6 +91,8 @@ class DecodeState {
   int64_t bytes_per_page() const { return bytes_per_page_; }
   // RecurrentState::bytes_per_step() over all layers.
   int64_t bytes_per_step() const;
+  // RecurrentState::rewind_block() of all layers together.
+  int64_t rewind_block() const;
 
   const LayerStates& layers() const { return layers_; }
 

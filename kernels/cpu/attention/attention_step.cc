@@ -75,24 +75,30 @@ void AttentionStep(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Te
     cached += position[row] + 1 - shape.FirstSeen(position[row]);
   const int64_t average_work = 2 * shape.head_dim * cached / std::max<int64_t>(1, rows);
 
-  ParallelRows(pool, rows * shape.heads, average_work, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t row = i / shape.heads;
-      const int64_t head = i % shape.heads;
-      float* out = F32Row(o, row) + head * shape.head_dim;
-      if (position[row] < 0) {
-        std::fill_n(out, shape.head_dim, 0.0f);
-        continue;
+  const auto for_queries = [&](int64_t work, const auto& each) {
+    ParallelRows(pool, rows * shape.heads, work, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = i / shape.heads;
+        const int64_t head = i % shape.heads;
+        each(Query{.q = F32Row(qkv, row) + head * shape.head_dim,
+                   .turns = turns + row * shape.rotary_dim,
+                   .page_table = I32Row(page_tables, row),
+                   .first = shape.FirstSeen(position[row]),
+                   .position = position[row],
+                   .head = head,
+                   .o = F32Row(o, row) + head * shape.head_dim});
       }
-      const Query query = {.q = F32Row(qkv, row) + head * shape.head_dim,
-                           .turns = turns + row * shape.rotary_dim,
-                           .page_table = I32Row(page_tables, row),
-                           .first = shape.FirstSeen(position[row]),
-                           .position = position[row],
-                           .head = head,
-                           .o = out};
-      StoreKeyValue(shape, pages, query);
+    });
+  };
+  // A row may see what others of its sequence bring.
+  for_queries(2 * shape.head_dim, [&](const Query& query) {
+    if (query.position >= 0) StoreKeyValue(shape, pages, query);
+  });
+  for_queries(average_work, [&](const Query& query) {
+    if (query.position >= 0) {
       Attend(shape, pages, query);
+    } else {
+      std::fill_n(query.o, shape.head_dim, 0.0f);
     }
   });
 }

@@ -20,6 +20,8 @@ class PagedRows final : public KeyValuePages {
   int64_t bytes_per_page() const override {
     return page_tokens_ * 2 * heads_ * head_dim_ * static_cast<int64_t>(sizeof(float));
   }
+  // Rows are replaced by those of the same position.
+  int64_t rewind_block() const override { return page_tokens_; }
 
   // The key of `position` in the sequence whose pages are `page_table`. The keys of the following
   // positions in the same page follow it.

@@ -36,6 +36,7 @@ class H3Slots final : public RecurrentSlots {
   H3Slots(const H3PrefillWeights& constants, int64_t slots);
 
   int64_t bytes_per_step() const override;
+  int64_t rewind_block() const override { return kScanSteps; }
   std::vector<StateArray> arrays() const override;
   int64_t Export(int64_t slot, int64_t position,
                  std::span<const std::span<float>> arrays) const override;

@@ -109,13 +109,18 @@ class Session {
     return out.values();
   }
 
-  Values Step(const Values& qkv, int64_t position) {
+  // Tokens in a row, which see the same pages.
+  Values Step(const Values& qkv, int64_t position, int64_t count = 1) {
     SetTable(position);
-    const StridedMatrix in = Rows(qkv, position, 1);
-    const StridedMatrix out(1, layer_.width(), 1);
-    OwnedTensor positions = NewMatrix(1, 1, DType::kI32);
-    I32Row(positions, 0)[0] = static_cast<int32_t>(position);
-    AttentionStep(pool_, layer_.shape, in.view(), inv_freq_, *pages_, table_, positions,
+    const StridedMatrix in = Rows(qkv, position, count);
+    const StridedMatrix out(count, layer_.width(), 1);
+    const OwnedTensor positions = NewMatrix(1, count, DType::kI32);
+    const OwnedTensor tables = NewMatrix(count, count_, DType::kI32);
+    for (int64_t i = 0; i < count; ++i) {
+      I32Row(positions, 0)[i] = static_cast<int32_t>(position + i);
+      std::copy_n(I32Row(table_, 0), count_, I32Row(tables, i));
+    }
+    AttentionStep(pool_, layer_.shape, in.view(), inv_freq_, *pages_, tables, positions,
                   out.view());
     return out.values();
   }
@@ -194,6 +199,27 @@ TEST_P(AttentionTest, StepsMatchTheFormula) {
   Values o;
   for (int64_t t = 0; t < c.tokens; ++t) Append(session.Step(qkv, t), o);
   ExpectNear(o, Reference(layer, qkv, c.tokens), Tolerance(layer, c.tokens, 1));
+}
+
+// Up to the end of a block each, and once more from before some of them.
+TEST_P(AttentionTest, TokensInARowAreStepsOneByOne) {
+  const Case& c = GetParam();
+  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim, c.window);
+  const Values qkv = RandomValues(c.tokens * 3 * layer.width(), 2);
+  const Values other = RandomValues(c.tokens * 3 * layer.width(), 4);
+  Session single(layer, c.page_tokens, c.tokens, 1);
+  Session rows(layer, c.page_tokens, c.tokens, 3);
+  for (int64_t t = 0; t < c.tokens;) {
+    const int64_t count = std::min(kCaptureTokens - t % kCaptureTokens, c.tokens - t);
+    const int64_t same =
+        layer.shape.FirstSeen(t + count - 1) == layer.shape.FirstSeen(t) ? count : 1;
+    (void)rows.Step(other, t, same);
+    const Values o = rows.Step(qkv, t, same);
+    Values alone;
+    for (int64_t i = 0; i < same; ++i) Append(single.Step(qkv, t + i), alone);
+    ASSERT_EQ(o, alone) << "from token " << t;
+    t += same;
+  }
 }
 
 TEST_P(AttentionTest, ChunksGiveTheSameBits) {

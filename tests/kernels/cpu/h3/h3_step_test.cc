@@ -45,6 +45,9 @@ class Stepper {
               return state_.Export(slot, taken_[static_cast<size_t>(slot)], arrays);
             }};
   }
+  void GoBack(int32_t slot, int64_t tokens) {
+    taken_[static_cast<size_t>(slot)] -= static_cast<int32_t>(tokens);
+  }
   // Puts a prompt before the steps of slot 0.
   void Prefill(Tensor qkv, Tensor o) {
     const std::vector<SequencePart> parts = WholeSequences(1, qkv.rows);
@@ -131,6 +134,35 @@ TEST(H3StepTest, BatchRowsAreIndependentBitForBit) {
         ASSERT_EQ(std::memcmp(alone.data(), o.data() + row * d, alone.size() * sizeof(float)), 0);
         ++row;
       }
+    }
+  }
+}
+
+// Rows of one sequence side by side, up to a block's end, and going back to before some of them.
+TEST(H3StepTest, TokensInARowAreAsOneByOneBitForBit) {
+  for (const int64_t head_dim : {1, 4}) {
+    const H3Shape shape = {.d_model = 36, .head_dim = head_dim};
+    Stepper rows(shape, 3, 2);
+    Stepper single(shape, 1, 2);
+    const int64_t d = shape.d_model;
+    uint32_t seed = 0;
+    for (int64_t t = 0; t < 90;) {
+      const int64_t most = kScanSteps - t % kScanSteps;
+      const int64_t fed = 1 + seed % most;
+      const int64_t kept = 1 + seed / 3 % fed;
+      Values qkv = RandomValues((fed + 1) * 3 * d, ++seed);
+      std::vector<int32_t> slots(static_cast<size_t>(fed), 1);
+      slots.push_back(0);  // another one beside them
+      const Values o = rows.Step(qkv, slots);
+      for (int64_t i = 0; i <= fed; ++i) {
+        if (i >= kept && i < fed) continue;
+        const Values alone = single.Step(Token(qkv, d, i), {i == fed ? 0 : 1});
+        ASSERT_EQ(std::memcmp(alone.data(), o.data() + i * d, alone.size() * sizeof(float)), 0)
+            << "token " << t + i;
+      }
+      rows.GoBack(1, fed - kept);
+      ASSERT_EQ(rows.Exported(1), single.Exported(1)) << "after token " << t + kept;
+      t += kept;
     }
   }
 }
