@@ -28,12 +28,26 @@ absl::Status CheckWindow(int64_t window, const H3Config& config) {
                          ", expected 0 or at least " + std::to_string(kWindowBlock));
 }
 
+// Null where there are to be no drafts.
+absl::StatusOr<std::unique_ptr<Drafter>> MakeDrafter(Backend& backend, const HybridH3& model,
+                                                     const GeneratorOptions& options,
+                                                     const DecodeState& state) {
+  if (!options.speculate && options.draft == nullptr) return nullptr;
+  if (state.rewind_block() == 1) {
+    return InvalidArgument(
+        "states of the model cannot go back to earlier tokens, which drafts need: expected H3 and "
+        "attention layers alone, on a processor");
+  }
+  if (options.draft == nullptr) return MakeTextDrafter();
+  return MakeModelDrafter(backend, *options.draft, model, options);
+}
+
 }  // namespace
 
 Generator::Impl::Steps Generator::Impl::NextSteps() {
   Steps next;
   for (auto& [id, s] : sequences) {
-    if (!s.decoding) continue;
+    if (!s.decoding || !s.ready.empty()) continue;
     cache.Slide(s.state, s.position);
     next.ids.push_back(id);
     next.tokens.push_back({.token = s.tokens.back(), .position = s.position, .sequence = &s.state});
@@ -83,6 +97,7 @@ void Generator::Impl::Append(SequenceId id, TokenChoice choice, std::vector<Toke
     event.finish = FinishReason::kLength;
   }
   s.decoding = event.finish == FinishReason::kNone;
+  if (!s.decoding) s.ready.clear();
   events.push_back(std::move(event));
 }
 
@@ -114,8 +129,10 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(Backend& backend,
   }
   auto state = model.NewState(backend, options.max_sequences + options.prefix_slots, pages,
                               kPageTokens, options.attention_window);
-  return std::unique_ptr<Generator>(
-      new Generator(std::make_unique<Impl>(backend, model, options, std::move(state))));
+  HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Drafter> drafter,
+                              MakeDrafter(backend, model, options, *state));
+  return std::unique_ptr<Generator>(new Generator(
+      std::make_unique<Impl>(backend, model, options, std::move(state), std::move(drafter))));
 }
 
 Footprint Generator::Cost(int64_t tokens_before, int64_t max_tokens) const {
@@ -186,6 +203,13 @@ int64_t Generator::Remaining(SequenceId sequence) const {
   return prompt + s.request.max_tokens - s.generated;
 }
 
+int64_t Generator::ready() const {
+  return std::ranges::count_if(impl_->sequences,
+                               [](const auto& entry) { return !entry.second.ready.empty(); });
+}
+
+DraftCounts Generator::drafts() const { return impl_->drafts; }
+
 bool Generator::prefilling() const { return !impl_->prompts.empty(); }
 
 int64_t Generator::decoding() const { return impl_->decoding(); }
@@ -208,8 +232,10 @@ void Generator::Prefill(Clock::time_point until, std::vector<TokenEvent>& events
 }
 
 void Generator::Step(std::vector<TokenEvent>& events) {
+  if (impl_->GiveReady(events)) return;
   const Impl::Steps steps = impl_->NextSteps();
   if (steps.ids.empty()) return;
+  if (impl_->drafter) return impl_->StepWithDrafts(steps, events);
   std::vector<HowToChoose> how;
   for (const SequenceId id : steps.ids) how.push_back(impl_->sequences.at(id).how());
   std::vector<TokenChoice> chosen = impl_->step.Next(steps.tokens, how);
@@ -231,6 +257,7 @@ void Generator::Release(SequenceId sequence) {
   if (s.leader != 0) std::erase(impl_->sequences.at(s.leader).followers, sequence);
   if (s.beginner != 0) std::erase(impl_->sequences.at(s.beginner).waiting, sequence);
   impl_->Drop(sequence);
+  if (impl_->drafter) impl_->drafter->Release(sequence);
   impl_->state->Release(s.state);
   impl_->reserved_pages -= s.cost.pages;
   impl_->sequences.erase(found);

@@ -107,6 +107,17 @@ struct GeneratorOptions {
   int64_t prefix_interval = 512;  // tokens of a prompt between two states of the tree; >= 1
   // Of host memory for the checkpoints of all sequences; those that they share count for each.
   int64_t checkpoint_bytes = int64_t{256} << 20;
+  // Speculative decoding: tokens that the text so far suggests are tried several in a step; or
+  // those of `draft`, a smaller model with the same tokens, which must outlive the generator. It
+  // decides about time alone: the tokens are those that the model chooses.
+  bool speculate = false;
+  const HybridH3* draft = nullptr;
+};
+
+// Of speculation, since the generator was made.
+struct DraftCounts {
+  int64_t drafted = 0;   // tokens that were tried
+  int64_t accepted = 0;  // of those, the ones that the model chose itself
 };
 
 // What a sequence reserves from admission to release, or what is there in all. Sequences that share
@@ -127,7 +138,8 @@ class Generator {
   using Clock = std::chrono::steady_clock;
 
   // `backend` and `model` must outlive the generator. Allocates all state. Errors:
-  // kInvalidArgument when the options leave no room for a single sequence.
+  // kInvalidArgument when the options leave no room for a single sequence, or want drafts where
+  // states cannot go back (DecodeState::rewind_block()), or by a model with other tokens.
   static absl::StatusOr<std::unique_ptr<Generator>> Create(Backend& backend, const HybridH3& model,
                                                            const GeneratorOptions& options);
   ~Generator();
@@ -154,8 +166,11 @@ class Generator {
 
   // True while an admitted prompt is not yet finished.
   bool prefilling() const;
-  // Sequences that the next Step() advances.
+  // Sequences that have their prompt done and have not finished.
   int64_t decoding() const;
+  // Of these, how many have a token already that came true in a draft: where there are any, the
+  // next Step() gives one to each of them, and computes nothing.
+  int64_t ready() const;
 
   // Tokens that are left to a sequence at most: of its prompt to take in, and new ones to make.
   // REQUIRES: it was admitted and not released.
@@ -171,8 +186,10 @@ class Generator {
   // the prompts have.
   int64_t stepped() const;
 
-  // Appends one token for each sequence that has its prompt done and has not finished.
+  // Appends one token for each sequence that has its prompt done and has not finished, or for those
+  // that are ready().
   void Step(std::vector<TokenEvent>& events);
+  DraftCounts drafts() const;
 
   // Gives back all that the sequence reserved, at any time, also mid-prompt. Unknown ids are
   // ignored.

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "engine/base/one_line.h"
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/stored_matrix.h"
@@ -70,6 +71,25 @@ absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::
   HIPPODROME_ASSIGN_OR_RETURN(loaded.model,
                               HybridH3::Load(backend, config, source, loaded.weights, progress));
   return loaded;
+}
+
+absl::StatusOr<std::unique_ptr<HybridH3>> LoadDraftModel(Backend& backend,
+                                                         const std::string& directory,
+                                                         const LoadedDecoder& model,
+                                                         std::optional<DType> weights) {
+  HIPPODROME_ASSIGN_OR_RETURN(LoadedDecoder draft,
+                              LoadDecoderDirectory(backend, directory, weights));
+  const int64_t vocab = model.model->config().vocab_size;
+  const bool texts = draft.tokenizer != nullptr && model.tokenizer != nullptr;
+  for (int32_t id = 0; texts && id < vocab; ++id) {
+    const std::string& token = draft.tokenizer->Bytes(id);
+    const std::string& expected = model.tokenizer->Bytes(id);
+    if (token == expected) continue;
+    return InvalidArgument(directory + ": token " + std::to_string(id) + " is \"" + OneLine(token) +
+                           "\", expected \"" + OneLine(expected) +
+                           "\", as of the model that it is to draft for");
+  }
+  return std::move(draft.model);
 }
 
 absl::StatusOr<LoadedEncoder> LoadEncoderDirectory(Backend& backend, const std::string& directory,

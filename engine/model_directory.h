@@ -34,6 +34,13 @@ absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::
                                                    std::optional<DType> weights = std::nullopt,
                                                    const HybridH3::Progress& progress = {});
 
+// The model in `directory`, to draft for `model`: its tokens must be the same. Errors: of loading
+// it; kInvalidArgument names a token that differs.
+absl::StatusOr<std::unique_ptr<HybridH3>> LoadDraftModel(Backend& backend,
+                                                         const std::string& directory,
+                                                         const LoadedDecoder& model,
+                                                         std::optional<DType> weights);
+
 // The tokenizer of `directory`, or null where it has no tokenizer files. Errors: files that are not
 // a tokenizer of at most `vocab_size` ids.
 absl::StatusOr<std::unique_ptr<BpeTokenizer>> LoadBpe(const std::string& directory,

@@ -29,9 +29,10 @@ namespace {
 class OwningGenerator : public SequenceEngine {
  public:
   OwningGenerator(std::unique_ptr<Backend> backend, std::unique_ptr<HybridH3> model,
-                  std::unique_ptr<Generator> generator)
+                  std::unique_ptr<HybridH3> draft, std::unique_ptr<Generator> generator)
       : backend_(std::move(backend)),
         model_(std::move(model)),
+        draft_(std::move(draft)),
         generator_(std::move(generator)),
         arithmetic_(generator_->arithmetic()) {}
 
@@ -47,6 +48,8 @@ class OwningGenerator : public SequenceEngine {
   Footprint used() const override { return generator_->used(); }
   bool prefilling() const override { return generator_->prefilling(); }
   int64_t decoding() const override { return generator_->decoding(); }
+  int64_t ready() const override { return generator_->ready(); }
+  DraftCounts drafts() const override { return generator_->drafts(); }
   PrefixCounts prefixes() const override { return generator_->prefixes(); }
   absl::StatusOr<SequenceId> Admit(GenerationRequest request) override {
     return generator_->Admit(std::move(request));
@@ -66,6 +69,7 @@ class OwningGenerator : public SequenceEngine {
  private:
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<HybridH3> model_;
+  std::unique_ptr<HybridH3> draft_;  // may be null
   std::unique_ptr<Generator> generator_;
   const std::string arithmetic_;
 };
@@ -133,10 +137,16 @@ absl::StatusOr<std::unique_ptr<Generator>> CreateGenerator(Backend& backend, con
 }
 
 absl::StatusOr<ModelParts> LoadDecoder(const Source& source, std::unique_ptr<Backend> backend) {
-  const GeneratorOptions& options = source.options.generator;
+  GeneratorOptions options = source.options.generator;
   HIPPODROME_ASSIGN_OR_RETURN(
       LoadedDecoder loaded,
       LoadDecoderDirectory(*backend, source.directory, source.options.weights, source.progress));
+  std::unique_ptr<HybridH3> draft;
+  if (!source.options.draft.empty()) {
+    HIPPODROME_ASSIGN_OR_RETURN(
+        draft, LoadDraftModel(*backend, source.options.draft, loaded, source.options.weights));
+    options.draft = draft.get();
+  }
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator,
                               CreateGenerator(*backend, *loaded.model, options));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t parameters, CountParametersIn(source.directory));
@@ -151,7 +161,7 @@ absl::StatusOr<ModelParts> LoadDecoder(const Source& source, std::unique_ptr<Bac
   parts.family =
       DecoderParts{std::move(loaded.tokenizer),
                    std::make_unique<OwningGenerator>(std::move(backend), std::move(loaded.model),
-                                                     std::move(generator))};
+                                                     std::move(draft), std::move(generator))};
   return parts;
 }
 

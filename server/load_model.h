@@ -20,7 +20,8 @@ struct LoadOptions {
   std::optional<DType> weights;  // of kWeightTypes; by default as stored
   DeviceChoice device = DeviceChoice::kAuto;
   CpuOptions cpu;              // a pool makes all models loaded with it share its threads
-  GeneratorOptions generator;  // of decoders
+  GeneratorOptions generator;  // of decoders; its draft model is the one in the next directory
+  std::string draft;           // empty: there is none
   EncoderOptions encoder;
   bool pad_to_max = false;  // encoder.pad_to is each model's max_position_embeddings
 };

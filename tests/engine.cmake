@@ -98,6 +98,8 @@ hippodrome_test_files(engine_tests
     engine/generator_start_test.cc
     engine/generator_sharing_test.cc
     engine/generator_checkpoints_test.cc
+    engine/generator_speculation_test.cc
+    engine/generation/model_drafter_test.cc
     engine/generator_test.cc
     engine/initialization/initial_weights_test.cc
     engine/mixer_states_test.cc
@@ -123,6 +125,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
     LIBRARIES hippodrome_testing
     SOURCES
       engine/generation/adjusted_tokens_test.cc
+      engine/generation/speculation_test.cc
       engine/base/xxh3_test.cc
       engine/base/durable_files_test.cc
       engine/checkpoint/safetensors_corruption_test.cc

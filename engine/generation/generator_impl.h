@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/generation/checkpoint_keeper.h"
+#include "engine/generation/drafter.h"
 #include "engine/generation/generation_limits.h"
 #include "engine/generation/prompt_scorer.h"
 #include "engine/generation/sequence.h"
@@ -26,6 +27,7 @@
 namespace hippodrome {
 
 inline constexpr SequenceId kReleased = 0;  // names no sequence
+inline constexpr int64_t kDraftRows = 64;   // of a step, beside those of its sequences
 
 // A sequence whose prompt is in the chunk in progress, and its states on their way to the tree.
 struct ChunkPart {
@@ -36,17 +38,18 @@ struct ChunkPart {
 
 struct Generator::Impl {
   Impl(Backend& backend, const HybridH3& model, const GeneratorOptions& options,
-       std::unique_ptr<DecodeState> state)
+       std::unique_ptr<DecodeState> state, std::unique_ptr<Drafter> drafter)
       : b(backend),
         model(model),
         arithmetic(Arithmetic(backend, model.linear_dtype(), state->window())),
         max_sequences(options.max_sequences),
+        drafter(std::move(drafter)),
         limits(model, *state, max_sequences, backend.prefill_shape().grid),
         state(std::move(state)),
         cache(*this->state, options.prefix_slots, options.prefix_interval),
         checkpoints(*this->state, limits.layout(), options.checkpoint_bytes, sequences),
         prefill(backend, model),
-        step(backend, model, *this->state, max_sequences),
+        step(backend, model, *this->state, max_sequences + (this->drafter ? kDraftRows : 0)),
         last_logits(backend.NewTensor(max_sequences, model.config().padded_vocab_size)),
         scorer(backend, model.config().vocab_size, last_logits) {}
 
@@ -66,6 +69,14 @@ struct Generator::Impl {
   void SampleLast(const std::vector<std::vector<SequenceId>>& families,
                   std::vector<TokenEvent>& events);
   void Append(SequenceId id, TokenChoice choice, std::vector<TokenEvent>& events);
+
+  // step_with_drafts.cc
+  int64_t MostDrafted(const Sequence& s) const;
+  std::vector<TokenDraft> Draft(const Steps& steps);
+  void StepWithDrafts(const Steps& steps, std::vector<TokenEvent>& events);
+  void Accept(SequenceId id, const TokenDraft& draft, std::span<TokenChoice> chosen,
+              std::vector<TokenEvent>& events);
+  bool GiveReady(std::vector<TokenEvent>& events);
 
   // take_in_prompts.cc
   void Start(Sequence& s);
@@ -93,6 +104,7 @@ struct Generator::Impl {
   const HybridH3& model;
   std::string arithmetic;
   int64_t max_sequences;
+  std::unique_ptr<Drafter> drafter;  // null: there are no drafts
   GenerationLimits limits;
   std::unique_ptr<DecodeState> state;
   PrefixCache cache;
@@ -109,6 +121,7 @@ struct Generator::Impl {
   // Those that decode and step in that chunk. It stays until the next one begins.
   std::vector<SequenceId> stepping;
 
+  DraftCounts drafts;
   DecodeStep step;
   OwnedTensor last_logits;  // [max_sequences, padded V], of a chunk; the scorer's scratch before
   PromptScorer scorer;

@@ -3,11 +3,13 @@
 #define HIPPODROME_ENGINE_GENERATION_SEQUENCE_H_
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/generation/adjusted_tokens.h"
+#include "engine/generation/speculation.h"
 #include "engine/generator.h"
 #include "engine/passes/token_chooser.h"
 #include "engine/state/decode_state.h"
@@ -47,8 +49,10 @@ struct Sequence {
   SequenceState state = {};     // without a slot until the prompt's turn comes
   int64_t position = 0;         // tokens that are in the state
   int64_t generated = 0;
-  int64_t cached = 0;                           // tokens of the prompt that others took in
-  bool decoding = false;                        // prompt done, not finished
+  int64_t cached = 0;                  // tokens of the prompt that others took in
+  bool decoding = false;               // prompt done, not finished
+  std::deque<TokenChoice> ready = {};  // next tokens; the state has all but the last one
+  DraftLength draft_length = {};
   std::optional<AdjustedTokens> adjusted = {};  // where its request changes logits
   std::vector<TokenScores> prompt_scores = {};  // so far
   std::vector<int64_t> wanted = {};             // positions at which the tree wants its state

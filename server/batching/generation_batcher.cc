@@ -511,7 +511,9 @@ void GenerationBatcher::Prefill(Clock::time_point until) {
   if (stepped > 0) EndPhase(Phase::kDecode, status);
 }
 
+// Tokens that are ready cost nothing: giving them is no step.
 void GenerationBatcher::Step() {
+  const bool computes = engine_.ready() == 0;
   const int64_t sequences = engine_.decoding();
   const Clock::time_point start = Clock::now();
   const absl::Status status = Guarded([&] {
@@ -519,7 +521,7 @@ void GenerationBatcher::Step() {
     return absl::OkStatus();
   });
   last_step_ = Clock::now();
-  metrics_.EngineStep(Phase::kDecode, last_step_ - start, sequences);
+  if (computes) metrics_.EngineStep(Phase::kDecode, last_step_ - start, sequences);
   status.ok() ? Deliver() : EndPhase(Phase::kDecode, status);
 }
 
@@ -579,6 +581,7 @@ void GenerationBatcher::Publish() {
   metrics_.SetLoad(queued, running - decoding, decoding);
   metrics_.SetState(engine_.used(), engine_.capacity(), slot_bytes_);
   metrics_.SetPrefixes(engine_.prefixes());
+  metrics_.SetDrafts(engine_.drafts());
 }
 
 // ---- Generation ---------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ class SequenceEngine {
   virtual Footprint used() const = 0;
   virtual bool prefilling() const = 0;
   virtual int64_t decoding() const = 0;
+  virtual int64_t ready() const = 0;
+  virtual DraftCounts drafts() const = 0;
   virtual PrefixCounts prefixes() const = 0;
   virtual absl::StatusOr<SequenceId> Admit(GenerationRequest request) = 0;
   virtual int64_t Remaining(SequenceId sequence) const = 0;

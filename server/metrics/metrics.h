@@ -81,6 +81,8 @@ class ModelMetrics {
   void SetState(const Footprint& used, const Footprint& capacity, int64_t slot_bytes);
   // What the tree of prefixes holds, and did since the model was loaded. Of one thread.
   void SetPrefixes(const PrefixCounts& counts);
+  // What speculation did since the model was loaded. Of one thread.
+  void SetDrafts(const DraftCounts& counts);
   // Reserved for log probabilities.
   void SetScoreBytes(int64_t bytes);
 

@@ -5,6 +5,14 @@
 #include "server/metrics/metrics.h"
 
 namespace hippodrome {
+namespace {
+
+// What was counted elsewhere, since `before`.
+void CountSince(prometheus::Counter& counter, int64_t now, int64_t before) {
+  counter.Increment(static_cast<double>(now - before));
+}
+
+}  // namespace
 
 struct ModelMetrics::Series {
   Series(MetricRegistry& r, const std::string& m)
@@ -89,6 +97,12 @@ struct ModelMetrics::Series {
             Gauge(r, "hippodrome_prefix_states", "States in the tree").Add({{"model", m}})),
         prefix_bytes(Gauge(r, "hippodrome_prefix_bytes", "Bytes of the states in the tree")
                          .Add({{"model", m}})),
+        drafted(Counter(r, "hippodrome_draft_tokens_total",
+                        "Drafted tokens that the model was asked about")
+                    .Add({{"model", m}})),
+        accepted(Counter(r, "hippodrome_draft_tokens_accepted_total",
+                         "Drafted tokens that the model chose itself")
+                     .Add({{"model", m}})),
         score_bytes(Gauge(r, "hippodrome_log_probability_bytes",
                           "Memory kept for log probabilities until clients have them")
                         .Add({{"model", m}})) {}
@@ -113,8 +127,11 @@ struct ModelMetrics::Series {
   Gauges& bytes;
   GaugePart recurrent_bytes, page_bytes, budget;
   prometheus::Counter &prefix_hits, &prefix_misses, &prefix_hit_tokens, &prefix_evictions;
-  GaugePart prefix_states, prefix_bytes, score_bytes;
-  PrefixCounts published;  // by the model's one batcher
+  GaugePart prefix_states, prefix_bytes;
+  prometheus::Counter &drafted, &accepted;
+  GaugePart score_bytes;
+  PrefixCounts published;  // by the model's one batcher, as the next
+  DraftCounts published_drafts;
 };
 
 ModelMetrics::ModelMetrics(MetricRegistry& registry, const std::string& model)
@@ -201,16 +218,19 @@ void ModelMetrics::SetState(const Footprint& used, const Footprint& capacity, in
 }
 
 void ModelMetrics::SetPrefixes(const PrefixCounts& counts) {
-  const auto add = [](prometheus::Counter& counter, int64_t now, int64_t before) {
-    counter.Increment(static_cast<double>(now - before));
-  };
   const PrefixCounts before = std::exchange(series_->published, counts);
-  add(series_->prefix_hits, counts.hits, before.hits);
-  add(series_->prefix_misses, counts.misses, before.misses);
-  add(series_->prefix_hit_tokens, counts.hit_tokens, before.hit_tokens);
-  add(series_->prefix_evictions, counts.evictions, before.evictions);
+  CountSince(series_->prefix_hits, counts.hits, before.hits);
+  CountSince(series_->prefix_misses, counts.misses, before.misses);
+  CountSince(series_->prefix_hit_tokens, counts.hit_tokens, before.hit_tokens);
+  CountSince(series_->prefix_evictions, counts.evictions, before.evictions);
   series_->prefix_states.Set(static_cast<double>(counts.nodes));
   series_->prefix_bytes.Set(static_cast<double>(counts.bytes));
+}
+
+void ModelMetrics::SetDrafts(const DraftCounts& counts) {
+  const DraftCounts before = std::exchange(series_->published_drafts, counts);
+  CountSince(series_->drafted, counts.drafted, before.drafted);
+  CountSince(series_->accepted, counts.accepted, before.accepted);
 }
 
 void ModelMetrics::SetScoreBytes(int64_t bytes) {

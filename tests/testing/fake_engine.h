@@ -61,6 +61,8 @@ class FakeEngine : public SequenceEngine {
   Footprint used() const override;
   bool prefilling() const override;
   int64_t decoding() const override;
+  int64_t ready() const override { return 0; }
+  DraftCounts drafts() const override { return {}; }
   PrefixCounts prefixes() const override { return {}; }
   absl::StatusOr<SequenceId> Admit(GenerationRequest request) override;
   int64_t Remaining(SequenceId sequence) const override;

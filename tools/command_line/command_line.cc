@@ -222,6 +222,11 @@ absl::StatusOr<int64_t> CommandLine::AttentionWindow() const {
                ", expected 0 or at least " + std::to_string(kWindowBlock));
 }
 
+absl::Status CommandLine::CheckDrafts() const {
+  if (!Has("speculate") || !Has("draft")) return absl::OkStatus();
+  return Usage("give either " + Called("speculate") + " or " + Called("draft"));
+}
+
 absl::StatusOr<DeviceChoice> CommandLine::Device() const {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string device, Choice("device"));
   if (device == "cpu") return DeviceChoice::kCpu;

@@ -59,6 +59,8 @@ class CommandLine {
   absl::StatusOr<std::optional<DType>> Weights() const;
   absl::StatusOr<int> Threads() const;
   absl::StatusOr<int64_t> AttentionWindow() const;
+  // Usage errors where both --speculate and --draft are given.
+  absl::Status CheckDrafts() const;
   absl::StatusOr<DeviceChoice> Device() const;
 
  private:

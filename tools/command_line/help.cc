@@ -147,6 +147,18 @@ Option AttentionWindowOption() {
       "0"};
 }
 
+Option SpeculateOption() {
+  return {"speculate", "",
+          "try several tokens in a step where the text so far suggests them: the same tokens, "
+          "sooner where texts repeat themselves; of H3 and attention layers, on processors"};
+}
+
+Option DraftOption() {
+  return {"draft", "DIR",
+          "the same with what a smaller model says that has the same tokens, in place of what the "
+          "text suggests (default: there is none)"};
+}
+
 Option JsonOption() { return {"json", "FILE", "also write the result there, as JSON"}; }
 
 }  // namespace hippodrome

@@ -71,6 +71,8 @@ Option WeightsOption(const std::string& fallback = "");
 Option DeviceOption(const std::string& fallback = "auto");
 Option ThreadsOption();
 Option AttentionWindowOption();
+Option SpeculateOption();
+Option DraftOption();
 Option JsonOption();
 
 }  // namespace hippodrome

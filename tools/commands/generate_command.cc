@@ -64,6 +64,8 @@ const CommandSpec kGenerateSpec = {
         {"state-dtype", "f32|bf16", "its numbers; bf16 halves the file, and rounds", "f32"},
         {"state-key", "FILE", "sign it with this secret, and take only states that it has signed"},
         AttentionWindowOption(),
+        SpeculateOption(),
+        DraftOption(),
         {"ignore-eos", "", "go on where the model ends its text"},
         {"json", "", "print one object instead: token_ids, text, finish_reason"},
         WeightsOption(),
@@ -125,6 +127,19 @@ absl::StatusOr<std::vector<int32_t>> ReadPrompt(const CommandLine& line,
     return FailedPrecondition("the model has no tokenizer files; use --prompt-ids");
   }
   return loaded.tokenizer->Encode(line.Text("prompt"));
+}
+
+// What the model runs on, with the one that drafts for it, if any.
+struct Models {
+  Backend& backend;
+  LoadedDecoder loaded;
+  std::unique_ptr<HybridH3> draft;
+};
+
+absl::StatusOr<LoneOptions> ReadLoneOptions(const CommandLine& line, const Models& models) {
+  LoneOptions options{.speculate = line.Has("speculate"), .draft = models.draft.get()};
+  HIPPODROME_ASSIGN_OR_RETURN(options.attention_window, line.AttentionWindow());
+  return options;
 }
 
 // Where a state comes from and goes to; empty: nowhere.
@@ -230,20 +245,20 @@ void CatchInterrupts() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-absl::Status Talk(const CommandLine& line, GenerationRequest turn, Backend& backend,
-                  const LoadedDecoder& loaded, const StateFiles& files) {
-  if (loaded.tokenizer == nullptr) {
+absl::Status Talk(const CommandLine& line, GenerationRequest turn, const Models& models,
+                  const StateFiles& files) {
+  if (models.loaded.tokenizer == nullptr) {
     return FailedPrecondition("the model has no tokenizer files: there is no text to read");
   }
   InteractiveOptions options{.turn = std::move(turn),
                              .keep_seed = line.Has("seed"),
                              .sign = isatty(STDIN_FILENO) == 1,
                              .files = files.how};
-  HIPPODROME_ASSIGN_OR_RETURN(options.attention_window, line.AttentionWindow());
+  HIPPODROME_ASSIGN_OR_RETURN(options.generator, ReadLoneOptions(line, models));
   options.take_stop = [] { return std::exchange(interrupted, 0) != 0; };
-  HIPPODROME_ASSIGN_OR_RETURN(
-      const auto session,
-      InteractiveSession::Open(backend, loaded, std::move(options), std::cout, std::cerr));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto session,
+                              InteractiveSession::Open(models.backend, models.loaded,
+                                                       std::move(options), std::cout, std::cerr));
   if (!files.from.empty()) HIPPODROME_RETURN_IF_ERROR(session->Load(files.from));
   CatchInterrupts();
   session->Run(std::cin);
@@ -252,17 +267,17 @@ absl::Status Talk(const CommandLine& line, GenerationRequest turn, Backend& back
 
 // ---- One answer --------------------------------------------------------------------------------
 
-absl::Status OneAnswer(const CommandLine& line, GenerationRequest request, Backend& backend,
-                       const LoadedDecoder& loaded, const StateFiles& files) {
+absl::Status OneAnswer(const CommandLine& line, GenerationRequest request, const Models& models,
+                       const StateFiles& files) {
+  const LoadedDecoder& loaded = models.loaded;
   HIPPODROME_ASSIGN_OR_RETURN(request.prompt, ReadPrompt(line, loaded));
   const bool json = line.Has("json") || loaded.tokenizer == nullptr;
   HIPPODROME_ASSIGN_OR_RETURN(const std::string state, ReadState(files));
   // What is before: no more tokens than the file has bytes.
   const int64_t before = std::ssize(request.prompt) + std::ssize(state);
-  HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, line.AttentionWindow());
-  HIPPODROME_ASSIGN_OR_RETURN(
-      auto generator,
-      MakeLoneGenerator(backend, *loaded.model, before + request.max_tokens, window));
+  HIPPODROME_ASSIGN_OR_RETURN(const LoneOptions how, ReadLoneOptions(line, models));
+  HIPPODROME_ASSIGN_OR_RETURN(auto generator, MakeLoneGenerator(models.backend, *loaded.model,
+                                                                before + request.max_tokens, how));
   HIPPODROME_RETURN_IF_ERROR(
       StartFrom(state, files.how.sign, *generator, line.Has("seed"), request));
   HIPPODROME_RETURN_IF_ERROR(generator->Validate(request));
@@ -298,13 +313,18 @@ absl::Status Generate(const CommandLine& line) {
                    " out");
     }
   }
+  HIPPODROME_RETURN_IF_ERROR(line.CheckDrafts());
   HIPPODROME_ASSIGN_OR_RETURN(GenerationRequest request, ReadRequest(line));
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, {.threads = threads}));
-  HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
-                              LoadDecoderDirectory(*backend, directory, weights));
+  Models models{.backend = *backend};
+  HIPPODROME_ASSIGN_OR_RETURN(models.loaded, LoadDecoderDirectory(*backend, directory, weights));
+  if (line.Has("draft")) {
+    HIPPODROME_ASSIGN_OR_RETURN(
+        models.draft, LoadDraftModel(*backend, line.Text("draft"), models.loaded, weights));
+  }
   HIPPODROME_ASSIGN_OR_RETURN(const StateFiles files, ReadStateFiles(line));
-  return (interactive ? Talk : OneAnswer)(line, std::move(request), *backend, loaded, files);
+  return (interactive ? Talk : OneAnswer)(line, std::move(request), models, files);
 }
 
 }  // namespace

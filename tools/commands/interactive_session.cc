@@ -6,7 +6,6 @@
 #include "engine/base/read_file.h"
 #include "engine/base/status.h"
 #include "engine/state/state_file.h"
-#include "tools/commands/lone_sequence.h"
 
 namespace hippodrome {
 namespace {
@@ -30,9 +29,8 @@ absl::StatusOr<std::unique_ptr<InteractiveSession>> InteractiveSession::Open(
     std::ostream& notes) {
   std::unique_ptr<InteractiveSession> session(
       new InteractiveSession(backend, model, std::move(options), answers, notes));
-  HIPPODROME_ASSIGN_OR_RETURN(
-      session->generator_,
-      MakeLoneGenerator(backend, *model.model, 0, session->options_.attention_window));
+  HIPPODROME_ASSIGN_OR_RETURN(session->generator_, MakeLoneGenerator(backend, *model.model, 0,
+                                                                     session->options_.generator));
   return session;
 }
 
@@ -79,7 +77,7 @@ absl::Status InteractiveSession::MakeRoom(int64_t tokens) {
   }
   HIPPODROME_ASSIGN_OR_RETURN(
       generator_, MakeLoneGenerator(backend_, *model_.model, 2 * tokens + options_.turn.max_tokens,
-                                    options_.attention_window));
+                                    options_.generator));
   return absl::OkStatus();
 }
 

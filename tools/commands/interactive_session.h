@@ -16,6 +16,7 @@
 #include "engine/state/saved_state.h"
 #include "engine/state/state_file.h"
 #include "kernels/backend.h"
+#include "tools/commands/lone_sequence.h"
 
 namespace hippodrome {
 
@@ -28,7 +29,7 @@ struct InteractiveOptions {
   bool sign = false;       // a sign says that a line can be typed
   // How states are written; where it signs them, those that are read need its signature.
   StateFileOptions files = {};
-  int64_t attention_window = 0;  // GeneratorOptions::attention_window
+  LoneOptions generator = {};
   // Whether somebody wants the answer stopped; asked once, it is forgotten.
   std::function<bool()> take_stop = [] { return false; };
 };

@@ -19,10 +19,15 @@ constexpr std::chrono::milliseconds kPiece(50);
 
 absl::StatusOr<std::unique_ptr<Generator>> MakeLoneGenerator(Backend& backend,
                                                              const HybridH3& model, int64_t tokens,
-                                                             int64_t attention_window) {
-  GeneratorOptions options{.max_sequences = 1, .attention_window = attention_window};
+                                                             const LoneOptions& how) {
+  GeneratorOptions options{.max_sequences = 1,
+                           .attention_window = how.attention_window,
+                           .speculate = how.speculate,
+                           .draft = how.draft};
   const int64_t chunk = backend.prefill_shape().grid;
-  if (attention_window > 0) tokens = std::min(tokens, attention_window + chunk + kWindowBlock);
+  if (how.attention_window > 0) {
+    tokens = std::min(tokens, how.attention_window + chunk + kWindowBlock);
+  }
   options.key_value_bytes = (tokens + 64) * model.config().n_layer * 8 * model.config().d_model;
   return Generator::Create(backend, model, options);
 }

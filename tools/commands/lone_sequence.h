@@ -20,11 +20,18 @@
 
 namespace hippodrome {
 
+// As those of GeneratorOptions.
+struct LoneOptions {
+  int64_t attention_window = 0;
+  bool speculate = false;
+  const HybridH3* draft = nullptr;
+};
+
 // With one slot and the pages of `tokens`, no more, or of a window of attention if there is one.
 // Errors: those of Generator::Create().
 absl::StatusOr<std::unique_ptr<Generator>> MakeLoneGenerator(Backend& backend,
                                                              const HybridH3& model, int64_t tokens,
-                                                             int64_t attention_window);
+                                                             const LoneOptions& how);
 
 // What a sequence said.
 struct LoneOutput {

@@ -121,6 +121,8 @@ const CommandSpec kServeSpec = {
          std::to_string(kPrefixSlots)},
         {"prefix-interval", "N", "tokens of a prompt between two of these",
          std::to_string(GeneratorOptions().prefix_interval)},
+        SpeculateOption(),
+        DraftOption(),
         {"max-queue", "N",
          "requests that wait, or inputs of an encoder, per model (default: " +
              std::to_string(BatcherOptions().max_queue) + ", or " +
@@ -225,6 +227,9 @@ absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_slots, line.Integer("prefix-slots", 0, 1 << 16));
   HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_interval,
                               line.Integer("prefix-interval", 1, int64_t{1} << 30));
+  HIPPODROME_RETURN_IF_ERROR(line.CheckDrafts());
+  generator.speculate = line.Has("speculate");
+  load.draft = line.Text("draft");
   HIPPODROME_RETURN_IF_ERROR(ReadEncoderOptions(line, load));
   return load;
 }

@@ -21,8 +21,9 @@ extern const CommandSpec kServeSpec;
 absl::StatusOr<ServeOptions> ReadServeOptions(const CommandLine& line);
 // Those of them that say how models are loaded.
 inline constexpr const char* kLoadOptions[] = {
-    "device",           "weights",      "threads",         "max-sequences", "kv-bytes",
-    "attention-window", "prefix-slots", "prefix-interval", "pad-to",        "max-batch-tokens"};
+    "device",           "weights",         "threads",         "max-sequences", "kv-bytes",
+    "attention-window", "prefix-slots",    "prefix-interval", "speculate",     "draft",
+    "pad-to",           "max-batch-tokens"};
 absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line);
 // A model's directory with its name, which is the directory's where the text has none; `called`:
 // how errors call the option.

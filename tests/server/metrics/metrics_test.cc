@@ -73,6 +73,20 @@ TEST(MetricsTest, CountsOfTheTreeGoOnWithTheNextModel) {
   EXPECT_THAT(text, HasSubstr("hippodrome_prefix_bytes{model=\"m\"} 300\n"));
 }
 
+TEST(MetricsTest, CountsOfDraftsGoOnWithTheNextModel) {
+  Metrics metrics;
+  {
+    ModelMetrics model(metrics.registry(), "m");
+    model.SetDrafts({.drafted = 7, .accepted = 3});
+    model.SetDrafts({.drafted = 9, .accepted = 4});
+  }
+  ModelMetrics next(metrics.registry(), "m");
+  next.SetDrafts({.drafted = 1, .accepted = 1});
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("hippodrome_draft_tokens_total{model=\"m\"} 10\n"));
+  EXPECT_THAT(text, HasSubstr("hippodrome_draft_tokens_accepted_total{model=\"m\"} 5\n"));
+}
+
 TEST(MetricsTest, EncodersCountPaddingApart) {
   Metrics metrics;
   EncoderMetrics encoder(metrics.registry(), "e");

@@ -100,7 +100,7 @@ TEST_F(InteractiveSessionTest, AnEmptyLineGoesOnAsIfNothingHadStopped) {
 TEST_F(InteractiveSessionTest, TextThatAStateHeldBackComesFirst) {
   const std::string file = folder_.File("state");
   Talk("It was\n/save " + file + "\n");
-  const auto generator = MakeLoneGenerator(*backend_, *model_.model, 100, 0).value();
+  const auto generator = MakeLoneGenerator(*backend_, *model_.model, 100, {}).value();
   const StateLayout& layout = generator->state_layout();
   SavedState state = ReadStateFile(ReadSmallFile(file, 1 << 20).value(), layout).value();
   const std::string answer = Talk("\n", file).answers;

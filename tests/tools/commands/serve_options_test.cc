@@ -58,6 +58,7 @@ TEST(ServeOptionsTest, EveryOption) {
                                           "--kv-bytes",
                                           "1000",
                                           "--attention-window=512",
+                                          "--speculate",
                                           "--max-queue",
                                           "7",
                                           "--max-wait=2.5",
@@ -86,6 +87,7 @@ TEST(ServeOptionsTest, EveryOption) {
   EXPECT_EQ(options->load.generator.max_sequences, 5);
   EXPECT_EQ(options->load.generator.key_value_bytes, 1000);
   EXPECT_EQ(options->load.generator.attention_window, 512);
+  EXPECT_TRUE(options->load.generator.speculate);
   EXPECT_EQ(options->server.batcher.max_queue, 7);
   EXPECT_EQ(options->server.encoding.max_queue, 7);
   EXPECT_EQ(options->load.encoder.pad_to, 128);
@@ -130,6 +132,7 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
       {"--model", "x", "--max-sequences", "0"},
       {"--model", "x", "--kv-bytes", "9999999999999999999"},
       {"--model", "x", "--attention-window", "63"},
+      {"--model", "x", "--speculate", "--draft", "y"},
       {"--model", "x", "--attention-window", "-64"},
       {"--model", "x", "--max-stall-ms", "0"},
       {"--model", "x", "--batch-dir", ""},
