@@ -7,6 +7,7 @@ hippodrome_test_files(tools_tests
     tools/bench/bench_encode_test.cc
     tools/bench/bench_generate_test.cc
     tools/bench/bench_report_test.cc
+    tools/bench/bench_speculation_test.cc
     tools/bench/bench_state_test.cc
     tools/bench/timed_model_test.cc
     tools/command_line/command_line_test.cc

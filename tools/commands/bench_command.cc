@@ -15,6 +15,7 @@
 #include "tools/bench/bench_kernels.h"
 #include "tools/bench/bench_report.h"
 #include "tools/bench/bench_serve.h"
+#include "tools/bench/bench_speculation.h"
 #include "tools/bench/bench_state.h"
 #include "tools/bench/bench_table7.h"
 #include "tools/bench/bench_train.h"
@@ -172,6 +173,26 @@ const CommandSpec kStateBenchSpec = {
         DeviceOption(),
         ThreadsOption(),
         JsonOption()}};
+
+const CommandSpec kSpeculateBenchSpec = {
+    .name = "bench speculate",
+    .summary = "Measures what drafts are worth, on texts of a trained model.",
+    .usage = {"--model DIR --prompts FILE (--preset NAME | --config FILE) [OPTION]..."},
+    .description =
+        "The model in DIR continues the prompts with --speculate; the steps that this took, with "
+        "the drafts that came true and those that did not, are then replayed with random weights "
+        "in another model's size, in turns with steps of one token. Prompts are lines of JSON: "
+        "kind, prompt, and temperature.",
+    .options = {ModelOption(),
+                {"prompts", "FILE", "the texts to continue"},
+                PresetOption(H3PresetNames()),
+                ConfigOption(),
+                {"tokens", "N", "new tokens of each text", "128"},
+                RepeatsOption(SpeculationBenchmark().repeats),
+                WeightsOption("bf16"),
+                DeviceOption(),
+                ThreadsOption(),
+                JsonOption()}};
 
 // Operations of the 125M shape, for the CPU.
 constexpr OperationSizes kCpuSizes = {
@@ -420,6 +441,26 @@ absl::Status State(const CommandLine& line) {
   return WriteReport(line, machine.name, report);
 }
 
+absl::Status Speculate(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string file, line.Required("prompts"));
+  SpeculationBenchmark benchmark;
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  benchmark.weights = weights.value_or(benchmark.weights);
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t tokens, line.Integer("tokens", 1, kMostPrompt));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 1, 1000));
+  benchmark.repeats = static_cast<int>(repeats);
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
+  const auto prompts = ParseSpeculationPrompts(text);
+  if (!prompts.ok()) return InvalidArgument(file + ", " + Message(prompts.status()));
+  HIPPODROME_ASSIGN_OR_RETURN(Machine machine, OpenMachine(line));
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.traces,
+                              TraceSpeculation(*machine.backend, directory, *prompts, tokens));
+  HIPPODROME_ASSIGN_OR_RETURN(const BenchReport report, BenchSpeculation(machine, benchmark));
+  return WriteReport(line, machine.name, report);
+}
+
 int GenerateBench(int argc, char** argv) {
   return RunCommand(argc, argv, kGenerateBenchSpec, Generate);
 }
@@ -430,6 +471,9 @@ int CompareBench(int argc, char** argv) {
 int TrainBench(int argc, char** argv) {
   return RunCommand(argc, argv, kTrainBenchSpec, TrainOnRanks);
 }
+int SpeculateBench(int argc, char** argv) {
+  return RunCommand(argc, argv, kSpeculateBenchSpec, Speculate);
+}
 int StateBench(int argc, char** argv) { return RunCommand(argc, argv, kStateBenchSpec, State); }
 int KernelsBench(int argc, char** argv) {
   return RunCommand(argc, argv, kKernelsBenchSpec, Kernels);
@@ -439,6 +483,7 @@ constexpr Subcommand kBenchmarks[] = {
     {"generate", "prefill and decode of a language model", GenerateBench},
     {"encode", "an encoder", EncodeBench},
     {"compare", "a model with weights of every type, side by side", CompareBench},
+    {"speculate", "drafts, on texts of a trained model", SpeculateBench},
     {"train", "a step of training a language model", TrainBench},
     {"state", "forks, exports, imports and sharing of states", StateBench},
     {"kernels", "the operations of a backend", KernelsBench},
