@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/generation/drafter.h"
@@ -75,7 +75,23 @@ class ModelDrafter final : public Drafter {
   // What it knows of a sequence.
   struct Reader {
     SequenceState state;
-    int64_t position = 0;  // tokens that are in the state
+    int64_t position = 0;               // tokens that are in the state
+    std::vector<int32_t> guessed = {};  // the last ones of these, which it said itself
+
+    // Back to before the first guess that did not come true, and to before the last token of `s`.
+    // They are of one block, for it has taken in nothing since. False where it cannot be told.
+    bool GoBack(const Sequence& s) {
+      const int64_t first = position - std::ssize(guessed);
+      if (first < s.first) return false;
+      int64_t true_ones = 0;
+      while (true_ones < std::ssize(guessed) && first + true_ones < s.length() &&
+             s.Tokens(first + true_ones, 1)[0] == guessed[true_ones]) {
+        ++true_ones;
+      }
+      position = std::min(first + true_ones, s.position);
+      guessed.clear();
+      return true;
+    }
   };
 
   // A sequence that is getting a draft.
@@ -120,8 +136,7 @@ class ModelDrafter final : public Drafter {
       readers_.emplace(id, Reader{.state = *std::move(state)});
     }
     Reader& reader = readers_.at(id);
-    reader.position = std::min(reader.position, s.position);  // drafts that did not come true
-    if (reader.position < s.first) return nullptr;
+    if (!reader.GoBack(s)) return nullptr;
     while (s.position - reader.position >= kChunkTokens) {
       state_->Slide(reader.state, reader.position);
       const int64_t tokens = chunk_.TokensAt(reader.position, s.position);
@@ -153,8 +168,10 @@ class ModelDrafter final : public Drafter {
     const std::vector<TokenChoice> chosen = step_.Next(tokens, how);
     for (size_t i = 0; i < stepping.size(); ++i) {
       Draftee& draftee = *stepping[i];
+      Reader& reader = *draftee.reader;
+      if (reader.position >= draftee.sequence->length()) reader.guessed.push_back(tokens[i].token);
       const int64_t known = draftee.sequence->length() + std::ssize(draftee.tokens);
-      if (++draftee.reader->position < known) continue;
+      if (++reader.position < known) continue;
       if (chosen[i].token >= 0) {
         draftee.Append(chosen[i].token);
       } else {

@@ -62,8 +62,9 @@ void DraftLength::Learn(DraftBasis basis, int64_t drafted, int64_t accepted) {
 }
 
 void DraftLength::Forget() {
-  for (size_t i = 0; i < rates_.size(); ++i)
+  for (size_t i = 0; i < rates_.size(); ++i) {
     rates_[i] += kForgetting * (kFirstRates[i] - rates_[i]);
+  }
 }
 
 }  // namespace hippodrome

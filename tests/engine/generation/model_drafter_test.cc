@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -96,6 +97,28 @@ TEST_F(ModelDrafterTest, GuessesWhatItWouldSayItself) {
           << "sequence " << i << " after " << count;
       EXPECT_EQ(drafts[i].basis, DraftBasis::kModel);
     }
+  }
+}
+
+// What it guessed and the sequence then did not say is not taken for its text, however many tokens
+// it was not asked behind.
+TEST_F(ModelDrafterTest, GuessesThatDidNotComeTrueAreForgotten) {
+  GenerationRequest request = Request(5);
+  std::vector<int32_t> text = Text(request);
+  for (const int64_t later : {1, 2, 3, 6, 9, 20}) {
+    const auto drafter = NewDrafter();
+    const auto draft = [&](Drafter& asked, const Sequence& s) {
+      const DraftWish wish{
+          .id = 1, .sequence = &s, .most = std::max<int64_t>(1, 7 - s.position % 8)};
+      return asked.Draft({&wish, 1}).front().tokens;
+    };
+    int64_t count = 1;
+    while (SequenceAfter(request, text, count).position % 8 != 0) ++count;
+    EXPECT_GT(draft(*drafter, SequenceAfter(request, text, count)).size(), 1);
+    std::vector<int32_t> other = text;
+    for (size_t i = count + 1; i < other.size(); ++i) other[i] = (other[i] + 1) % 40;
+    const Sequence s = SequenceAfter(request, other, count + later);
+    EXPECT_EQ(draft(*drafter, s), draft(*NewDrafter(), s)) << later << " later";
   }
 }
 
