@@ -37,11 +37,25 @@ void Check(const H3Config& config, DType weights, IsolationOptions options, uint
   EXPECT_GT(result.beside, 0);
   EXPECT_GT(result.hits, 0);
   EXPECT_GT(result.evicted, 0);
+  EXPECT_EQ(result.accepted > 0, options.generator.speculate);
 }
 
 TEST(IsolationTest, HybridModel) { Check(TinyConfig(), DType::kF32, {}, 1); }
 
 TEST(IsolationTest, HybridModelInBF16) { Check(TinyConfig(), DType::kBF16, {}, 2); }
+
+// Devices have neither.
+TEST(IsolationTest, HybridModelInFewBits) {
+  if (TestBackendIsSlow()) GTEST_SKIP();
+  for (const DType weights : {DType::kI8, DType::kI4}) Check(TinyConfig(), weights, {}, 7);
+}
+
+TEST(IsolationTest, WithDrafts) {
+  if (TestBackendIsSlow()) GTEST_SKIP();
+  IsolationOptions options{.most_new_tokens = 60};
+  options.generator.speculate = true;
+  Check(TinyConfig(), DType::kF32, options, 8);
+}
 
 TEST(IsolationTest, LongPrompts) { Check(TinyConfig(), DType::kF32, LongPrompts(), 4); }
 

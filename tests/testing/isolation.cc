@@ -91,6 +91,7 @@ class Isolation {
     while (!running_.empty() && result_.fault.empty()) Advance(true);
     result_.hits = generator_->prefixes().hits;
     result_.evicted = generator_->prefixes().evictions;
+    result_.accepted = generator_->drafts().accepted;
     generator_->ClearPrefixes();
     const int64_t left = generator_->used().bytes + generator_->held().bytes;
     if (result_.fault.empty() && left != 0) {
@@ -109,6 +110,7 @@ class Isolation {
     GeneratorOptions options = options_.generator;
     options.max_sequences = 1;
     options.prefix_slots = 0;
+    options.speculate = false;
     const auto generator = Generator::Create(backend_, model_, options).value();
     std::vector<TokenEvent> events;
     generator->Admit(request).value();

@@ -37,6 +37,7 @@ struct IsolationResult {
   int64_t hits = 0;       // prompts that began with a state of the tree
   int64_t evicted = 0;    // of those states
   int64_t tokens = 0;     // each the one that its request has alone
+  int64_t accepted = 0;   // of these, those that were drafted
   int64_t scored = 0;  // tokens of prompts whose log probabilities are those that they have alone
   int64_t freed_slots = 0;  // filled with NaN
   int64_t freed_pages = 0;
