@@ -180,7 +180,7 @@ class Generator {
   // are done or `until` has passed, which is looked at between layers and between blocks of rows
   // that are scored; does at least one of these. A finished prompt yields its first token in
   // `events`. Where no more than kSteppingRows tokens of prompts are left for the next pass, the
-  // sequences that decode step in it as by Step(), and the call ends with that pass.
+  // sequences that decode, and are not ready(), step in it as by Step(); the call ends with it.
   void Prefill(Clock::time_point until, std::vector<TokenEvent>& events);
   // How many stepped so in the last pass that Prefill() began. Where it threw, they have failed as
   // the prompts have.
