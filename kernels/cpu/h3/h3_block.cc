@@ -6,27 +6,58 @@
 #include <cassert>
 
 #include "kernels/cpu/base/memory.h"
-#include "kernels/cpu/conv/direct_conv.h"
-#include "kernels/cpu/h3/h3_scan.h"
 
 namespace hippodrome::cpu {
 namespace {
 
-float* RowOf(float* block, int64_t row) { return block + row * kTileChannels; }
+void PrefetchRows(const TokenRows& rows, int64_t block) {
+  for (int64_t t = 0; t < kScanSteps; ++t) hwy::Prefetch(rows.At(t, block));
+}
 
-void PrefetchRows(const float* rows, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) hwy::Prefetch(rows + i * kTileChannels);
+// What Begin() reads of a group, but rings and modes, which it fetches as it goes.
+void PrefetchPending(const H3Layout& layout, const PendingRows& pending) {
+  for (int64_t c = 0; c < layout.channel_blocks; ++c) {
+    PrefetchRows(pending.keys, c);
+    PrefetchRows(pending.key_sums, c);
+  }
+  for (int64_t r = 0; r < layout.row_blocks; ++r) {
+    PrefetchRows(pending.inputs, r);
+    PrefetchRows(pending.sums, r);
+  }
+}
+
+// `count` rows from row `first` on, one block of lanes.
+void LoadRows(const TokenRows& rows, int64_t first, int64_t block, int64_t count, float* tile) {
+  LoadBlock({rows.At(first, block), rows.stride}, kTileChannels, count, tile);
+}
+
+// The other way; all rows from `first` on.
+void StoreRows(const float* tile, const TokenRows& rows, int64_t first, int64_t block) {
+  for (int64_t t = first; t < kScanSteps; ++t, tile += kTileChannels) {
+    std::copy_n(tile, kTileChannels, rows.At(t, block));
+  }
+}
+
+// `count` pending keys go to the rings.
+void SettleRings(const H3Layout& layout, const GroupState& state, int64_t count) {
+  const int64_t base = state.block->base;
+  for (int64_t c = 0; c < layout.channel_blocks; ++c) {
+    float* ring = state.rings + c * layout.ring_floats();
+    for (int64_t i = 0; i < count; ++i) {
+      std::copy_n(state.pending.keys.At(base % kScanSteps + i, c), kTileChannels,
+                  ring + (base + i) % layout.taps * kTileChannels);
+    }
+  }
 }
 
 }  // namespace
 
 H3Block::H3Block(const H3PrefillWeights& constants, int64_t group)
     : constants_(constants), layout_(constants.layout()), group_(group) {
-  const int64_t history = layout_.padded_taps() * kTileChannels + kBlockFloats;
   const int64_t panel = layout_.channel_blocks * kTileChannels;
-  Parts parts(ThreadScratch<float>(ScratchUse::kH3Block,
-                                   history + kBlockFloats + 4 * panel + kTileChannels));
-  history_ = parts.Take(history);
+  Parts parts(
+      ThreadScratch<float>(ScratchUse::kH3Block, 2 * kBlockFloats + 4 * panel + kTileChannels));
+  tile_ = parts.Take(kBlockFloats);
   ahead_ = parts.Take(kBlockFloats);
   ks_ = parts.Take(panel);
   v_ = parts.Take(panel);
@@ -35,124 +66,114 @@ H3Block::H3Block(const H3PrefillWeights& constants, int64_t group)
   y_ = parts.Take(kTileChannels);
 }
 
-void H3Block::Step(const GroupState& state, int64_t position, const float* qkv, float* o,
-                   const GroupState& ahead) const {
-  const int64_t j = position % kScanSteps;
-  if (j == 0) Settle(constants_, group_, state, position, ahead);
-  if (state.block->has_ahead == 0) Begin(state, ahead);
-  const int64_t first = state.block->base % kScanSteps;
-  const float* q = qkv + layout_.FirstChannel(group_);
-  const float* v = q + 2 * layout_.d_model;
-  ShiftSsm(state, first, j, q + layout_.d_model);
-  if (layout_.head_dim == 1 && layout_.Channels(group_) == kTileChannels) {
-    MultiplyRows({ks_, kTileChannels}, {v, kTileChannels}, 1, RowOf(state.inputs, j),
-                 kTileChannels);
-    DiagonalSsm(state, first, j, 0);
-    MultiplyRows({y_, kTileChannels}, {q, kTileChannels}, 1, o + layout_.FirstChannel(group_),
-                 kTileChannels);
-    return;
+// Row i of what looks ahead is for the token i after the base.
+void H3Block::Begin(const GroupState& state, int64_t position, const GroupState& ahead) const {
+  PrefetchPending(layout_, ahead.pending);
+  const bool starts = position % kScanSteps == 0;
+  const bool whole = starts && position - state.block->base == kScanSteps;
+  if (whole) {
+    SettleRings(layout_, state, kScanSteps);
+    state.block->base = static_cast<int32_t>(position);
+  } else if (starts) {
+    Settle(constants_, group_, state, position);
   }
-  LoadPanel(layout_, group_, {q, 0}, 1, q_);
-  LoadPanel(layout_, group_, {v, 0}, 1, v_);
+  const int64_t first = state.block->base % kScanSteps;
+  for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
+    const int64_t ring = c * layout_.ring_floats();
+    LookAheadInRing(constants_.Taps(group_, c), layout_.taps, state.rings + ring,
+                    state.block->base % layout_.taps, ahead_, ahead.rings + ring);
+    StoreRows(ahead_, state.pending.key_sums, first, c);
+  }
+  for (int64_t r = 0; r < layout_.row_blocks; ++r) {
+    const RowConstants rows = constants_.Rows(group_, r);
+    float* modes = state.modes + r * layout_.block_state_floats();
+    if (whole) {
+      LoadRows(state.pending.inputs, 0, r, kScanSteps, tile_);
+      AbsorbAndLookAhead(rows, tile_, modes, ahead_,
+                         ahead.modes + r * layout_.block_state_floats());
+    } else {
+      LookAhead(rows, modes, ahead_);
+    }
+    StoreRows(ahead_, state.pending.sums, first, r);
+  }
+  state.block->has_ahead = 1;
+}
+
+void H3Block::Step(const GroupState& state, int64_t position, const float* qkv, float* o) const {
+  assert(!Begins(state, position));
+  const TokenStep step = StepAt(constants_, group_, state, position, qkv, o);
+  if (layout_.OneChannelPerLane(group_)) return StepChannels(step, 1, nullptr);
+  ShiftSsm(step);
+  LoadPanel(layout_, group_, {step.q, 0}, 1, q_);
+  LoadPanel(layout_, group_, {step.v, 0}, 1, v_);
   std::fill_n(o_, layout_.channel_blocks * kTileChannels, 0.0f);
   for (int64_t r = 0; r < layout_.row_blocks; ++r) {
-    ExpandRows(layout_, group_, r, ks_, v_, 1, RowOf(state.inputs + r * kBlockFloats, j));
-    DiagonalSsm(state, first, j, r);
+    ExpandRows(layout_, group_, r, ks_, v_, 1, step.pending.inputs.At(step.j, r));
+    DiagonalSsm(step, r);
     ContractRows(layout_, group_, r, q_, y_, 1, o_);
   }
   StorePanel(layout_, group_, o_, 1, o, 0);
 }
 
-void H3Block::ShiftSsm(const GroupState& state, int64_t first, int64_t j, const float* k) const {
-  const int64_t count = std::min(j + 1 - first, layout_.taps);
+void H3Block::ShiftSsm(const TokenStep& step) const {
+  const TokenRows& keys = step.pending.keys;
   for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
-    float* keys = state.keys + c * kBlockFloats;
     const int64_t width =
         std::clamp<int64_t>(layout_.Channels(group_) - c * kTileChannels, 0, kTileChannels);
-    LoadBlock({k + c * kTileChannels, 0}, width, 1, RowOf(keys, j));
-    AddRecent(constants_.Taps(group_, c), RowOf(keys, j + 1 - count), count,
-              RowOf(state.key_sums + c * kBlockFloats, j), ks_ + c * kTileChannels);
+    LoadBlock({step.k + c * kTileChannels, 0}, width, 1, keys.At(step.j, c));
+    AddRecent(constants_.Taps(group_, c), {keys.At(step.first_key, c), keys.stride},
+              step.j + 1 - step.first_key, step.pending.key_sums.At(step.j, c),
+              ks_ + c * kTileChannels);
   }
 }
 
-void H3Block::DiagonalSsm(const GroupState& state, int64_t first, int64_t j,
-                          int64_t row_block) const {
-  const int64_t block = row_block * kBlockFloats;
-  AddRecent(constants_.Rows(group_, row_block).kernel, RowOf(state.inputs + block, first),
-            j + 1 - first, RowOf(state.sums + block, j), y_);
+void H3Block::DiagonalSsm(const TokenStep& step, int64_t row_block) const {
+  const TokenRows& inputs = step.pending.inputs;
+  AddRecent(constants_.Rows(group_, row_block).kernel,
+            {inputs.At(step.first_input, row_block), inputs.stride}, step.j + 1 - step.first_input,
+            step.pending.sums.At(step.j, row_block), y_);
 }
 
-// Row i of what looks ahead is for the token i after the base.
-void H3Block::Begin(const GroupState& state, const GroupState& ahead) const {
+TokenStep StepAt(const H3PrefillWeights& constants, int64_t group, const GroupState& state,
+                 int64_t position, const float* qkv, float* o) {
+  const H3Layout& layout = constants.layout();
+  const int64_t j = position % kScanSteps;
   const int64_t first = state.block->base % kScanSteps;
-  const auto store = [&](float* block) {
-    std::copy_n(ahead_, kBlockFloats - first * kTileChannels, RowOf(block, first));
-  };
-  float* now = RowOf(history_, layout_.padded_taps());
-  for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
-    const int64_t ring = c * layout_.ring_floats();
-    UnrollRing(layout_, state.rings + ring, state.block->base % layout_.taps, history_,
-               ahead.rings + ring);
-    std::fill_n(now, kBlockFloats, 0.0f);
-    Fir(constants_.Taps(group_, c), layout_.padded_taps(), now, kScanSteps, ahead_);
-    store(state.key_sums + c * kBlockFloats);
-  }
-  for (int64_t r = 0; r < layout_.row_blocks; ++r) {
-    LookAhead(constants_.Rows(group_, r), state.modes + r * layout_.block_state_floats(), ahead_);
-    store(state.sums + r * kBlockFloats);
-  }
-  state.block->has_ahead = 1;
-}
-
-void PrefetchStep(const H3Layout& layout, const GroupState& state, int64_t position) {
-  const int64_t rows = position % kScanSteps + 1;
-  hwy::Prefetch(state.block);
-  for (int64_t c = 0; c < layout.channel_blocks; ++c) {
-    PrefetchRows(state.keys + c * kBlockFloats, rows);
-    PrefetchRows(RowOf(state.key_sums + c * kBlockFloats, rows - 1), 1);
-  }
-  for (int64_t r = 0; r < layout.row_blocks; ++r) {
-    PrefetchRows(state.inputs + r * kBlockFloats, rows);
-    PrefetchRows(RowOf(state.sums + r * kBlockFloats, rows - 1), 1);
-  }
+  const int64_t channel = layout.FirstChannel(group);
+  return {.taps = constants.Taps(group, 0),
+          .taps_stride = layout.channel_blocks * layout.padded_taps() * kTileChannels,
+          .kernel = constants.Rows(group, 0).kernel,
+          .kernel_stride = layout.row_blocks * constants.RowBlockFloats(),
+          .pending = state.pending,
+          .first_key = std::max(first, j + 1 - layout.taps),
+          .first_input = first,
+          .j = j,
+          .q = qkv + channel,
+          .k = qkv + layout.d_model + channel,
+          .v = qkv + 2 * layout.d_model + channel,
+          .o = o + channel};
 }
 
 void Settle(const H3PrefillWeights& constants, int64_t group, const GroupState& state,
-            int64_t position, const GroupState& ahead) {
+            int64_t position) {
   const H3Layout& layout = constants.layout();
   const int64_t base = state.block->base;
   const int64_t pending = position - base;
   assert(pending >= 0 && base % kScanSteps + pending <= kScanSteps);
   if (pending == 0) return;
-  const int64_t first = base % kScanSteps;
-  for (int64_t c = 0; c < layout.channel_blocks; ++c) {
-    float* ring = state.rings + c * layout.ring_floats();
-    for (int64_t i = 0; i < pending; ++i) {
-      std::copy_n(RowOf(state.keys + c * kBlockFloats, first + i), kTileChannels,
-                  RowOf(ring, (base + i) % layout.taps));
-    }
-  }
+  SettleRings(layout, state, pending);
   for (int64_t r = 0; r < layout.row_blocks; ++r) {
     const RowConstants rows = constants.Rows(group, r);
-    const float* inputs = RowOf(state.inputs + r * kBlockFloats, first);
     float* modes = state.modes + r * layout.block_state_floats();
+    alignas(kTileChannels * sizeof(float)) float inputs[kBlockFloats];
+    LoadRows(state.pending.inputs, base % kScanSteps, r, pending, inputs);
     if (pending == kScanSteps) {
-      Absorb(rows, inputs, 1, modes, ahead.modes + r * layout.block_state_floats());
+      Absorb(rows, inputs, 1, modes);
     } else {
       AbsorbTokens(rows, inputs, pending, modes);
     }
   }
   *state.block = {.base = static_cast<int32_t>(position), .has_ahead = 0};
-}
-
-void UnrollRing(const H3Layout& layout, const float* ring, int64_t next, float* history,
-                const float* ahead) {
-  const int64_t zeros = layout.padded_taps() - layout.taps;
-  history = std::fill_n(history, zeros * kTileChannels, 0.0f);
-  PrefetchRows(ahead, layout.taps);
-  const float* newest = ring + next * kTileChannels;
-  history = std::copy(newest, ring + layout.ring_floats(), history);
-  std::copy(ring, newest, history);
 }
 
 }  // namespace hippodrome::cpu

@@ -14,52 +14,54 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/h3/h3_scan.h"
 #include "kernels/cpu/h3/h3_state.h"
 #include "kernels/cpu/h3/h3_weights.h"
 
 namespace hippodrome::cpu {
+
+// Whether the token at `position` needs Begin() before its step.
+inline bool Begins(const GroupState& state, int64_t position) {
+  return state.block->has_ahead == 0 ||
+         (position % kScanSteps == 0 && state.block->base != position);
+}
 
 // One group. Its working memory is the thread's: one at a time.
 class H3Block {
  public:
   H3Block(const H3PrefillWeights& constants, int64_t group);
 
-  // One token. qkv, o: column 0 of its rows. Where a block starts, meanwhile fetches rings and
-  // modes of `ahead` into cache.
-  void Step(const GroupState& state, int64_t position, const float* qkv, float* o,
-            const GroupState& ahead) const;
+  // Takes the tokens of the last block in and looks ahead from there. Meanwhile fetches what this
+  // reads of `ahead` into cache.
+  void Begin(const GroupState& state, int64_t position, const GroupState& ahead) const;
+  // One token, after Begin() where it needs that. qkv, o: column 0 of its rows.
+  void Step(const GroupState& state, int64_t position, const float* qkv, float* o) const;
 
  private:
-  void Begin(const GroupState& state, const GroupState& ahead) const;
-  // ks of the token in row j, whose block began in row `first`.
-  void ShiftSsm(const GroupState& state, int64_t first, int64_t j, const float* k) const;
+  // ks of the token of `step`.
+  void ShiftSsm(const TokenStep& step) const;
   // y of a row block, from the token's row of inputs.
-  void DiagonalSsm(const GroupState& state, int64_t first, int64_t j, int64_t row_block) const;
+  void DiagonalSsm(const TokenStep& step, int64_t row_block) const;
 
   const H3PrefillWeights& constants_;
   const H3Layout& layout_;
   const int64_t group_;
-  float* history_;  // of one channel block
-  float* ahead_;    // rows of a block
-  float* ks_;       // panels of one token
+  float* tile_;   // rows of a block
+  float* ahead_;  // rows of a block
+  float* ks_;     // panels of one token
   float* v_;
   float* q_;
   float* o_;
   float* y_;  // one row block
 };
 
-// Fetches into cache what a step at `position` touches, but at the start of a block.
-void PrefetchStep(const H3Layout& layout, const GroupState& state, int64_t position);
+// The token at `position` in `group` and those after it, where these are groups of 16 heads.
+TokenStep StepAt(const H3PrefillWeights& constants, int64_t group, const GroupState& state,
+                 int64_t position, const float* qkv, float* o);
 
-// Takes the pending tokens before `position` into rings and modes; none are pending then. Meanwhile
-// fetches the modes of `ahead` into cache.
+// Takes the pending tokens before `position` into rings and modes; none are pending then.
 void Settle(const H3PrefillWeights& constants, int64_t group, const GroupState& state,
-            int64_t position, const GroupState& ahead);
-
-// The padded_taps() inputs before the one that goes to row `next` of a ring, oldest first; zeros
-// beyond `taps` of them. Meanwhile fetches the ring `ahead` into cache.
-void UnrollRing(const H3Layout& layout, const float* ring, int64_t next, float* history,
-                const float* ahead);
+            int64_t position);
 
 }  // namespace hippodrome::cpu
 

@@ -40,6 +40,10 @@ struct H3Layout {
     return std::min(group_heads * head_dim, d_model - FirstChannel(group));
   }
   int64_t Rows(int64_t group) const { return Channels(group) * head_dim; }
+  // Whether each lane of group g is a head of one channel.
+  bool OneChannelPerLane(int64_t group) const {
+    return head_dim == 1 && Channels(group) == kTileChannels;
+  }
 
   // Of a row of a group: its head, and the channels of its k (also its q) and its v, in the group.
   int64_t Head(int64_t row) const { return row / (head_dim * head_dim); }
@@ -69,6 +73,25 @@ struct H3Layout {
   int64_t groups;
   int64_t channel_blocks;  // per group
   int64_t row_blocks;      // per group
+};
+
+// Rows of the tokens of a block, some groups side by side: the token at position p has row p mod
+// kScanSteps.
+struct TokenRows {
+  float* At(int64_t row, int64_t block) const {
+    return data + row * stride + block * kTileChannels;
+  }
+
+  float* data;
+  int64_t stride;
+};
+
+// The tokens of a block that are pending, and what was looked ahead for the others.
+struct PendingRows {
+  TokenRows keys;      // [channel blocks, lanes], k
+  TokenRows key_sums;  // F of h3_block.h
+  TokenRows inputs;    // [row blocks, lanes], kv
+  TokenRows sums;      // Y of h3_block.h
 };
 
 // Rows of activations, `stride` floats apart, or those of a tile: stride kTileChannels.

@@ -56,6 +56,16 @@ struct Buffers {
   float* work;
 };
 
+// The padded_taps() inputs before the one that goes to row `next` of a ring, oldest first; zeros
+// beyond `taps` of them.
+void UnrollRing(const H3Layout& layout, const float* ring, int64_t next, float* history) {
+  const int64_t zeros = layout.padded_taps() - layout.taps;
+  history = std::fill_n(history, zeros * kTileChannels, 0.0f);
+  const float* newest = ring + next * kTileChannels;
+  history = std::copy(newest, ring + layout.ring_floats(), history);
+  std::copy(ring, newest, history);
+}
+
 // The states of a part that are copied on the way.
 using Captures = std::span<const StateCapture>;
 
@@ -77,7 +87,7 @@ class GroupSequence {
     Steps(state, part.start, 0, head);
     const int64_t whole = (qkv_.rows - head) / kScanSteps * kScanSteps;
     if (whole > 0 || !captures.empty()) {
-      Settle(constants_, group_, state, part.start + head, state);
+      Settle(constants_, group_, state, part.start + head);
       Blocks(slots, part, captures, head, whole);
     }
     Steps(state, part.start, head + whole, qkv_.rows);
@@ -97,7 +107,8 @@ class GroupSequence {
     if (begin == end) return;
     const H3Block block(constants_, group_);
     for (int64_t t = begin; t < end; ++t) {
-      block.Step(state, start + t, F32Row(qkv_, t), F32Row(o_, t), state);
+      if (Begins(state, start + t)) block.Begin(state, start + t, state);
+      block.Step(state, start + t, F32Row(qkv_, t), F32Row(o_, t));
     }
   }
 
@@ -108,7 +119,7 @@ class GroupSequence {
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
       const float* ring = state.rings + c * layout_.ring_floats();
       UnrollRing(layout_, ring, (part.start + done) % layout_.taps,
-                 buffers_.history + c * buffers_.history_floats, ring);
+                 buffers_.history + c * buffers_.history_floats);
     }
     const auto capture = [&] {
       if (captures.empty() || captures.front().tokens != done) return;
@@ -159,7 +170,7 @@ class GroupSequence {
   void Segment(int64_t token, const Stretch& stretch, float* modes) {
     const int64_t tokens = stretch.tokens;
     ShiftSsm(token, tokens);
-    if (layout_.head_dim == 1 && layout_.Channels(group_) == kTileChannels) {
+    if (layout_.OneChannelPerLane(group_)) {
       MultiplyRows({buffers_.ks, kTileChannels}, Columns(2, token), tokens, buffers_.u,
                    kTileChannels);
       DiagonalSsm(0, stretch, modes);
@@ -201,7 +212,7 @@ class GroupSequence {
     switch (stretch.method) {
       case Method::kTransform:
         Convolve(row_block);
-        return Absorb(rows, buffers_.u, blocks, state, state);
+        return Absorb(rows, buffers_.u, blocks, state);
       case Method::kScan:
         return Scan(rows, buffers_.u, buffers_.y, blocks, state);
     }

@@ -44,41 +44,56 @@ HWY_INLINE void ScanInside(const float* kernel, const float* u, float* y, int64_
   }
 }
 
+// a^0 (not set) ... a^7 of one mode.
+struct Powers {
+  HWY_INLINE Powers(const ModeConstants& mode, int64_t lane) {
+    a[1] = LoadComplex(mode.a + lane);
+    HWY_UNROLL(8)
+    for (int i = 2; i < kScanSteps; ++i) a[i] = Multiply(a[i / 2], a[i - i / 2]);
+  }
+  Complex a[kScanSteps];
+};
+
+// x <- a^8 x + sum_j a^(7-j) u_j
+HWY_INLINE Complex AbsorbBlock(const Powers& power, Complex a_scan, const float* u, Complex x) {
+  const V first = Load(u);
+  V re = hn::MulAdd(power.a[7].re, first, Load(u + 7 * kTileChannels));
+  V im = hn::Mul(power.a[7].im, first);
+  HWY_UNROLL(8)
+  for (int j = 1; j < kScanSteps - 1; ++j) {
+    const V value = Load(u + j * kTileChannels);
+    re = hn::MulAdd(power.a[7 - j].re, value, re);
+    im = hn::MulAdd(power.a[7 - j].im, value, im);
+  }
+  return {hn::NegMulAdd(a_scan.im, x.im, hn::MulAdd(a_scan.re, x.re, re)),
+          hn::MulAdd(a_scan.im, x.re, hn::MulAdd(a_scan.re, x.im, im))};
+}
+
+// y_i += Re(wa a^i x)
+HWY_INLINE V Output(const Powers& power, Complex wax, int i, V y) {
+  if (i == 0) return hn::Add(y, wax.re);
+  return hn::NegMulAdd(wax.im, power.a[i].im, hn::MulAdd(wax.re, power.a[i].re, y));
+}
+
 // One mode over all blocks. From the state x before a block,
 //   y_i += Re(w a^(i+1) x),  x <- a^8 x + sum_j a^(7-j) u_j.
 template <bool kOutput>
 HWY_INLINE void ScanMode(const RowConstants& rows, int64_t n, int64_t lane, const float* u,
                          float* y, int64_t blocks, float* state) {
-  const ModeConstants& mode = rows.modes[n];
-  Complex power[kScanSteps];  // power[0] = 1 is not used
-  power[1] = LoadComplex(mode.a + lane);
-  HWY_UNROLL(8)
-  for (int i = 2; i < kScanSteps; ++i) power[i] = Multiply(power[i / 2], power[i - i / 2]);
+  const Powers power(rows.modes[n], lane);
   const Complex a_scan = LoadComplex(rows.a_scan + n * kModeFloats + lane);
-  const Complex wa = Multiply(LoadComplex(mode.w + lane), power[1]);
+  const Complex wa = Multiply(LoadComplex(rows.modes[n].w + lane), power.a[1]);
   Complex x = LoadComplex(state);
   for (int64_t b = 0; b < blocks; ++b, u += kScanSteps * kTileChannels) {
     if constexpr (kOutput) {
-      const Complex c = Multiply(wa, x);
-      Store(hn::Add(Load(y), c.re), y);
+      const Complex wax = Multiply(wa, x);
       HWY_UNROLL(8)
-      for (int i = 1; i < kScanSteps; ++i) {
-        const V sum = hn::MulAdd(c.re, power[i].re, Load(y + i * kTileChannels));
-        Store(hn::NegMulAdd(c.im, power[i].im, sum), y + i * kTileChannels);
+      for (int i = 0; i < kScanSteps; ++i) {
+        Store(Output(power, wax, i, Load(y + i * kTileChannels)), y + i * kTileChannels);
       }
       y += kScanSteps * kTileChannels;
     }
-    const V first = Load(u);
-    V re = hn::MulAdd(power[7].re, first, Load(u + 7 * kTileChannels));
-    V im = hn::Mul(power[7].im, first);
-    HWY_UNROLL(8)
-    for (int j = 1; j < kScanSteps - 1; ++j) {
-      const V value = Load(u + j * kTileChannels);
-      re = hn::MulAdd(power[7 - j].re, value, re);
-      im = hn::MulAdd(power[7 - j].im, value, im);
-    }
-    x = {hn::NegMulAdd(a_scan.im, x.im, hn::MulAdd(a_scan.re, x.re, re)),
-         hn::MulAdd(a_scan.im, x.re, hn::MulAdd(a_scan.re, x.im, im))};
+    x = AbsorbBlock(power, a_scan, u, x);
   }
   Store(x.re, state);
   Store(x.im, state + kTileChannels);
@@ -93,12 +108,9 @@ void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, fl
   }
 }
 
-void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state,
-            const float* ahead) {
+void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state) {
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     for (int64_t n = 0; n < rows.count; ++n) {
-      hwy::Prefetch(ahead + n * kModeFloats);
-      hwy::Prefetch(ahead + n * kModeFloats + kTileChannels);
       ScanMode<false>(rows, n, lane, u + lane, nullptr, blocks, state + n * kModeFloats + lane);
     }
   }
@@ -121,34 +133,124 @@ void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, floa
   }
 }
 
+// visit(n, power, x) gives the state of mode n from the stored one.
+template <typename Visit>
+HWY_INLINE void LookAheadFrom(const RowConstants& rows, const float* state, float* y, int64_t lane,
+                              const Visit& visit) {
+  V sum[kScanSteps];
+  HWY_UNROLL(8)
+  for (int i = 0; i < kScanSteps; ++i) sum[i] = hn::Zero(D());
+  for (int64_t n = 0; n < rows.count; ++n) {
+    const Powers power(rows.modes[n], lane);
+    const Complex wa = Multiply(LoadComplex(rows.modes[n].w + lane), power.a[1]);
+    const Complex x = visit(n, power, LoadComplex(state + n * kModeFloats + lane));
+    const Complex wax = Multiply(wa, x);
+    HWY_UNROLL(8)
+    for (int i = 0; i < kScanSteps; ++i) sum[i] = Output(power, wax, i, sum[i]);
+  }
+  HWY_UNROLL(8)
+  for (int i = 0; i < kScanSteps; ++i) Store(sum[i], y + i * kTileChannels + lane);
+}
+
 void LookAhead(const RowConstants& rows, const float* state, float* y) {
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
-    V sum[kScanSteps];
-    HWY_UNROLL(8)
-    for (int i = 0; i < kScanSteps; ++i) sum[i] = hn::Zero(D());
-    for (int64_t n = 0; n < rows.count; ++n) {
-      const Complex a = LoadComplex(rows.modes[n].a + lane);
-      Complex c = Multiply(LoadComplex(rows.modes[n].w + lane),
-                           LoadComplex(state + n * kModeFloats + lane));
-      HWY_UNROLL(8)
-      for (int i = 0; i < kScanSteps; ++i) {
-        c = Multiply(c, a);
-        sum[i] = hn::Add(sum[i], c.re);
-      }
-    }
-    HWY_UNROLL(8)
-    for (int i = 0; i < kScanSteps; ++i) Store(sum[i], y + i * kTileChannels + lane);
+    LookAheadFrom(rows, state, y, lane, [](int64_t, const Powers&, Complex x) { return x; });
   }
 }
 
-void AddRecent(const float* kernel, const float* x, int64_t count, const float* sum, float* out) {
-  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
-    V total = Load(sum + lane);
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t at = (count - 1 - i) * kTileChannels + lane;
-      total = hn::MulAdd(Load(kernel + i * kTileChannels + lane), Load(x + at), total);
+// y_j += sum over the ages [1, count) of what is `age` before `next`, taps[age + j] where it is
+// one.
+HWY_INLINE void AddAges(const float* taps, int64_t count, const float* ring, int64_t next,
+                        const float* ahead, V (&y)[kScanSteps]) {
+  for (int64_t age = 1; age < count; ++age) {
+    const int64_t row = next >= age ? next - age : next - age + count;
+    hwy::Prefetch(ahead + row * kTileChannels);
+    const V k = Load(ring + row * kTileChannels);
+    const float* tap = taps + age * kTileChannels;
+    if (age + kScanSteps <= count) {
+      HWY_UNROLL(8)
+      for (int j = 0; j < kScanSteps; ++j) {
+        y[j] = hn::MulAdd(Load(tap + j * kTileChannels), k, y[j]);
+      }
+    } else {
+      HWY_UNROLL(8)
+      for (int j = 0; j < kScanSteps; ++j) {
+        if (age + j < count) y[j] = hn::MulAdd(Load(tap + j * kTileChannels), k, y[j]);
+      }
     }
-    Store(total, out + lane);
+  }
+}
+
+void LookAheadInRing(const float* taps, int64_t count, const float* ring, int64_t next, float* y,
+                     const float* ahead) {
+  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
+    V sum[kScanSteps];
+    HWY_UNROLL(8)
+    for (int j = 0; j < kScanSteps; ++j) sum[j] = hn::Zero(D());
+    AddAges(taps + lane, count, ring + lane, next, ahead, sum);
+    HWY_UNROLL(8)
+    for (int j = 0; j < kScanSteps; ++j) Store(sum[j], y + j * kTileChannels + lane);
+  }
+}
+
+void AbsorbAndLookAhead(const RowConstants& rows, const float* u, float* state, float* y,
+                        const float* ahead) {
+  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
+    LookAheadFrom(rows, state, y, lane, [&](int64_t n, const Powers& power, Complex x) {
+      hwy::Prefetch(ahead + n * kModeFloats);
+      hwy::Prefetch(ahead + n * kModeFloats + kTileChannels);
+      const Complex a_scan = LoadComplex(rows.a_scan + n * kModeFloats + lane);
+      x = AbsorbBlock(power, a_scan, u + lane, x);
+      Store(x.re, state + n * kModeFloats + lane);
+      Store(x.im, state + n * kModeFloats + lane + kTileChannels);
+      return x;
+    });
+  }
+}
+
+HWY_INLINE V Recent(const float* kernel, const float* x, int64_t stride, int64_t count, V sum) {
+  for (int64_t i = 0; i < count; ++i) {
+    sum = hn::MulAdd(Load(kernel + i * kTileChannels), Load(x + (count - 1 - i) * stride), sum);
+  }
+  return sum;
+}
+
+void AddRecent(const float* kernel, TileRows x, int64_t count, const float* sum, float* out) {
+  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
+    Store(Recent(kernel + lane, x.data + lane, x.stride, count, Load(sum + lane)), out + lane);
+  }
+}
+
+HWY_INLINE void PrefetchRows(const TokenRows& rows, int64_t first, int64_t end, int64_t block) {
+  for (int64_t t = first; t < end; ++t) hwy::Prefetch(rows.At(t, block));
+}
+
+HWY_INLINE void PrefetchStep(const TokenStep& step, int64_t group) {
+  PrefetchRows(step.pending.keys, step.first_key, step.j + 1, group);
+  PrefetchRows(step.pending.key_sums, step.j, step.j + 1, group);
+  PrefetchRows(step.pending.inputs, step.first_input, step.j + 1, group);
+  PrefetchRows(step.pending.sums, step.j, step.j + 1, group);
+}
+
+void StepChannels(const TokenStep& step, int64_t groups, const TokenStep* next) {
+  const int64_t j = step.j;
+  for (int64_t g = 0; g < groups; ++g) {
+    if (next != nullptr) PrefetchStep(*next, g);
+    for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
+      const auto recent = [&](const float* kernel, const TokenRows& x, int64_t first,
+                              const TokenRows& sums) {
+        return Recent(kernel + lane, x.At(first, g) + lane, x.stride, j + 1 - first,
+                      Load(sums.At(j, g) + lane));
+      };
+      const int64_t channel = g * kTileChannels + lane;
+      Store(hn::LoadU(D(), step.k + channel), step.pending.keys.At(j, g) + lane);
+      const V ks = recent(step.taps + g * step.taps_stride, step.pending.keys, step.first_key,
+                          step.pending.key_sums);
+      Store(hn::Mul(ks, hn::LoadU(D(), step.v + channel)), step.pending.inputs.At(j, g) + lane);
+      const V y = recent(step.kernel + g * step.kernel_stride, step.pending.inputs,
+                         step.first_input, step.pending.sums);
+      hn::StoreU(hn::Mul(y, hn::LoadU(D(), step.q + channel)), D(), step.o + channel);
+    }
   }
 }
 
@@ -163,15 +265,17 @@ HWY_EXPORT(Scan);
 HWY_EXPORT(Absorb);
 HWY_EXPORT(AbsorbTokens);
 HWY_EXPORT(LookAhead);
+HWY_EXPORT(LookAheadInRing);
+HWY_EXPORT(AbsorbAndLookAhead);
 HWY_EXPORT(AddRecent);
+HWY_EXPORT(StepChannels);
 
 void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, float* state) {
   HWY_DYNAMIC_DISPATCH(Scan)(rows, u, y, blocks, state);
 }
 
-void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state,
-            const float* ahead) {
-  HWY_DYNAMIC_DISPATCH(Absorb)(rows, u, blocks, state, ahead);
+void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state) {
+  HWY_DYNAMIC_DISPATCH(Absorb)(rows, u, blocks, state);
 }
 
 void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, float* state) {
@@ -182,8 +286,22 @@ void LookAhead(const RowConstants& rows, const float* state, float* y) {
   HWY_DYNAMIC_DISPATCH(LookAhead)(rows, state, y);
 }
 
-void AddRecent(const float* kernel, const float* x, int64_t count, const float* sum, float* out) {
+void LookAheadInRing(const float* taps, int64_t count, const float* ring, int64_t next, float* y,
+                     const float* ahead) {
+  HWY_DYNAMIC_DISPATCH(LookAheadInRing)(taps, count, ring, next, y, ahead);
+}
+
+void AbsorbAndLookAhead(const RowConstants& rows, const float* u, float* state, float* y,
+                        const float* ahead) {
+  HWY_DYNAMIC_DISPATCH(AbsorbAndLookAhead)(rows, u, state, y, ahead);
+}
+
+void AddRecent(const float* kernel, TileRows x, int64_t count, const float* sum, float* out) {
   HWY_DYNAMIC_DISPATCH(AddRecent)(kernel, x, count, sum, out);
+}
+
+void StepChannels(const TokenStep& step, int64_t groups, const TokenStep* next) {
+  HWY_DYNAMIC_DISPATCH(StepChannels)(step, groups, next);
 }
 
 }  // namespace hippodrome::cpu

@@ -29,9 +29,8 @@ struct RowConstants {
 // state: [modes, re | im, lanes].
 void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, float* state);
 
-// The state alone. Meanwhile fetches the state at `ahead` into cache.
-void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state,
-            const float* ahead);
+// The state alone.
+void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state);
 
 // The state alone after any number of inputs [tokens, lanes], one after the other.
 void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, float* state);
@@ -40,9 +39,41 @@ void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, floa
 // themselves: y_i = Re sum_n w_n dA_n^(i+1) x_n.  y: [kScanSteps, lanes].
 void LookAhead(const RowConstants& rows, const float* state, float* y);
 
+// The same of the shift SSM: y_j = sum_{j < i < N} taps[i] k_{next + j - i}, the input at time t in
+// row t mod N of a ring [N, lanes] whose newest is next - 1. Meanwhile fetches the ring at `ahead`
+// into cache.  y: [kScanSteps, lanes].
+void LookAheadInRing(const float* taps, int64_t count, const float* ring, int64_t next, float* y,
+                     const float* ahead);
+
+// Absorb() of one block, then LookAhead(), to the bit. Meanwhile fetches the state at `ahead` into
+// cache.
+void AbsorbAndLookAhead(const RowConstants& rows, const float* u, float* state, float* y,
+                        const float* ahead);
+
 // out = sum + sum_{i < count} kernel[i] x[count - 1 - i]: what the last `count` inputs give.
-// kernel, x: [>= count, lanes]; sum, out: [lanes].
-void AddRecent(const float* kernel, const float* x, int64_t count, const float* sum, float* out);
+// kernel: [>= count, lanes]; x: rows of lanes; sum, out: [lanes].
+void AddRecent(const float* kernel, TileRows x, int64_t count, const float* sum, float* out);
+
+// One token of adjacent groups of 16 channels that are heads of their own, in row j of a block.
+struct TokenStep {
+  const float* taps;    // of the first group, [>= j + 1, lanes]
+  int64_t taps_stride;  // to those of the next
+  const float* kernel;  // as RowConstants
+  int64_t kernel_stride;
+  PendingRows pending;  // of the first group
+  int64_t first_key;    // the first rows that still count
+  int64_t first_input;
+  int64_t j;
+  const float* q;  // of the first channel, also below
+  const float* k;
+  const float* v;
+  float* o;
+};
+
+// Stores k and u = ks v in row j, where ks = key_sums[j] + sum_i taps[i] keys[j - i], and gives
+// o = q (sums[j] + sum_i K[i] inputs[j - i]). Meanwhile fetches into cache what the same of `next`
+// reads, unless it is null.
+void StepChannels(const TokenStep& step, int64_t groups, const TokenStep* next);
 
 }  // namespace hippodrome::cpu
 

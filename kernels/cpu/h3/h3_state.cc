@@ -150,33 +150,34 @@ void ForEachInput(const H3Layout& layout, int64_t group, const GroupState& state
                   int64_t count, const Visit& visit) {
   const int64_t width = layout.heads * layout.head_dim * layout.head_dim;
   for (int64_t row = 0; row < layout.Rows(group); ++row) {
-    float* lane = state.inputs + row / kTileChannels * kBlockFloats + row % kTileChannels;
     const int64_t to = ExchangedRow(layout, group, row);
-    for (int64_t i = 0; i < count; ++i) visit(lane[(first + i) * kTileChannels], i * width + to);
+    for (int64_t i = 0; i < count; ++i) {
+      visit(state.pending.inputs.At(first + i, 0)[row], i * width + to);
+    }
   }
+}
+
+// The parts of a slot.
+int64_t BlocksFloats(const H3Layout& layout) {
+  constexpr int64_t kFloats = sizeof(GroupState::Block) / sizeof(float);
+  return (layout.groups * kFloats + kTileChannels - 1) / kTileChannels * kTileChannels;
+}
+
+int64_t RingsFloats(const H3Layout& layout) { return layout.channel_blocks * layout.ring_floats(); }
+
+int64_t GroupFloats(const H3Layout& layout) {
+  return RingsFloats(layout) + layout.row_blocks * layout.block_state_floats();
+}
+
+int64_t SlotFloats(const H3Layout& layout) {
+  const int64_t pending = 2 * kBlockFloats * (layout.channel_blocks + layout.row_blocks);
+  return BlocksFloats(layout) + layout.groups * (pending + GroupFloats(layout));
 }
 
 }  // namespace
 
-GroupState::GroupState(const H3Layout& layout, float* memory) {
-  static_assert(sizeof(Block) <= kTileChannels * sizeof(float));
-  Parts parts(memory);
-  block = reinterpret_cast<Block*>(parts.Take(kTileChannels));
-  keys = parts.Take(layout.channel_blocks * kBlockFloats);
-  key_sums = parts.Take(layout.channel_blocks * kBlockFloats);
-  inputs = parts.Take(layout.row_blocks * kBlockFloats);
-  sums = parts.Take(layout.row_blocks * kBlockFloats);
-  rings = parts.Take(layout.channel_blocks * layout.ring_floats());
-  modes = parts.Take(layout.row_blocks * layout.block_state_floats());
-}
-
-int64_t GroupState::Floats(const H3Layout& layout) {
-  return kTileChannels + layout.channel_blocks * (2 * kBlockFloats + layout.ring_floats()) +
-         layout.row_blocks * (2 * kBlockFloats + layout.block_state_floats());
-}
-
 H3Slots::H3Slots(const H3PrefillWeights& constants, int64_t slots)
-    : RecurrentSlots(slots, constants.layout().groups * GroupState::Floats(constants.layout())),
+    : RecurrentSlots(slots, SlotFloats(constants.layout())),
       constants_(constants),
       layout_(constants.layout()) {}
 
@@ -187,7 +188,7 @@ int64_t H3Slots::bytes_per_step() const {
   const int64_t block_start = layout_.channel_blocks * (layout_.taps + 3 * kScanSteps) +
                               layout_.row_blocks * (2 * 2 * layout_.modes + 2 * kScanSteps);
   const int64_t pending = (kScanSteps + 1) / 2;  // rows that are read on average, of four or five
-  const int64_t step = 1 + (layout_.channel_blocks + layout_.row_blocks) * (pending + 2);
+  const int64_t step = (layout_.channel_blocks + layout_.row_blocks) * (pending + 2);
   return layout_.groups * row * (block_start / kScanSteps + step);
 }
 
@@ -196,7 +197,19 @@ std::vector<StateArray> H3Slots::arrays() const {
 }
 
 GroupState H3Slots::Group(int64_t slot, int64_t group) const {
-  return {layout_, Slot(slot) + group * GroupState::Floats(layout_)};
+  Parts parts(Slot(slot));
+  auto* blocks = reinterpret_cast<GroupState::Block*>(parts.Take(BlocksFloats(layout_)));
+  const auto rows = [&](int64_t group_blocks) {
+    const int64_t floats = group_blocks * kTileChannels;
+    float* all = parts.Take(kScanSteps * layout_.groups * floats);
+    return TokenRows{all + group * floats, layout_.groups * floats};
+  };
+  const PendingRows pending = {.keys = rows(layout_.channel_blocks),
+                               .key_sums = rows(layout_.channel_blocks),
+                               .inputs = rows(layout_.row_blocks),
+                               .sums = rows(layout_.row_blocks)};
+  float* rings = parts.Take(layout_.groups * GroupFloats(layout_)) + group * GroupFloats(layout_);
+  return {blocks + group, pending, rings, rings + RingsFloats(layout_)};
 }
 
 // Whole blocks are taken in first, as the next step would, so that fewer tokens than a block's are
@@ -204,25 +217,31 @@ GroupState H3Slots::Group(int64_t slot, int64_t group) const {
 int64_t H3Slots::Export(int64_t slot, int64_t position,
                         std::span<const std::span<float>> arrays) const {
   const int64_t oldest = position % layout_.taps;  // in a ring
-  const int64_t floats = GroupState::Floats(layout_);
+  const int64_t floats = GroupFloats(layout_);
   int64_t pending = 0;
   for (int64_t group = 0; group < layout_.groups; ++group) {
+    GroupState state = Group(slot, group);
+    GroupState::Block block = *state.block;
     float* copy = ThreadScratch<float>(ScratchUse::kH3Tile, floats);
-    std::copy_n(Slot(slot) + group * floats, floats, copy);
-    const GroupState state(layout_, copy);
-    if (position % kScanSteps == 0) Settle(constants_, group, state, position, state);
-    pending = position - state.block->base;
-    const int64_t first = state.block->base % kScanSteps;
+    if (position % kScanSteps == 0) {
+      std::copy_n(state.rings, floats, copy);
+      state = {&block, state.pending, copy, copy + RingsFloats(layout_)};
+      Settle(constants_, group, state, position);
+    }
+    pending = position - block.base;
+    const int64_t first = block.base % kScanSteps;
     const int64_t in_keys = std::min(pending, layout_.taps);
     const int64_t in_ring = layout_.taps - in_keys;
     const int64_t to_end = std::min(in_ring, layout_.taps - oldest);
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
       const LaneRows<float> lanes = InputLanes(layout_, group, c, arrays[0]);
       const float* ring = state.rings + c * layout_.ring_floats();
-      const float* keys = state.keys + c * kBlockFloats;
+      alignas(kTileChannels * sizeof(float)) float keys[kBlockFloats];
+      const TokenRows& rows = state.pending.keys;
+      LoadBlock({rows.At(first + pending - in_keys, c), rows.stride}, kTileChannels, in_keys, keys);
       Read(ring + oldest * kTileChannels, to_end, lanes, 0);
       Read(ring, in_ring - to_end, lanes, to_end);
-      Read(keys + (first + pending - in_keys) * kTileChannels, in_keys, lanes, in_ring);
+      Read(keys, in_keys, lanes, in_ring);
     }
     for (int64_t r = 0; r < layout_.row_blocks; ++r) {
       Read(state.modes + r * layout_.block_state_floats(), 2 * layout_.modes,
@@ -246,16 +265,22 @@ void H3Slots::Import(int64_t slot, int64_t position,
   for (int64_t group = 0; group < layout_.groups; ++group) {
     const GroupState state = Group(slot, group);
     *state.block = {.base = static_cast<int32_t>(base), .has_ahead = 0};
-    std::fill_n(state.keys, layout_.channel_blocks * kBlockFloats, 0.0f);
-    std::fill_n(state.inputs, layout_.row_blocks * kBlockFloats, 0.0f);
+    const PendingRows& rows = state.pending;
+    for (int64_t i = 0; i < kScanSteps; ++i) {
+      std::fill_n(rows.keys.At(i, 0), layout_.channel_blocks * kTileChannels, 0.0f);
+      std::fill_n(rows.inputs.At(i, 0), layout_.row_blocks * kTileChannels, 0.0f);
+    }
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
       const LaneRows<const float> lanes = InputLanes(layout_, group, c, arrays[0]);
       float* ring = state.rings + c * layout_.ring_floats();
-      float* keys = state.keys + c * kBlockFloats;
+      alignas(kTileChannels * sizeof(float)) float keys[kBlockFloats];
       Write(lanes, 0, layout_.taps - oldest, ring + oldest * kTileChannels);
       Write(lanes, layout_.taps - oldest, oldest, ring);
-      Write(lanes, layout_.taps - in_keys, in_keys,
-            keys + (position - in_keys) % kScanSteps * kTileChannels);
+      Write(lanes, layout_.taps - in_keys, in_keys, keys);
+      for (int64_t i = 0; i < in_keys; ++i) {
+        std::copy_n(keys + i * kTileChannels, kTileChannels,
+                    rows.keys.At((position - in_keys + i) % kScanSteps, c));
+      }
     }
     for (int64_t r = 0; r < layout_.row_blocks; ++r) {
       Write(ModeLanes(layout_, group, r, arrays[1]), 0, 2 * layout_.modes,

@@ -10,26 +10,21 @@
 namespace hippodrome::cpu {
 
 // What a slot keeps of a group: rings and modes of the tokens before `base`, and the pending
-// tokens from there on, which h3_block.h takes into them a block at a time. Those lie in one block;
-// the token at position p is in row p mod kScanSteps of keys, inputs and what was looked ahead.
+// tokens from there on, which h3_block.h takes into them a block at a time.
 struct GroupState {
   struct Block {
     int32_t base = 0;       // position
-    int32_t has_ahead = 0;  // whether key_sums and sums are of this base
+    int32_t has_ahead = 0;  // whether key_sums and sums of `pending` are of this base
   };
 
-  GroupState(const H3Layout& layout, float* memory);
-  static int64_t Floats(const H3Layout& layout);
-
   Block* block;
-  float* keys;      // [channel blocks, kScanSteps, lanes], k of the pending tokens
-  float* key_sums;  // [channel blocks, kScanSteps, lanes], F of the others of the block
-  float* inputs;    // [row blocks, kScanSteps, lanes], kv of the pending tokens
-  float* sums;      // [row blocks, kScanSteps, lanes], Y of the others of the block
-  float* rings;     // [channel blocks, taps, lanes]: k of the token at p is in row p mod N
-  float* modes;     // [row blocks, modes, re | im, lanes]: x / dB
+  PendingRows pending;
+  float* rings;  // [channel blocks, taps, lanes]: k of the token at p is in row p mod N
+  float* modes;  // [row blocks, modes, re | im, lanes]: x / dB
 };
 
+// A slot has the blocks of all groups, then their pending rows side by side, for every step reads
+// these; then for each group its rings and modes.
 class H3Slots final : public RecurrentSlots {
  public:
   // `constants` must outlive it.

@@ -10,10 +10,123 @@
 namespace hippodrome::cpu {
 namespace {
 
-// Neighbouring groups in one task, so that memory is read in long runs; enough tasks to even out.
-constexpr int64_t kTasksPerThread = 8;
-// States are fetched this many steps ahead: memory takes longer to answer than a step takes.
-constexpr int64_t kAhead = 8;
+// Neighbouring groups in one task, so that pending rows are read in long runs; enough tasks to even
+// out.
+constexpr int64_t kTasksPerThread = 4;
+
+// The rows [begin, end) of a call, in which no sequence begins a block after a step of its own.
+struct Rows {
+  int64_t begin;
+  int64_t end;
+};
+
+// The tokens of all rows in a range of groups.
+class GroupsStep {
+ public:
+  GroupsStep(const H3PrefillWeights& constants, Tensor qkv, const H3Slots& state, Tensor slots,
+             Tensor positions, Tensor o)
+      : constants_(constants),
+        layout_(constants.layout()),
+        qkv_(qkv),
+        state_(state),
+        slots_(I32Row(slots, 0)),
+        positions_(I32Row(positions, 0)),
+        o_(o) {}
+
+  void Run(int64_t begin, int64_t end) const {
+    // Only the last group may have fewer channels than lanes.
+    const int64_t plain = layout_.OneChannelPerLane(end - 1) ? end
+                          : layout_.OneChannelPerLane(begin) ? end - 1
+                                                             : begin;
+    for (Rows rows = {0, 0}; rows.end < qkv_.rows;) {
+      rows = {rows.end, EndOfRun(rows.end)};
+      BeginBlocks(rows, begin, end);
+      if (begin < plain) StepPlain(rows, begin, plain);
+      for (int64_t group = plain; group < end; ++group) StepGroup(rows, group);
+    }
+  }
+
+ private:
+  // A token of a call in a group.
+  struct Place {
+    int64_t group;
+    int64_t row;
+  };
+
+  // The rows of a sequence follow one another.
+  int64_t EndOfRun(int64_t begin) const {
+    int64_t end = begin + 1;
+    while (end < qkv_.rows && (slots_[end] != slots_[end - 1] || slots_[end] < 0 ||
+                               positions_[end] % kScanSteps != 0)) {
+      ++end;
+    }
+    return end;
+  }
+
+  // Group by group, so that a group's constants stay in the cache.
+  void BeginBlocks(const Rows& rows, int64_t begin, int64_t end) const {
+    Place next = FindBegin(rows, {begin, rows.begin}, end);
+    while (next.group < end) {
+      const Place place = next;
+      next = FindBegin(rows, {place.group, place.row + 1}, end);
+      const GroupState own = StateAt(place);
+      H3Block(constants_, place.group)
+          .Begin(own, positions_[place.row], next.group < end ? StateAt(next) : own);
+    }
+  }
+
+  // The first place from `place` on where a block begins: at the first row of a sequence.
+  Place FindBegin(const Rows& rows, Place place, int64_t end) const {
+    for (; place.group < end; place = {place.group + 1, rows.begin}) {
+      for (; place.row < rows.end; ++place.row) {
+        const int32_t slot = slots_[place.row];
+        if (slot < 0 || (place.row > rows.begin && slot == slots_[place.row - 1])) continue;
+        if (Begins(StateAt(place), positions_[place.row])) return place;
+      }
+    }
+    return place;
+  }
+
+  // Row by row, so that the pending rows of neighbouring groups are read as they lie.
+  void StepPlain(const Rows& rows, int64_t begin, int64_t end) const {
+    for (int64_t row = NextRow(rows, rows.begin); row < rows.end;) {
+      const int64_t next = NextRow(rows, row + 1);
+      const TokenStep step = TokenAt({begin, row});
+      const TokenStep ahead = next < rows.end ? TokenAt({begin, next}) : step;
+      StepChannels(step, end - begin, next < rows.end ? &ahead : nullptr);
+      row = next;
+    }
+  }
+
+  void StepGroup(const Rows& rows, int64_t group) const {
+    const H3Block block(constants_, group);
+    for (int64_t row = NextRow(rows, rows.begin); row < rows.end; row = NextRow(rows, row + 1)) {
+      block.Step(StateAt({group, row}), positions_[row], F32Row(qkv_, row), F32Row(o_, row));
+    }
+  }
+
+  // The first row from `row` on that has a token.
+  int64_t NextRow(const Rows& rows, int64_t row) const {
+    while (row < rows.end && slots_[row] < 0) ++row;
+    return row;
+  }
+
+  GroupState StateAt(const Place& place) const {
+    return state_.Group(slots_[place.row], place.group);
+  }
+  TokenStep TokenAt(const Place& place) const {
+    return StepAt(constants_, place.group, StateAt(place), positions_[place.row],
+                  F32Row(qkv_, place.row), F32Row(o_, place.row));
+  }
+
+  const H3PrefillWeights& constants_;
+  const H3Layout& layout_;
+  const Tensor qkv_;
+  const H3Slots& state_;
+  const int32_t* slots_;
+  const int32_t* positions_;
+  const Tensor o_;
+};
 
 }  // namespace
 
@@ -22,29 +135,12 @@ void H3Step(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv, H3S
   const H3Layout& layout = constants.layout();
   assert(qkv.cols == 3 * layout.d_model && o.cols == layout.d_model);
   assert(slots.cols == qkv.rows && positions.cols == qkv.rows && o.rows == qkv.rows);
-  const int32_t* slot = I32Row(slots, 0);
-  const int32_t* position = I32Row(positions, 0);
+  const GroupsStep step(constants, qkv, state, slots, positions, o);
   const int64_t tasks = std::min(layout.groups, kTasksPerThread * pool.threads());
   pool.Run(tasks, [&](int64_t task, int) {
-    const int64_t end = (task + 1) * layout.groups / tasks;
-    for (int64_t group = task * layout.groups / tasks; group < end; ++group) {
-      const H3Block block(constants, group);
-      for (int64_t b = 0; b < qkv.rows; ++b) {
-        const int64_t later = (b + kAhead) % qkv.rows;
-        const int64_t its_group = group + (b + kAhead) / qkv.rows;
-        if (its_group < end && slot[later] >= 0) {
-          PrefetchStep(layout, state.Group(slot[later], its_group), position[later]);
-        }
-        if (slot[b] < 0) continue;
-        const GroupState own = state.Group(slot[b], group);
-        const int64_t next = (b + 1) % qkv.rows;
-        const int64_t next_group = group + (b + 1) / qkv.rows;
-        const bool starts = next_group < end && slot[next] >= 0 && position[next] % kScanSteps == 0;
-        block.Step(own, position[b], F32Row(qkv, b), F32Row(o, b),
-                   starts ? state.Group(slot[next], next_group) : own);
-      }
-    }
+    step.Run(task * layout.groups / tasks, (task + 1) * layout.groups / tasks);
   });
+  const int32_t* slot = I32Row(slots, 0);
   for (int64_t b = 0; b < qkv.rows; ++b) {
     if (slot[b] < 0) std::fill_n(F32Row(o, b), layout.d_model, 0.0f);
   }

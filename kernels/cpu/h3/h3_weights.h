@@ -34,11 +34,12 @@ class H3PrefillWeights final : public H3Weights {
   RowConstants Rows(int64_t group, int64_t row_block) const;
   // (K + D at 0) / kKernelPoints of a row block, [kKernelPoints, lanes].
   const float* Kernel(int64_t group, int64_t row_block) const;
+  // From the constants of a row block to those of the next.
+  int64_t RowBlockFloats() const;
 
  private:
   void PackTaps(const H3Parameters& parameters);
   void PackRows(const H3Parameters& parameters, const H3Modes& modes, int64_t group);
-  int64_t RowBlockFloats() const;
   float* RowBlock(int64_t group, int64_t row_block) const;
 
   H3Layout layout_;

@@ -309,7 +309,7 @@ TEST(H3SequenceTest, CountsItsBytes) {
   const H3Slots state(p.constants, 5);
   // 32 channels of 8 inputs, 64 rows of 4 complex modes, two rows of eight tokens for each of both,
   // and a line for each of two groups.
-  EXPECT_EQ(state.bytes_per_slot(), 32 * 8 * 4 + 64 * 4 * 8 + (32 + 64) * 16 * 4 + 2 * 64);
+  EXPECT_EQ(state.bytes_per_slot(), 32 * 8 * 4 + 64 * 4 * 8 + (32 + 64) * 16 * 4 + 64);
   EXPECT_EQ(state.slots(), 5);
 }
 
