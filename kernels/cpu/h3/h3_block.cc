@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 #include "kernels/cpu/base/memory.h"
 
@@ -26,15 +27,15 @@ void PrefetchPending(const H3Layout& layout, const PendingRows& pending) {
   }
 }
 
-// `count` rows from row `first` on, one block of lanes.
-void LoadRows(const TokenRows& rows, int64_t first, int64_t block, int64_t count, float* tile) {
-  LoadBlock({rows.At(first, block), rows.stride}, kTileChannels, count, tile);
+// In line, as std::copy_n() is not.
+void CopyLanes(const float* from, float* to) {
+  std::memcpy(to, from, kTileChannels * sizeof(float));
 }
 
-// The other way; all rows from `first` on.
+// A tile goes to the rows from `first` on, one block of lanes.
 void StoreRows(const float* tile, const TokenRows& rows, int64_t first, int64_t block) {
   for (int64_t t = first; t < kScanSteps; ++t, tile += kTileChannels) {
-    std::copy_n(tile, kTileChannels, rows.At(t, block));
+    CopyLanes(tile, rows.At(t, block));
   }
 }
 
@@ -44,8 +45,8 @@ void SettleRings(const H3Layout& layout, const GroupState& state, int64_t count)
   for (int64_t c = 0; c < layout.channel_blocks; ++c) {
     float* ring = state.rings + c * layout.ring_floats();
     for (int64_t i = 0; i < count; ++i) {
-      std::copy_n(state.pending.keys.At(base % kScanSteps + i, c), kTileChannels,
-                  ring + (base + i) % layout.taps * kTileChannels);
+      CopyLanes(state.pending.keys.At(base % kScanSteps + i, c),
+                ring + (base + i) % layout.taps * kTileChannels);
     }
   }
 }
@@ -55,9 +56,7 @@ void SettleRings(const H3Layout& layout, const GroupState& state, int64_t count)
 H3Block::H3Block(const H3PrefillWeights& constants, int64_t group)
     : constants_(constants), layout_(constants.layout()), group_(group) {
   const int64_t panel = layout_.channel_blocks * kTileChannels;
-  Parts parts(
-      ThreadScratch<float>(ScratchUse::kH3Block, 2 * kBlockFloats + 4 * panel + kTileChannels));
-  tile_ = parts.Take(kBlockFloats);
+  Parts parts(ThreadScratch<float>(ScratchUse::kH3Block, kBlockFloats + 4 * panel + kTileChannels));
   ahead_ = parts.Take(kBlockFloats);
   ks_ = parts.Take(panel);
   v_ = parts.Take(panel);
@@ -88,13 +87,12 @@ void H3Block::Begin(const GroupState& state, int64_t position, const GroupState&
     const RowConstants rows = constants_.Rows(group_, r);
     float* modes = state.modes + r * layout_.block_state_floats();
     if (whole) {
-      LoadRows(state.pending.inputs, 0, r, kScanSteps, tile_);
-      AbsorbAndLookAhead(rows, tile_, modes, ahead_,
+      AbsorbAndLookAhead(rows, state.pending.inputs, state.pending.sums, r, modes,
                          ahead.modes + r * layout_.block_state_floats());
     } else {
       LookAhead(rows, modes, ahead_);
+      StoreRows(ahead_, state.pending.sums, first, r);
     }
-    StoreRows(ahead_, state.pending.sums, first, r);
   }
   state.block->has_ahead = 1;
 }
@@ -166,7 +164,8 @@ void Settle(const H3PrefillWeights& constants, int64_t group, const GroupState& 
     const RowConstants rows = constants.Rows(group, r);
     float* modes = state.modes + r * layout.block_state_floats();
     alignas(kTileChannels * sizeof(float)) float inputs[kBlockFloats];
-    LoadRows(state.pending.inputs, base % kScanSteps, r, pending, inputs);
+    LoadBlock({state.pending.inputs.At(base % kScanSteps, r), state.pending.inputs.stride},
+              kTileChannels, pending, inputs);
     if (pending == kScanSteps) {
       Absorb(rows, inputs, 1, modes);
     } else {

@@ -46,7 +46,6 @@ class H3Block {
   const H3PrefillWeights& constants_;
   const H3Layout& layout_;
   const int64_t group_;
-  float* tile_;   // rows of a block
   float* ahead_;  // rows of a block
   float* ks_;     // panels of one token
   float* v_;

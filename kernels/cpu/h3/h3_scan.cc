@@ -193,8 +193,15 @@ void LookAheadInRing(const float* taps, int64_t count, const float* ring, int64_
   }
 }
 
-void AbsorbAndLookAhead(const RowConstants& rows, const float* u, float* state, float* y,
-                        const float* ahead) {
+void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
+                        int64_t block, float* state, const float* ahead) {
+  HWY_ALIGN float u[kBlockFloats];
+  HWY_ALIGN float y[kBlockFloats];
+  const auto copy = [](const float* from, float* to) {
+    for (int64_t lane = 0; lane < kTileChannels; lane += kLanes)
+      Store(Load(from + lane), to + lane);
+  };
+  for (int64_t t = 0; t < kScanSteps; ++t) copy(inputs.At(t, block), u + t * kTileChannels);
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     LookAheadFrom(rows, state, y, lane, [&](int64_t n, const Powers& power, Complex x) {
       hwy::Prefetch(ahead + n * kModeFloats);
@@ -206,6 +213,7 @@ void AbsorbAndLookAhead(const RowConstants& rows, const float* u, float* state, 
       return x;
     });
   }
+  for (int64_t t = 0; t < kScanSteps; ++t) copy(y + t * kTileChannels, sums.At(t, block));
 }
 
 HWY_INLINE V Recent(const float* kernel, const float* x, int64_t stride, int64_t count, V sum) {
@@ -291,9 +299,9 @@ void LookAheadInRing(const float* taps, int64_t count, const float* ring, int64_
   HWY_DYNAMIC_DISPATCH(LookAheadInRing)(taps, count, ring, next, y, ahead);
 }
 
-void AbsorbAndLookAhead(const RowConstants& rows, const float* u, float* state, float* y,
-                        const float* ahead) {
-  HWY_DYNAMIC_DISPATCH(AbsorbAndLookAhead)(rows, u, state, y, ahead);
+void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
+                        int64_t block, float* state, const float* ahead) {
+  HWY_DYNAMIC_DISPATCH(AbsorbAndLookAhead)(rows, inputs, sums, block, state, ahead);
 }
 
 void AddRecent(const float* kernel, TileRows x, int64_t count, const float* sum, float* out) {

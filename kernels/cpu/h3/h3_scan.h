@@ -39,16 +39,16 @@ void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, floa
 // themselves: y_i = Re sum_n w_n dA_n^(i+1) x_n.  y: [kScanSteps, lanes].
 void LookAhead(const RowConstants& rows, const float* state, float* y);
 
-// The same of the shift SSM: y_j = sum_{j < i < N} taps[i] k_{next + j - i}, the input at time t in
-// row t mod N of a ring [N, lanes] whose newest is next - 1. Meanwhile fetches the ring at `ahead`
-// into cache.  y: [kScanSteps, lanes].
+// Absorb() of the block of inputs in block `block` of `inputs`, then LookAhead() into the same
+// block of `sums`, to the bit. Meanwhile fetches the state at `ahead` into cache.
+void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
+                        int64_t block, float* state, const float* ahead);
+
+// What a ring [N, lanes], the input at time t in row t mod N, gives to the kScanSteps outputs of
+// the shift SSM from time `next` on: y_j = sum_{j < i < N} taps[i] k_{next + j - i}. Meanwhile
+// fetches the ring at `ahead` into cache.  y: [kScanSteps, lanes].
 void LookAheadInRing(const float* taps, int64_t count, const float* ring, int64_t next, float* y,
                      const float* ahead);
-
-// Absorb() of one block, then LookAhead(), to the bit. Meanwhile fetches the state at `ahead` into
-// cache.
-void AbsorbAndLookAhead(const RowConstants& rows, const float* u, float* state, float* y,
-                        const float* ahead);
 
 // out = sum + sum_{i < count} kernel[i] x[count - 1 - i]: what the last `count` inputs give.
 // kernel: [>= count, lanes]; x: rows of lanes; sum, out: [lanes].

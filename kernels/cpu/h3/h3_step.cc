@@ -12,7 +12,7 @@ namespace {
 
 // Neighbouring groups in one task, so that pending rows are read in long runs; enough tasks to even
 // out.
-constexpr int64_t kTasksPerThread = 4;
+constexpr int64_t kTasksPerThread = 2;
 
 // The rows [begin, end) of a call, in which no sequence begins a block after a step of its own.
 struct Rows {
