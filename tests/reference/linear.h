@@ -51,12 +51,13 @@ inline void RoundWeights(std::span<double> group, DType weights) {
   for (size_t k = 0; k < group.size(); ++k) group[k] = scale * integers[k];
 }
 
-// A row in groups of quantised products; round: RoundActivations or RoundWeights.
-inline void RoundGroups(std::span<double> row, DType weights,
-                        void (*round)(std::span<double>, DType)) {
+// Calls work(group, weights), such as RoundActivations or RoundWeights, for the groups of a row of
+// products with quantised weights.
+template <typename Value, typename Work>
+void ForEachGroup(std::span<Value> row, DType weights, const Work& work) {
   const auto size = static_cast<size_t>(QuantizedGroup(weights));
   for (size_t begin = 0; begin < row.size(); begin += size) {
-    round(row.subspan(begin, std::min(size, row.size() - begin)), weights);
+    work(row.subspan(begin, std::min(size, row.size() - begin)), weights);
   }
 }
 
@@ -64,7 +65,7 @@ inline void RoundGroups(std::span<double> row, DType weights,
 inline std::vector<double> RoundedRow(Tensor x, int64_t row, DType weights) {
   std::vector<double> values(static_cast<size_t>(x.cols));
   for (int64_t k = 0; k < x.cols; ++k) values[static_cast<size_t>(k)] = At(x, row, k);
-  RoundGroups(values, weights, RoundActivations);
+  ForEachGroup(std::span(values), weights, RoundActivations);
   return values;
 }
 

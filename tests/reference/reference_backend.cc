@@ -91,8 +91,8 @@ class ReferenceBackend final : public reference::TrainingReference {
       }
       if (!IsQuantized(dtype) || IsQuantized(part.dtype)) continue;
       for (int64_t r = w.rows - part.rows; r < w.rows; ++r) {
-        reference::RoundGroups(std::span(w.values).subspan(r * w.cols, w.cols), dtype,
-                               reference::RoundWeights);
+        reference::ForEachGroup(std::span(w.values).subspan(r * w.cols, w.cols), dtype,
+                                reference::RoundWeights);
       }
     }
     return std::make_unique<LinearMatrix>(std::move(w), dtype);

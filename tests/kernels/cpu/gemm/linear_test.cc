@@ -24,8 +24,8 @@ std::vector<double> Rounded(const Values& values, int64_t cols, DType dtype,
   }
   if (!IsQuantized(dtype)) return rounded;
   for (size_t row = 0; row < rounded.size(); row += static_cast<size_t>(cols)) {
-    reference::RoundGroups(std::span(rounded).subspan(row, static_cast<size_t>(cols)), dtype,
-                           round);
+    reference::ForEachGroup(std::span(rounded).subspan(row, static_cast<size_t>(cols)), dtype,
+                            round);
   }
   return rounded;
 }
