@@ -109,6 +109,7 @@ hippodrome_test_files(engine_tests
     engine/passes/forward_test.cc
     engine/passes/prefill_chunk_test.cc
     engine/passes/token_chooser_test.cc
+    engine/quantized_logits_test.cc
     engine/diagonal_kernel_test.cc
     engine/state/decode_state_test.cc
     engine/state/prefix_tree_test.cc
