@@ -140,7 +140,7 @@ absl::StatusOr<BenchReport> BenchCompare(Machine& machine, const CompareBenchmar
   std::vector<TimedModel*> turns;
   for (const WeightsModel& one : models) turns.push_back(one.model.get());
   BenchReport report;
-  HIPPODROME_ASSIGN_OR_RETURN(report.ceilings, RunRounds(machine, turns, benchmark.repeats));
+  HIPPODROME_ASSIGN_OR_RETURN(report.ceilings, RunTurns(machine, turns, benchmark.repeats));
   report.results = ComparedResults(models, report.ceilings);
   return report;
 }

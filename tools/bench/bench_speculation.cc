@@ -206,7 +206,7 @@ absl::StatusOr<BenchReport> BenchSpeculation(Machine& machine,
   Replay replay(*machine.backend, *loaded.model, longest);
   BenchReport report;
   for (int round = 0; round < benchmark.repeats; ++round) {
-    report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
+    report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings(OfRuns::kBest));
     for (auto& [kind, texts] : kinds) texts.RunRound(replay);
   }
   for (const auto& [kind, texts] : kinds) texts.Report(kind, benchmark.weights, report.results);

@@ -325,7 +325,7 @@ absl::StatusOr<BenchReport> BenchState(Machine& machine, const StateBenchmark& b
   HIPPODROME_RETURN_IF_ERROR(bench.FillTree());
   HIPPODROME_RETURN_IF_ERROR(bench.StepBeside(saved));
   BenchReport report;
-  report.ceilings = machine.measure_ceilings();
+  report.ceilings = machine.measure_ceilings(OfRuns::kBest);
   report.results = std::move(bench.results);
   return report;
 }

@@ -139,7 +139,7 @@ absl::StatusOr<BenchReport> BenchTrain(Machine& machine, const TrainBenchmark& b
   BenchReport report;
   std::vector<std::vector<double>> seconds(learners.size());
   for (int round = 0; round < benchmark.repeats; ++round) {
-    report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
+    report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings(OfRuns::kBest));
     for (size_t i = 0; i < learners.size(); ++i) {
       seconds[i].push_back(SecondsOf([&] { learners[i]->Step(); }));
     }
@@ -172,7 +172,7 @@ absl::StatusOr<BenchReport> BenchTrainOnRanks(Machine& machine, const TrainBench
     std::vector<double> alone_seconds, together_seconds;
     for (int round = 0; round < benchmark.repeats; ++round) {
       if (first) {
-        report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings());
+        report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings(OfRuns::kBest));
         alone_seconds.push_back(SecondsOf([&] { alone->Step(); }));
       }
       Barrier(ranks);

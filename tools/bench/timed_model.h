@@ -25,6 +25,10 @@ class TimedModel {
 // same noise of the machine. The best of the ceilings. Errors: of a round.
 absl::StatusOr<Ceilings> RunRounds(Machine& machine, std::span<TimedModel* const> models,
                                    int rounds);
+// The same with the ceilings before every model of every round. Their medians, for figures that are
+// medians of rounds.
+absl::StatusOr<Ceilings> RunTurns(Machine& machine, std::span<TimedModel* const> models,
+                                  int rounds);
 
 }  // namespace hippodrome
 

@@ -416,7 +416,7 @@ absl::Status TrainOnRanks(const CommandLine& line) {
 absl::Status Kernels(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const Machine machine, OpenMachine(line));
   HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
-  const Ceilings ceilings = machine.measure_ceilings();
+  const Ceilings ceilings = machine.measure_ceilings(OfRuns::kBest);
   const auto yardsticks = machine.backend->name() == "cuda" ? MakeDeviceYardsticks() : nullptr;
   std::vector<BenchResult> results = yardsticks == nullptr
                                          ? BenchKernels(ceilings, threads)

@@ -57,14 +57,15 @@ absl::StatusOr<Machine> OpenMachine(DeviceChoice device, int threads) {
   HIPPODROME_ASSIGN_OR_RETURN(machine.backend, OpenBackend(device, {.threads = threads}));
   if (machine.backend->name() != "cuda") {
     machine.name = MachineName();
-    machine.measure_ceilings = [threads] { return MeasureCeilings(threads); };
+    machine.measure_ceilings = [threads](OfRuns which) { return MeasureCeilings(threads, which); };
     machine.free_memory = FreeMemory;
     return machine;
   }
   std::shared_ptr<DeviceYardsticks> yardsticks = MakeDeviceYardsticks();
   if (yardsticks == nullptr) return Unavailable("the CUDA backend has no yardsticks");
   machine.name = yardsticks->device() + ", " + MachineName();
-  machine.measure_ceilings = [b = machine.backend.get(), yardsticks] {
+  machine.measure_ceilings = [b = machine.backend.get(),
+                              yardsticks](OfRuns) {  // nobody shares a device
     return MeasureDeviceCeilings(*b, *yardsticks);
   };
   return machine;

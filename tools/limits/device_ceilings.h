@@ -21,7 +21,7 @@ Ceilings MeasureDeviceCeilings(Backend& backend, DeviceYardsticks& yardsticks);
 struct Machine {
   std::unique_ptr<Backend> backend;
   std::string name;
-  std::function<Ceilings()> measure_ceilings;
+  std::function<Ceilings(OfRuns)> measure_ceilings;
   // Bytes that models can be made in. Devices know: they refuse what they have no room for.
   std::function<int64_t()> free_memory = [] { return std::numeric_limits<int64_t>::max(); };
 };

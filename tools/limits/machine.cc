@@ -1,10 +1,12 @@
 #include "tools/limits/machine.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <limits>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -80,16 +82,23 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The best rate of `kRuns` runs of `work`, which returns how much it did.
+// The middle one: the upper of two.
+double MiddleOf(std::span<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// The rate of kRuns runs of `work`, which returns how much it did.
 template <typename Work>
-double BestRate(const Work& work) {
-  double best = 0;
-  for (int run = 0; run < kRuns; ++run) {
+double RateOf(OfRuns which, const Work& work) {
+  std::array<double, kRuns> rates;
+  for (double& rate : rates) {
     const double start = Now();
     const double amount = work();
-    best = std::max(best, amount / (Now() - start));
+    rate = amount / (Now() - start);
   }
-  return best;
+  return which == OfRuns::kBest ? std::ranges::max(rates) : MiddleOf(rates);
 }
 
 // One run of `loop` on every thread at once; loop returns its operations.
@@ -163,11 +172,11 @@ int64_t DotAmx(int64_t, float*) { return 0; }
 
 constexpr int64_t kRounds = 2000000;  // a few milliseconds
 
-// All rates are of all threads of `pool` together, the best of some short runs (about 0.1 s each
-// call). Cores and memory are shared with whatever else runs: measure next to what is compared.
+// All rates are of all threads of `pool` together, of some short runs (about 0.1 s each call).
+// Cores and memory are shared with whatever else runs: measure next to what is compared.
 
 // Bytes per second read from memory in huge pages, over more bytes than the caches hold.
-double MeasureReadBandwidth(ThreadPool& pool) {
+double MeasureReadBandwidth(ThreadPool& pool, OfRuns which) {
   constexpr size_t kBytes = size_t{256} << 20;
   // Pieces small enough that threads of unequal speed finish together.
   constexpr int64_t kPiece = int64_t{1} << 18;
@@ -177,7 +186,7 @@ double MeasureReadBandwidth(ThreadPool& pool) {
   float* data = static_cast<float*>(memory.get());
   for (int64_t i = 0; i < pieces * kPiece; i += 512) data[i] = 1;  // own every page
   std::vector<float> sums(static_cast<size_t>(pieces));
-  return BestRate([&] {
+  return RateOf(which, [&] {
     pool.Run(pieces, [&](int64_t i, int) {
       sums[static_cast<size_t>(i)] = HWY_DYNAMIC_DISPATCH(ReadAll)(data + i * kPiece, kPiece);
     });
@@ -186,8 +195,8 @@ double MeasureReadBandwidth(ThreadPool& pool) {
 }
 
 // Floating-point operations per second of f32 multiply-adds (two operations each) in registers.
-double MeasureF32Rate(ThreadPool& pool) {
-  return BestRate([&] {
+double MeasureF32Rate(ThreadPool& pool, OfRuns which) {
+  return RateOf(which, [&] {
     return RunOnAll(pool,
                     [](float* seed) { return HWY_DYNAMIC_DISPATCH(MultiplyAdd)(kRounds, seed); });
   });
@@ -195,34 +204,35 @@ double MeasureF32Rate(ThreadPool& pool) {
 
 // The same of bf16 products, in matrix registers (AMX) or as dot products; 0 where the processor
 // has neither.
-double MeasureBF16Rate(ThreadPool& pool) {
+double MeasureBF16Rate(ThreadPool& pool, OfRuns which) {
   // As many multiply-adds take a thirtieth of the time.
   constexpr int64_t kAmxRounds = kRounds / 8;
   if (cpu::HaveAmx()) {
-    return BestRate(
-        [&] { return RunOnAll(pool, [](float* seed) { return DotAmx(kAmxRounds, seed); }); });
+    return RateOf(which, [&] {
+      return RunOnAll(pool, [](float* seed) { return DotAmx(kAmxRounds, seed); });
+    });
   }
   if (!cpu::HaveBF16Dot()) return 0;
-  return BestRate(
-      [&] { return RunOnAll(pool, [](float* seed) { return DotBF16(kRounds, seed); }); });
+  return RateOf(which,
+                [&] { return RunOnAll(pool, [](float* seed) { return DotBF16(kRounds, seed); }); });
 }
 
 // The same of products of bytes, as dot products; 0 where the processor has none.
-double MeasureInt8Rate(ThreadPool& pool) {
+double MeasureInt8Rate(ThreadPool& pool, OfRuns which) {
   if (!cpu::HaveInt8Dot()) return 0;
-  return BestRate(
-      [&] { return RunOnAll(pool, [](float* seed) { return DotInt8(kRounds, seed); }); });
+  return RateOf(which,
+                [&] { return RunOnAll(pool, [](float* seed) { return DotInt8(kRounds, seed); }); });
 }
 
 }  // namespace
 
-Ceilings MeasureCeilings(int threads) {
+Ceilings MeasureCeilings(int threads, OfRuns which) {
   ThreadPool pool(threads);
   Ceilings ceilings{.threads = pool.threads()};
-  ceilings.read_bytes = MeasureReadBandwidth(pool);
-  ceilings.f32_flops = MeasureF32Rate(pool);
-  ceilings.bf16_flops = std::max(MeasureBF16Rate(pool), ceilings.f32_flops);
-  ceilings.int8_flops = std::max(MeasureInt8Rate(pool), ceilings.f32_flops);
+  ceilings.read_bytes = MeasureReadBandwidth(pool, which);
+  ceilings.f32_flops = MeasureF32Rate(pool, which);
+  ceilings.bf16_flops = std::max(MeasureBF16Rate(pool, which), ceilings.f32_flops);
+  ceilings.int8_flops = std::max(MeasureInt8Rate(pool, which), ceilings.f32_flops);
   return ceilings;
 }
 
@@ -230,6 +240,19 @@ Ceilings BetterOf(const Ceilings& a, const Ceilings& b) {
   return {std::max(a.threads, b.threads), std::max(a.read_bytes, b.read_bytes),
           std::max(a.f32_flops, b.f32_flops), std::max(a.bf16_flops, b.bf16_flops),
           std::max(a.int8_flops, b.int8_flops)};
+}
+
+Ceilings MedianOf(std::span<const Ceilings> all) {
+  const auto median = [&](double Ceilings::*rate) {
+    std::vector<double> rates;
+    for (const Ceilings& one : all) rates.push_back(one.*rate);
+    return MiddleOf(rates);
+  };
+  return {.threads = all.front().threads,
+          .read_bytes = median(&Ceilings::read_bytes),
+          .f32_flops = median(&Ceilings::f32_flops),
+          .bf16_flops = median(&Ceilings::bf16_flops),
+          .int8_flops = median(&Ceilings::int8_flops)};
 }
 
 int64_t FreeMemory() {

@@ -4,6 +4,7 @@
 #define HIPPODROME_TOOLS_LIMITS_MACHINE_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace hippodrome {
@@ -17,12 +18,20 @@ struct Ceilings {
   double int8_flops = 0;  // per second; those of f32 where it has no product of bytes
 };
 
+// Of several short runs of a yardstick. Where neighbours share the memory, its bursts are faster
+// than what it sustains: the best belongs beside the best of what is measured, the median beside
+// medians.
+enum class OfRuns : uint8_t { kBest, kMedian };
+
 // Takes about a third of a second. threads = 0: one per core.
-Ceilings MeasureCeilings(int threads);
+Ceilings MeasureCeilings(int threads, OfRuns which = OfRuns::kBest);
 
 // The larger of each rate: the machine is shared, so the best of several measurements is nearest to
 // what it can do.
 Ceilings BetterOf(const Ceilings& a, const Ceilings& b);
+
+// The median of each rate. REQUIRES: there are some.
+Ceilings MedianOf(std::span<const Ceilings> all);
 
 // Bytes that programs can still get, as the system says.
 int64_t FreeMemory();

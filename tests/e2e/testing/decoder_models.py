@@ -9,12 +9,17 @@ TOKENIZER = ("vocab.json", "merges.txt")
 
 
 def without_attention(program, models, directory, layers=2, width=64):
-    """Makes an H3 model in `directory`/model: trained for a single step, that is, hardly."""
+    """Makes an H3 model in `directory`/model."""
     with open(os.path.join(models, "h3-demo", "config.json")) as file:
         demo = json.load(file)
     config = {"model_type": "h3", "d_model": width, "n_layer": layers, "d_inner": 4 * width,
               "vocab_size": demo["vocab_size"], "eos_token_id": demo["eos_token_id"],
               "ssm_cfg": {"d_state": 64}, "attn_layer_idx": []}
+    return barely_trained(program, models, directory, config)
+
+
+def barely_trained(program, models, directory, config):
+    """Makes a model in `directory`/model: trained for a single step, that is, hardly."""
     run = {"model": {"config": config}, "objective": "induction_head",
            "data": {"vocabulary": 20, "sequence": 30}, "batch": 1, "micro_batch": 1, "steps": 1,
            "optimizer": {"rate": 1e-6, "clip": 1.0}, "schedule": {"kind": "constant"}, "weights": "f32", "seed": 1,

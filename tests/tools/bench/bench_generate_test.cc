@@ -23,7 +23,7 @@ GenerateBenchmark Tiny() {
 
 TEST(BenchGenerateTest, GivesRatesBytesAndShares) {
   Machine machine{.backend = MakeCpuBackend({.threads = 1}), .name = "test"};
-  machine.measure_ceilings = [] { return Ceilings{1, 1e15, 1e18, 1e18}; };
+  machine.measure_ceilings = [](OfRuns) { return Ceilings{1, 1e15, 1e18, 1e18}; };
   const auto report = BenchGenerate(machine, Tiny());
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_THAT(report->results, SizeIs(3));

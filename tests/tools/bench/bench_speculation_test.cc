@@ -43,7 +43,7 @@ TEST(ParseSpeculationPromptsTest, MistakesAreNamed) {
 
 TEST(BenchSpeculationTest, GivesARateAndARatioForEachKind) {
   Machine machine{.backend = MakeCpuBackend({.threads = 1}), .name = "test"};
-  machine.measure_ceilings = [] { return Ceilings{1, 1e15, 1e18, 1e18}; };
+  machine.measure_ceilings = [](OfRuns) { return Ceilings{1, 1e15, 1e18, 1e18}; };
   const std::vector<TracedStep> lucky = {{.drafted = 3, .accepted = 3},
                                          {.drafted = 7, .accepted = 1}};
   SpeculationBenchmark benchmark{.config = TinyConfig(), .weights = DType::kF32, .repeats = 2};

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 
 TEST(BenchStateTest, EveryMoveIsComparedToACopy) {
   Machine machine{.backend = MakeCpuBackend({.threads = 1}), .name = "test"};
-  machine.measure_ceilings = [] { return Ceilings{1, 1e15, 1e18, 1e18}; };
+  machine.measure_ceilings = [](OfRuns) { return Ceilings{1, 1e15, 1e18, 1e18}; };
   const auto report = BenchState(
       machine,
       {.config = TinyConfig(), .weights = DType::kF32, .tokens = 80, .rest = 16, .repeats = 2});

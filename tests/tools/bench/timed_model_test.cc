@@ -36,7 +36,7 @@ TEST(TimedModelTest, ModelsRunInTurnsBehindTheCeilings) {
   LoggingModel a("a", log), b("b", log);
   Machine machine{.name = "test"};
   double rate = 0;
-  machine.measure_ceilings = [&] {
+  machine.measure_ceilings = [&](OfRuns) {
     log.emplace_back("ceilings");
     return Ceilings{.threads = 1, .read_bytes = ++rate, .f32_flops = 1 / rate};
   };
@@ -48,10 +48,29 @@ TEST(TimedModelTest, ModelsRunInTurnsBehindTheCeilings) {
   EXPECT_THAT(log, ElementsAre("ceilings", "a", "b", "ceilings", "a", "b"));
 }
 
+TEST(TimedModelTest, EachTurnHasItsCeilings) {
+  std::vector<std::string> log;
+  LoggingModel a("a", log), b("b", log);
+  Machine machine{.name = "test"};
+  std::vector<double> rates = {5, 1, 2, 9};
+  machine.measure_ceilings = [&](OfRuns which) {
+    log.emplace_back(which == OfRuns::kMedian ? "median" : "best");
+    const double rate = rates.back();
+    rates.pop_back();
+    return Ceilings{.threads = 1, .read_bytes = rate, .f32_flops = 1 / rate};
+  };
+  TimedModel* const models[] = {&a, &b};
+  const auto ceilings = RunTurns(machine, models, 2);
+  ASSERT_TRUE(ceilings.ok());
+  EXPECT_EQ(ceilings->read_bytes, 5);
+  EXPECT_EQ(ceilings->f32_flops, 0.5);
+  EXPECT_THAT(log, ElementsAre("median", "a", "median", "b", "median", "a", "median", "b"));
+}
+
 TEST(TimedModelTest, AnErrorEndsTheRounds) {
   std::vector<std::string> log;
   LoggingModel a("a", log, Internal("no")), b("b", log);
-  Machine machine{.name = "test", .measure_ceilings = [] { return Ceilings{}; }};
+  Machine machine{.name = "test", .measure_ceilings = [](OfRuns) { return Ceilings{}; }};
   TimedModel* const models[] = {&a, &b};
   EXPECT_EQ(RunRounds(machine, models, 2).status().message(), "no");
   EXPECT_THAT(log, ElementsAre("a"));
