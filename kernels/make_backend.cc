@@ -38,13 +38,14 @@ Function* FindFunction(const char* name, std::string& obstacle) {
 
 }  // namespace
 
-std::shared_ptr<ThreadPool> MakeThreadPool(int threads) {
-  return std::make_shared<ThreadPool>(threads);
+std::shared_ptr<ThreadPool> MakeThreadPool(const CpuOptions& options) {
+  return options.cores.empty() ? std::make_shared<ThreadPool>(options.threads)
+                               : std::make_shared<ThreadPool>(options.cores);
 }
 
 std::unique_ptr<TrainingBackend> MakeCpuBackend(const CpuOptions& options) {
   return std::make_unique<CpuBackend>(options.pool != nullptr ? options.pool
-                                                              : MakeThreadPool(options.threads));
+                                                              : MakeThreadPool(options));
 }
 
 ChosenBackend MakeBackend(DeviceChoice device, const CpuOptions& cpu) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/all_reduce.h"
 #include "kernels/backend.h"
@@ -18,13 +19,15 @@ namespace hippodrome {
 // whole, and backends that are busy at the same time take turns, fairly. Idle threads sleep.
 class ThreadPool;
 
-// `threads` counts the one that calls an operation. 0: one per available core.
-std::shared_ptr<ThreadPool> MakeThreadPool(int threads = 0);
-
 struct CpuOptions {
-  int threads = 0;                   // as MakeThreadPool()'s, of a pool of the backend's own
-  std::shared_ptr<ThreadPool> pool;  // used instead, where it is not null
+  int threads = 0;         // counts the one that calls an operation; 0: one per available core
+  std::vector<int> cores;  // one for each thread, which stays there; empty: they may move
+  std::shared_ptr<ThreadPool> pool;  // used instead of one of the backend's own, if it is not null
 };
+
+// As `options` say, whose pool is not looked at. Where they name cores, a thread that calls an
+// operation is bound to the first (ThreadPool::LetGo()).
+std::shared_ptr<ThreadPool> MakeThreadPool(const CpuOptions& options = {});
 
 // Never fails. The caller owns the backend, which must outlive everything made by it.
 std::unique_ptr<TrainingBackend> MakeCpuBackend(const CpuOptions& options = {});

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/stored_matrix.h"
@@ -18,6 +19,7 @@
 #include "engine/models/h3/hybrid_h3.h"
 #include "engine/open_backend.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/base/thread_pool.h"
 #include "server/batching/encoder_engine.h"
 #include "server/batching/sequence_engine.h"
 #include "server/handlers/encoder_info.h"
@@ -188,6 +190,9 @@ absl::StatusOr<ModelParts> LoadEncoder(const Source& source, std::unique_ptr<Bac
 
 absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string& directory,
                                      const LoadOptions& options, const LoadProgress& progress) {
+  // The thread that loads is not the one that runs the model, and starts others that compute
+  // nothing.
+  const absl::Cleanup let_go = ThreadPool::LetGo;
   ModelOrigin origin{directory, FingerprintModel(directory)};
   std::string obstacle;
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,

@@ -30,7 +30,8 @@ struct LoadOptions {
 using LoadProgress = std::function<void(int64_t done, int64_t total)>;
 
 // Loads the model in `directory`, of either family, on a backend of its own. Errors name the file,
-// the field or tensor at fault, and what was expected; kUnavailable: the device cannot be had.
+// the field or tensor at fault, and what was expected; kUnavailable: the device cannot be had. A
+// pool that has cores of its own does not keep the calling thread on one (ThreadPool::LetGo()).
 absl::StatusOr<ModelParts> LoadModel(const std::string& name, const std::string& directory,
                                      const LoadOptions& options, const LoadProgress& progress = {});
 

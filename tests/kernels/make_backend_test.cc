@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "kernels/cpu/base/thread_pool.h"
+
 namespace hippodrome::make_backend_test {
 namespace {
 
@@ -102,6 +104,11 @@ TEST(MakeBackendTest, TheCpuBackendEncodes) {
   values.resize(3);
   backend->Download(o, values);
   EXPECT_EQ(values, (std::vector<float>{5, 5, 5}));
+}
+
+TEST(MakeBackendTest, AThreadPoolHasAThreadForEachCore) {
+  EXPECT_EQ(MakeThreadPool({.threads = 3})->threads(), 3);
+  EXPECT_EQ(MakeThreadPool({.threads = 3, .cores = {0, 0}})->threads(), 2);
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ absl::Status Serve(const CommandLine& line) {
           .Text("cpu_isa", Build().cpu_isa));
   HIPPODROME_RETURN_IF_ERROR(RaiseFileLimit(options.server));
   LoadOptions load = options.load;
-  load.cpu.pool = MakeThreadPool(load.cpu.threads);
+  load.cpu.pool = MakeThreadPool(load.cpu);
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<ModelParts> models, LoadModels(options, load));
   HIPPODROME_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                               Server::Start(options.server, std::move(models), load));

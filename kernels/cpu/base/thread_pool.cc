@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <cassert>
 #include <chrono>
 #include <utility>
 
@@ -57,9 +58,22 @@ void Pause() {
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) : turns_(kSlice, kAbsence) {
-  if (threads <= 0) threads = AvailableCores();
+  // What a thread starts begins on its cores, and is not to stay on the one of another pool.
+  LetGo();
+  StartWorkers(threads > 0 ? threads : AvailableCores());
+}
+
+ThreadPool::ThreadPool(std::vector<int> cores)
+    : cores_(std::move(cores)), turns_(kSlice, kAbsence) {
+  assert(!cores_.empty());
+  StartWorkers(static_cast<int>(cores_.size()));
+}
+
+void ThreadPool::StartWorkers(int threads) {
   for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });
 }
+
+void ThreadPool::LetGo() { binding.Release(); }
 
 ThreadPool::~ThreadPool() {
   stop_.store(true);
@@ -69,9 +83,11 @@ ThreadPool::~ThreadPool() {
 }
 
 ThreadPool::Turn::Turn(Client& client) : client_(client) {
+  const bool shared = client_.turns_.Lock();
+  if (!client_.pool_.cores_.empty()) return;  // Run() binds
   // The core that the last caller leaves is free. A caller that wakes up elsewhere shares a core
   // with a worker, for milliseconds, until the scheduler sees it.
-  if (client_.turns_.Lock()) {
+  if (shared) {
     binding.Bind(client_.pool_.core_);
   } else {
     binding.Release();
@@ -84,6 +100,7 @@ ThreadPool::Turn::~Turn() {
 }
 
 void ThreadPool::Run(int64_t count, const std::function<void(int64_t, int)>& task) {
+  if (!cores_.empty()) binding.Bind(cores_.front());
   if (workers_.empty() || count <= 1) {
     for (int64_t i = 0; i < count; ++i) task(i, 0);
     return;
@@ -143,6 +160,7 @@ void ThreadPool::RunTask(int64_t index, int thread) {
 }
 
 void ThreadPool::Work(int thread) {
+  if (!cores_.empty()) binding.Bind(cores_[static_cast<size_t>(thread)]);
   uint32_t seen = 0;
   for (;;) {
     for (int spins = 0; loops_.load(std::memory_order_acquire) == seen; ++spins) {

@@ -22,11 +22,19 @@ class ThreadPool {
  public:
   // `threads` counts the caller; 0 means one per available core.
   explicit ThreadPool(int threads = 0);
+  // A thread for each of `cores`, numbers of processors as the system has them, of which there is
+  // at least one. Thread i stays on cores[i]. So does a caller, thread 0, from its first Run()
+  // until LetGo() or its end; threads that it starts meanwhile are on that core too.
+  explicit ThreadPool(std::vector<int> cores);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Gives the calling thread back the cores that it had before a pool bound it, if one did: for who
+  // goes on with other things than arithmetic.
+  static void LetGo();
 
   // Calls task(index, thread) once for each index in [0, count) and returns when all are done.
   // Threads take indices one after another, so that a slow core takes fewer; results must not
@@ -38,7 +46,7 @@ class ThreadPool {
 
   // A client takes the pool whole for an operation, one loop or several. While several clients want
   // the pool, their threads stay on one core; the next turn that nobody else wants lets a thread
-  // go.
+  // go, where the pool's threads are free to move.
   class Client {
    public:
     explicit Client(ThreadPool& pool) : pool_(pool), turns_(pool.turns_) {}
@@ -62,6 +70,7 @@ class ThreadPool {
   };
 
  private:
+  void StartWorkers(int threads);
   void Work(int thread);
   // Runs tasks of the open loop until none is left to claim.
   void Drain(int thread);
@@ -70,6 +79,7 @@ class ThreadPool {
   // Runs one claimed task; the first that throws is kept, and the tasks after it do nothing.
   void RunTask(int64_t index, int thread);
 
+  const std::vector<int> cores_;  // empty: threads are where the system puts them
   RoundRobinLock turns_;
   int core_ = 0;  // of the caller in the last turn
   std::vector<std::thread> workers_;

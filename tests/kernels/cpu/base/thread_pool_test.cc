@@ -123,6 +123,101 @@ TEST(ThreadPoolTest, ClientsShareACoreWhileSeveralWantThePool) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
+std::vector<int> Numbers(const cpu_set_t& cores) {
+  std::vector<int> numbers;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &cores)) numbers.push_back(core);
+  }
+  return numbers;
+}
+
+// The core that each thread of `pool` ran on, in a loop of which every thread has a task.
+std::vector<int> CoresOf(ThreadPool& pool) {
+  std::vector<int> cores(static_cast<size_t>(pool.threads()), -1);
+  std::atomic<int> begun{0};
+  pool.Run(pool.threads(), [&](int64_t, int thread) {
+    ++begun;
+    while (begun < pool.threads()) std::this_thread::yield();
+    cores[static_cast<size_t>(thread)] = sched_getcpu();
+  });
+  return cores;
+}
+
+TEST(PinnedThreadPoolTest, ThreadsStayOnTheirCores) {
+  const std::vector<int> allowed = Numbers(AllowedCores());
+  // As many threads as cores, in the reverse order, and more threads than cores.
+  std::vector<int> cores(allowed.rbegin(), allowed.rend());
+  for (int round = 0; round < 2; ++round) {
+    ThreadPool pool(cores);
+    EXPECT_EQ(pool.threads(), static_cast<int>(cores.size()));
+    for (int loop = 0; loop < 20; ++loop) {
+      EXPECT_EQ(CoresOf(pool), cores);
+      if (loop % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    ThreadPool::LetGo();
+    cores.push_back(allowed.front());
+  }
+}
+
+TEST(PinnedThreadPoolTest, ComputesTheSame) {
+  ThreadPool pool(std::vector<int>(3, Numbers(AllowedCores()).back()));
+  std::vector<int> runs(1000);
+  pool.Run(1000, [&](int64_t index, int) { ++runs[static_cast<size_t>(index)]; });
+  EXPECT_EQ(runs, std::vector<int>(1000, 1));
+  ThreadPool::LetGo();
+}
+
+TEST(PinnedThreadPoolTest, ACallerStaysUntilItIsLetGo) {
+  const cpu_set_t before = AllowedCores();
+  const int core = Numbers(before).back();
+  ThreadPool pool(std::vector<int>{core});
+  cpu_set_t now = AllowedCores();
+  EXPECT_TRUE(CPU_EQUAL(&before, &now));
+  pool.Run(1, [](int64_t, int) {});
+  EXPECT_EQ(Numbers(AllowedCores()), std::vector<int>{core});
+  {
+    // A turn that nobody else wants lets a thread go, but not here.
+    ThreadPool::Client client(pool);
+    const ThreadPool::Turn turn(client);
+    EXPECT_EQ(Numbers(AllowedCores()), std::vector<int>{core});
+  }
+  ThreadPool::LetGo();
+  now = AllowedCores();
+  EXPECT_TRUE(CPU_EQUAL(&before, &now));
+  ThreadPool::LetGo();  // nothing
+  pool.Run(1, [](int64_t, int) {});
+  EXPECT_EQ(Numbers(AllowedCores()), std::vector<int>{core});
+  ThreadPool::LetGo();
+}
+
+TEST(PinnedThreadPoolTest, AnotherPoolOfABoundThreadIsFree) {
+  const cpu_set_t before = AllowedCores();
+  ThreadPool pinned(std::vector<int>{Numbers(before).front()});
+  pinned.Run(1, [](int64_t, int) {});
+  ThreadPool free(0);
+  EXPECT_EQ(free.threads(), CPU_COUNT(&before));
+  free.Run(8, [&](int64_t, int) {
+    const cpu_set_t now = AllowedCores();
+    EXPECT_TRUE(CPU_EQUAL(&before, &now));
+  });
+}
+
+TEST(PinnedThreadPoolTest, ClientsShareTheFirstCore) {
+  const int core = Numbers(AllowedCores()).back();
+  ThreadPool pool(std::vector<int>{core});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      ThreadPool::Client client(pool);
+      for (int operation = 0; operation < 100; ++operation) {
+        const ThreadPool::Turn turn(client);
+        turn.pool().Run(2, [&](int64_t, int) { EXPECT_EQ(sched_getcpu(), core); });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(ThreadPoolTest, TakesTheCoresByDefault) { EXPECT_GE(ThreadPool(0).threads(), 1); }
 
 }  // namespace
