@@ -26,6 +26,9 @@ hippodrome_test_files(tools_tests
     tools/commands/tokenizer_command_test.cc
     tools/compare/checking_backend_test.cc
     tools/limits/flops_test.cc
+    tools/machine/cpu_placement_test.cc
+    tools/machine/cpu_topology_test.cc
+    tools/machine/system_files_test.cc
     tools/limits/model_cost_test.cc
     tools/plots/bigs_figures_test.cc
     tools/plots/encoder_kernels_test.cc

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <numeric>
 
 #include "kernels/cpu/base/memory.h"
@@ -19,10 +20,10 @@ constexpr int kRounds = 4;
 
 class LayerBenchmark {
  public:
-  LayerBenchmark(const Ceilings& ceilings, int threads)
+  LayerBenchmark(const Ceilings& ceilings, const CpuOptions& cpu)
       : ceilings_(ceilings),
-        pool_(threads),
-        constants_(pool_, H3LayerParameters(kWidth).view()),
+        pool_(MakeThreadPool(cpu)),
+        constants_(*pool_, H3LayerParameters(kWidth).view()),
         state_(constants_, kSlots) {}
 
   // From an empty state: 64 taps, the transforms, and the state.
@@ -33,7 +34,7 @@ class LayerBenchmark {
     BestTime time;
     for (int round = 0; round < kRounds; ++round) {
       state_.Reset(0);
-      time.Run([&] { cpu::H3Sequence(pool_, constants_, qkv, state_, {parts, {}}, o); });
+      time.Run([&] { cpu::H3Sequence(*pool_, constants_, qkv, state_, {parts, {}}, o); });
     }
     const double flops = 2 * kState + 8.5 * 9 + 11 + 4 * kModes;
     return Result("h3_sequence", tokens, 1, time.seconds(), flops / ceilings_.f32_flops);
@@ -57,7 +58,7 @@ class LayerBenchmark {
           for (int32_t first = 0; first < kSlots; first += static_cast<int32_t>(batch)) {
             std::iota(indices.begin(), indices.end(), first);
             cpu::CopyIn(indices, slots);
-            cpu::H3Step(pool_, constants_, qkv, state_, slots, positions, o);
+            cpu::H3Step(*pool_, constants_, qkv, state_, slots, positions, o);
           }
         }
       });
@@ -88,15 +89,15 @@ class LayerBenchmark {
   }
 
   const Ceilings& ceilings_;
-  ThreadPool pool_;
+  std::shared_ptr<ThreadPool> pool_;
   cpu::H3PrefillWeights constants_;
   cpu::H3Slots state_;
 };
 
 }  // namespace
 
-std::vector<BenchResult> BenchH3Layer(const Ceilings& ceilings, int threads) {
-  LayerBenchmark layer(ceilings, threads);
+std::vector<BenchResult> BenchH3Layer(const Ceilings& ceilings, const CpuOptions& cpu) {
+  LayerBenchmark layer(ceilings, cpu);
   std::vector<BenchResult> results;
   for (const int64_t tokens : {64, 512, 4096}) results.push_back(layer.Sequence(tokens));
   for (const int64_t batch : {1, 8, 32}) results.push_back(layer.Step(batch));

@@ -88,10 +88,10 @@ std::vector<BenchResult> BenchLongConvolution(const Ceilings& one_thread) {
   return results;
 }
 
-std::vector<BenchResult> BenchKernels(const Ceilings& ceilings, int threads) {
-  const Ceilings one_thread = ceilings.threads == 1 ? ceilings : MeasureCeilings(1);
+std::vector<BenchResult> BenchKernels(const Ceilings& ceilings, const CpuOptions& cpu) {
+  const Ceilings one_thread = ceilings.threads == 1 ? ceilings : MeasureCeilings({.threads = 1});
   std::vector<BenchResult> results = BenchLongConvolution(one_thread);
-  const std::vector<BenchResult> layer = BenchH3Layer(ceilings, threads);
+  const std::vector<BenchResult> layer = BenchH3Layer(ceilings, cpu);
   results.insert(results.end(), layer.begin(), layer.end());
   return results;
 }

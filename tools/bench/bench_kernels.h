@@ -9,8 +9,8 @@
 
 namespace hippodrome {
 
-// Everything below, in this order. threads = 0: one per core.
-std::vector<BenchResult> BenchKernels(const Ceilings& ceilings, int threads);
+// Everything below, in this order.
+std::vector<BenchResult> BenchKernels(const Ceilings& ceilings, const CpuOptions& cpu);
 
 // Causal convolution of 768 channels, time along rows, for 512 to 16384 points on one thread, in ns
 // per (channel, time) point: "fft_conv", and where FFTW was there at build time "fft_conv fftw"
@@ -21,7 +21,7 @@ std::vector<BenchResult> BenchLongConvolution(const Ceilings& one_thread);
 
 // An H3 layer of 768 channels between its projections, in ns per (channel, token): "h3_sequence" on
 // prompts and "h3_step" on batches. States of the batches exceed the caches.
-std::vector<BenchResult> BenchH3Layer(const Ceilings& ceilings, int threads);
+std::vector<BenchResult> BenchH3Layer(const Ceilings& ceilings, const CpuOptions& cpu);
 
 }  // namespace hippodrome
 

@@ -300,7 +300,7 @@ absl::Status Serve(const CommandLine& line) {
   if (!line.Has("json")) return absl::OkStatus();
   nlohmann::json report =
       ReportJson(line, MachineName(),
-                 {.ceilings = MeasureCeilings(0), .results = ResultsOf(benchmark, points)});
+                 {.ceilings = MeasureCeilings({}), .results = ResultsOf(benchmark, points)});
   for (const LoadPoint& point : points) report["points"].push_back(PointCounts(point));
   return WriteTextFile(line.Text("json"), ReportText(report));
 }

@@ -215,6 +215,31 @@ absl::StatusOr<int> CommandLine::Threads() const {
   return static_cast<int>(threads);
 }
 
+absl::StatusOr<CpuPlacement> CommandLine::Placement() const {
+  CpuPlacement placement{.pin = Has("pin")};
+  HIPPODROME_ASSIGN_OR_RETURN(placement.threads, Threads());
+  if (Has("numa-node")) {
+    HIPPODROME_ASSIGN_OR_RETURN(const int64_t node, Integer("numa-node", 0, kMostNumaNodes - 1));
+    placement.numa_node = static_cast<int>(node);
+  }
+  return placement;
+}
+
+absl::StatusOr<CpuOptions> CommandLine::PlaceThreads() const {
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuPlacement placement, Placement());
+  return hippodrome::PlaceThreads(placement);
+}
+
+absl::Status CommandLine::RefusePlacement() const {
+  for (const char* option : {"pin", "numa-node"}) {
+    if (Has(option)) {
+      return Usage(Called(option) +
+                   " is for one process: mpirun places its own (--map-by numa --bind-to numa)");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int64_t> CommandLine::AttentionWindow() const {
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, Integer("attention-window", 0, INT32_MAX));
   if (window == 0 || window >= kWindowBlock) return window;

@@ -14,6 +14,7 @@
 #include "kernels/dtype.h"
 #include "kernels/make_backend.h"
 #include "tools/command_line/help.h"
+#include "tools/machine/cpu_placement.h"
 
 namespace hippodrome {
 
@@ -58,6 +59,12 @@ class CommandLine {
   // core.
   absl::StatusOr<std::optional<DType>> Weights() const;
   absl::StatusOr<int> Threads() const;
+  absl::StatusOr<CpuPlacement> Placement() const;
+  // PlaceThreads() of the last one.
+  absl::StatusOr<CpuOptions> PlaceThreads() const;
+  // Usage errors where --pin or --numa-node is given: several processes do not know of each
+  // other's.
+  absl::Status RefusePlacement() const;
   absl::StatusOr<int64_t> AttentionWindow() const;
   // Usage errors where both --speculate and --draft are given.
   absl::Status CheckDrafts() const;

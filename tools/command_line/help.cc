@@ -138,6 +138,18 @@ Option ThreadsOption() {
   return {"threads", "N", "threads that compute on processors; 0: one per core", "0"};
 }
 
+Option PinOption() {
+  return {"pin", "",
+          "each of these threads stays on a processor of its own, of those that the process may "
+          "use: first one of each core, then their SMT siblings"};
+}
+
+Option NumaNodeOption() {
+  return {"numa-node", "N",
+          "the process stays on the processors of this NUMA node, and takes memory from it while "
+          "it has some (default: all nodes)"};
+}
+
 Option AttentionWindowOption() {
   return {
       "attention-window", "N",

@@ -70,6 +70,8 @@ Option ModelOption();
 Option WeightsOption(const std::string& fallback = "");
 Option DeviceOption(const std::string& fallback = "auto");
 Option ThreadsOption();
+Option PinOption();
+Option NumaNodeOption();
 Option AttentionWindowOption();
 Option SpeculateOption();
 Option DraftOption();

@@ -330,6 +330,7 @@ absl::Status RunJob(const CommandLine& line, const JobPlan& plan) {
 
 // Each rank has its share of the input, and of the processors.
 absl::Status TakeRank(Communicator& ranks, const CommandLine& line, JobPlan& plan) {
+  HIPPODROME_RETURN_IF_ERROR(line.RefusePlacement());
   if (ranks.size() == 1) return absl::OkStatus();
   if (line.Has("share")) return Usage("--share is what the ranks of MPI have already");
   if (!plan.resumable()) return Usage("--output - is for one process: each rank writes a file");
@@ -341,7 +342,10 @@ absl::Status TakeRank(Communicator& ranks, const CommandLine& line, JobPlan& pla
 absl::Status AnswerFile(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(JobPlan plan, ReadPlan(line));
   HIPPODROME_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> ranks, OpenCommunicator());
-  if (ranks == nullptr) return RunJob(line, plan);
+  if (ranks == nullptr) {
+    HIPPODROME_ASSIGN_OR_RETURN(plan.load.cpu, line.PlaceThreads());
+    return RunJob(line, plan);
+  }
   HIPPODROME_RETURN_IF_ERROR(TakeRank(*ranks, line, plan));
   return Agree(*ranks, RunJob(line, plan));  // a rank that fails does not end the others
 }

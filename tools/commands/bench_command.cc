@@ -79,6 +79,8 @@ const CommandSpec kGenerateBenchSpec = {
                 WeightsOption("bf16"),
                 DeviceOption(),
                 ThreadsOption(),
+                PinOption(),
+                NumaNodeOption(),
                 JsonOption()}};
 
 const CommandSpec kEncodeBenchSpec = {
@@ -96,6 +98,8 @@ const CommandSpec kEncodeBenchSpec = {
                 WeightsOption("bf16"),
                 DeviceOption(),
                 ThreadsOption(),
+                PinOption(),
+                NumaNodeOption(),
                 JsonOption()}};
 
 const std::vector<int64_t> kComparedBatches = {1, 8, 32, 64};
@@ -126,6 +130,8 @@ const CommandSpec kCompareBenchSpec = {
         RepeatsOption(CompareBenchmark().repeats),
         DeviceOption(),
         ThreadsOption(),
+        PinOption(),
+        NumaNodeOption(),
         JsonOption()}};
 
 const CommandSpec kTrainBenchSpec = {
@@ -146,13 +152,16 @@ const CommandSpec kTrainBenchSpec = {
                 {"weights", "f32|bf16", "type of the matrices (default: one after the other)"},
                 DeviceOption(),
                 ThreadsOption(),
+                PinOption(),
+                NumaNodeOption(),
                 JsonOption()}};
 
-const CommandSpec kKernelsBenchSpec = {.name = "bench kernels",
-                                       .summary = "Measures the operations of a backend.",
-                                       .usage = {"[OPTION]..."},
-                                       .description = "",
-                                       .options = {DeviceOption(), ThreadsOption(), JsonOption()}};
+const CommandSpec kKernelsBenchSpec = {
+    .name = "bench kernels",
+    .summary = "Measures the operations of a backend.",
+    .usage = {"[OPTION]..."},
+    .description = "",
+    .options = {DeviceOption(), ThreadsOption(), PinOption(), NumaNodeOption(), JsonOption()}};
 
 const CommandSpec kStateBenchSpec = {
     .name = "bench state",
@@ -172,6 +181,8 @@ const CommandSpec kStateBenchSpec = {
         WeightsOption("bf16"),
         DeviceOption(),
         ThreadsOption(),
+        PinOption(),
+        NumaNodeOption(),
         JsonOption()}};
 
 const CommandSpec kSpeculateBenchSpec = {
@@ -192,6 +203,8 @@ const CommandSpec kSpeculateBenchSpec = {
                 WeightsOption("bf16"),
                 DeviceOption(),
                 ThreadsOption(),
+                PinOption(),
+                NumaNodeOption(),
                 JsonOption()}};
 
 // Operations of the 125M shape, for the CPU.
@@ -220,8 +233,8 @@ absl::StatusOr<BigsConfig> ReadEncoderConfig(const CommandLine& line) {
 
 absl::StatusOr<Machine> OpenMachine(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
-  return OpenMachine(device, threads);
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
+  return OpenMachine(device, cpu);
 }
 
 // --NAME N,N,..., each in [1, most].
@@ -380,6 +393,7 @@ absl::Status CompareWeights(const CommandLine& line) {
 }
 
 absl::Status Train(const CommandLine& line, Communicator* ranks) {
+  if (ranks != nullptr) HIPPODROME_RETURN_IF_ERROR(line.RefusePlacement());
   TrainBenchmark benchmark;
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.config, ReadConfig(line));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
@@ -389,7 +403,7 @@ absl::Status Train(const CommandLine& line, Communicator* ranks) {
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t repeats, line.Integer("repeats", 1, 1000));
   benchmark.repeats = static_cast<int>(repeats);
   HIPPODROME_ASSIGN_OR_RETURN(
-      Machine machine, ranks == nullptr ? OpenMachine(line) : OpenMachine(DeviceChoice::kCpu, 0));
+      Machine machine, ranks == nullptr ? OpenMachine(line) : OpenMachine(DeviceChoice::kCpu, {}));
   // A processor's caches hold the activations of a few sequences.
   const int64_t at_a_time =
       machine.backend->name() == "cuda" ? benchmark.batch : std::min<int64_t>(4, benchmark.batch);
@@ -414,12 +428,13 @@ absl::Status TrainOnRanks(const CommandLine& line) {
 }
 
 absl::Status Kernels(const CommandLine& line) {
-  HIPPODROME_ASSIGN_OR_RETURN(const Machine machine, OpenMachine(line));
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
+  HIPPODROME_ASSIGN_OR_RETURN(const Machine machine, OpenMachine(device, cpu));
   const Ceilings ceilings = machine.measure_ceilings(OfRuns::kBest);
   const auto yardsticks = machine.backend->name() == "cuda" ? MakeDeviceYardsticks() : nullptr;
   std::vector<BenchResult> results = yardsticks == nullptr
-                                         ? BenchKernels(ceilings, threads)
+                                         ? BenchKernels(ceilings, cpu)
                                          : BenchGatedConvolution(*yardsticks, ceilings);
   const std::vector<BenchResult> operations = BenchOperations(
       *machine.backend, yardsticks == nullptr ? kCpuSizes : OperationSizes{}, ceilings);

@@ -33,7 +33,9 @@ const CommandSpec kCompareSpec = {
                 ModeOption(),
                 WeightsOption(),
                 DeviceOption("cuda"),
-                ThreadsOption()}};
+                ThreadsOption(),
+                PinOption(),
+                NumaNodeOption()}};
 
 absl::StatusOr<InputIds> ReadIds(const CommandLine& line) {
   if (line.Has("input")) return ReadInputIds(line.Text("input"));
@@ -89,10 +91,10 @@ absl::Status Compare(const CommandLine& line) {
     return Usage("expected either --input or --prompt-ids");
   }
   HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(directory));
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto actual, OpenBackend(device, {.threads = threads}));
-  const auto expected = MakeCpuBackend({.threads = threads});
+  HIPPODROME_ASSIGN_OR_RETURN(const auto actual, OpenBackend(device, cpu));
+  const auto expected = MakeCpuBackend(cpu);
   CheckingBackend backend(*expected, *actual);
   const auto run = family == ModelFamily::kBigs ? RunEncoder : RunLanguageModel;
   HIPPODROME_RETURN_IF_ERROR(run(line, directory, backend));

@@ -73,7 +73,7 @@ const CommandSpec kForwardSpec = {
         "start_logits and end_logits [B, L].\n"
         "Nothing is padded or truncated.",
     .options = {ModelOption(), InputOption(), OutputOption(), ModeOption(), WeightsOption(),
-                DeviceOption(), ThreadsOption()}};
+                DeviceOption(), ThreadsOption(), PinOption(), NumaNodeOption()}};
 
 absl::Status WriteDecoderLogits(Backend& backend, const HybridH3& model, const InputIds& input,
                                 const ForwardMode& mode, const std::string& path) {
@@ -99,9 +99,9 @@ struct ForwardFiles {
 };
 
 absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(const CommandLine& line) {
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  return OpenBackend(device, {.threads = threads});
+  return OpenBackend(device, cpu);
 }
 
 absl::Status ForwardLanguageModel(const CommandLine& line, const ForwardFiles& files) {

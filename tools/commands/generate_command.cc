@@ -71,6 +71,8 @@ const CommandSpec kGenerateSpec = {
         WeightsOption(),
         DeviceOption(),
         ThreadsOption(),
+        PinOption(),
+        NumaNodeOption(),
     }};
 
 // The error of a field as that of its option.
@@ -305,7 +307,7 @@ absl::Status OneAnswer(const CommandLine& line, GenerationRequest request, const
 absl::Status Generate(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   const bool interactive = line.Has("interactive");
   for (const char* other : {"prompt", "prompt-ids", "json"}) {
     if (interactive && line.Has(other)) {
@@ -316,7 +318,7 @@ absl::Status Generate(const CommandLine& line) {
   HIPPODROME_RETURN_IF_ERROR(line.CheckDrafts());
   HIPPODROME_ASSIGN_OR_RETURN(GenerationRequest request, ReadRequest(line));
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, {.threads = threads}));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, cpu));
   Models models{.backend = *backend};
   HIPPODROME_ASSIGN_OR_RETURN(models.loaded, LoadDecoderDirectory(*backend, directory, weights));
   if (line.Has("draft")) {

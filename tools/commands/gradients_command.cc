@@ -36,7 +36,9 @@ const CommandSpec kGradientsSpec = {
                 OutputOption(),
                 {"weights", "f32|bf16", "type of the matrices", "f32"},
                 DeviceOption(),
-                ThreadsOption()}};
+                ThreadsOption(),
+                PinOption(),
+                NumaNodeOption()}};
 
 // What the command line says.
 struct Request {
@@ -95,9 +97,9 @@ absl::Status RunGradients(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(request.output, line.Required("output"));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   request.weights = weights.value_or(DType::kF32);
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(request.backend, OpenTrainingBackend(device, {.threads = threads}));
+  HIPPODROME_ASSIGN_OR_RETURN(request.backend, OpenTrainingBackend(device, cpu));
   HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(request.directory));
   if (family == ModelFamily::kBigs) {
     HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadBigsConfig(request.directory));

@@ -171,6 +171,8 @@ absl::Status Serve(const CommandLine& line) {
   }
   HIPPODROME_ASSIGN_OR_RETURN(const CommandLine whole, line.WithConfigFile());
   HIPPODROME_ASSIGN_OR_RETURN(const ServeOptions options, ReadServeOptions(whole));
+  LoadOptions load = options.load;
+  HIPPODROME_ASSIGN_OR_RETURN(load.cpu, whole.PlaceThreads());
   // Whoever waits for a line reads a pipe or a file, most likely.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   Signals signals;
@@ -182,7 +184,6 @@ absl::Status Serve(const CommandLine& line) {
           .Text("git", Build().git)
           .Text("cpu_isa", Build().cpu_isa));
   HIPPODROME_RETURN_IF_ERROR(RaiseFileLimit(options.server));
-  LoadOptions load = options.load;
   load.cpu.pool = MakeThreadPool(load.cpu);
   HIPPODROME_ASSIGN_OR_RETURN(std::vector<ModelParts> models, LoadModels(options, load));
   HIPPODROME_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,

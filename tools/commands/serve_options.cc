@@ -87,6 +87,8 @@ const CommandSpec kServeSpec = {
         DeviceOption(),
         WeightsOption(),
         ThreadsOption(),
+        PinOption(),
+        NumaNodeOption(),
         {"max-sequences", "N", "sequences that run at once, per model",
          std::to_string(GeneratorOptions().max_sequences)},
         {"kv-bytes", "N", "bytes for the keys and values of attention layers, per model",
@@ -218,7 +220,9 @@ absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
   LoadOptions load;
   HIPPODROME_ASSIGN_OR_RETURN(load.weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(load.device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(load.cpu.threads, line.Threads());
+  // The server is placed once, not when its configuration is read again.
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuPlacement placement, line.Placement());
+  load.cpu.threads = placement.threads;
   GeneratorOptions& generator = load.generator;
   HIPPODROME_ASSIGN_OR_RETURN(generator.max_sequences, line.Integer("max-sequences", 1, 1 << 16));
   HIPPODROME_ASSIGN_OR_RETURN(generator.key_value_bytes,

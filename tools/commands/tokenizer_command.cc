@@ -9,6 +9,7 @@
 #include "engine/tokenizer/bpe.h"
 #include "engine/tokenizer/wordpiece.h"
 #include "kernels/cpu/base/thread_pool.h"
+#include "kernels/make_backend.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/progress.h"
 #include "tools/command_line/subcommand.h"
@@ -38,7 +39,9 @@ const CommandSpec kEncodeSpec = {
     .options = {{"tokenizer", "DIR", "has vocab.json and merges.txt, or vocab.txt"},
                 TextsOption(),
                 {"output", "FILE", "safetensors to write"},
-                ThreadsOption()}};
+                ThreadsOption(),
+                PinOption(),
+                NumaNodeOption()}};
 
 // One of the two.
 struct Tokenizer {
@@ -76,13 +79,13 @@ absl::Status AppendFile(const Tokenizer& tokenizer, const std::string& path, Thr
 absl::Status Encode(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("tokenizer"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string output, line.Required("output"));
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   HIPPODROME_RETURN_IF_ERROR(line.Required("input").status());
   HIPPODROME_ASSIGN_OR_RETURN(const Tokenizer tokenizer, ReadTokenizer(directory));
   TokenizedText tokens = NoText(tokenizer);
-  ThreadPool pool(threads);
+  const std::shared_ptr<ThreadPool> pool = MakeThreadPool(cpu);
   for (const std::string& input : line.All("input")) {
-    HIPPODROME_RETURN_IF_ERROR(AppendFile(tokenizer, input, pool, tokens));
+    HIPPODROME_RETURN_IF_ERROR(AppendFile(tokenizer, input, *pool, tokens));
   }
   if (tokens.tokens.empty()) return InvalidArgument("there is no text in the input");
   HIPPODROME_RETURN_IF_ERROR(WriteTokenFile(output, tokens));

@@ -16,7 +16,8 @@ inline CommandSpec EncoderCommand(CommandSpec spec) {
   for (Option option : {Option{"pad-to", "N",
                                "tokens that inputs are padded to; 0: not at all (default: as the "
                                "model's config.json says)"},
-                        WeightsOption(), DeviceOption(), ThreadsOption(), JsonOption()}) {
+                        WeightsOption(), DeviceOption(), ThreadsOption(), PinOption(),
+                        NumaNodeOption(), JsonOption()}) {
     spec.options.push_back(std::move(option));
   }
   return spec;

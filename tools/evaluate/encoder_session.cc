@@ -35,12 +35,12 @@ absl::StatusOr<std::unique_ptr<EncoderSession>> EncoderSession::Open(const Comma
                                                                      EncoderHead head) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(const EncoderOptions options, ReadOptions(line));
   HIPPODROME_RETURN_IF_ERROR(CheckModel(directory, head));
   std::unique_ptr<EncoderSession> session(new EncoderSession);
-  HIPPODROME_ASSIGN_OR_RETURN(session->backend_, OpenBackend(device, {.threads = threads}));
+  HIPPODROME_ASSIGN_OR_RETURN(session->backend_, OpenBackend(device, cpu));
   HIPPODROME_ASSIGN_OR_RETURN(LoadedEncoder loaded,
                               LoadEncoderDirectory(*session->backend_, directory, weights));
   if (loaded.tokenizer == nullptr) {

@@ -40,6 +40,8 @@ const CommandSpec kChoicesSpec = {
                 WeightsOption(),
                 DeviceOption(),
                 ThreadsOption(),
+                PinOption(),
+                NumaNodeOption(),
                 JsonOption()}};
 
 using QuestionScores = std::vector<ContinuationScore>;
@@ -101,12 +103,12 @@ absl::Status EvaluateChoices(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string path, line.Required("data"));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(const std::string data, ReadDataFile(path));
   const auto questions = ReadChoices(data);
   if (!questions.ok()) return InFile(path, questions.status());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, {.threads = threads}));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, cpu));
   HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
                               LoadDecoderDirectory(*backend, directory, weights));
   const auto outcome = ScoreQuestions(*backend, loaded, *questions);

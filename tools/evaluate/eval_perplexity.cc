@@ -31,6 +31,8 @@ const CommandSpec kPerplexitySpec = {
                 WeightsOption(),
                 DeviceOption(),
                 ThreadsOption(),
+                PinOption(),
+                NumaNodeOption(),
                 JsonOption()}};
 
 absl::Status EvaluateText(const CommandLine& line) {
@@ -38,10 +40,10 @@ absl::Status EvaluateText(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string data, line.Required("data"));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, line.Integer("window", 1, 1 << 30));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const int threads, line.Threads());
+  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(data));
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, {.threads = threads}));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, cpu));
   HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
                               LoadDecoderDirectory(*backend, directory, weights));
   if (loaded.tokenizer == nullptr) {

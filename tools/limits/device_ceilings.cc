@@ -52,12 +52,12 @@ Ceilings MeasureDeviceCeilings(Backend& backend, DeviceYardsticks& yardsticks) {
   return ceilings;
 }
 
-absl::StatusOr<Machine> OpenMachine(DeviceChoice device, int threads) {
+absl::StatusOr<Machine> OpenMachine(DeviceChoice device, const CpuOptions& cpu) {
   Machine machine;
-  HIPPODROME_ASSIGN_OR_RETURN(machine.backend, OpenBackend(device, {.threads = threads}));
+  HIPPODROME_ASSIGN_OR_RETURN(machine.backend, OpenBackend(device, cpu));
   if (machine.backend->name() != "cuda") {
     machine.name = MachineName();
-    machine.measure_ceilings = [threads](OfRuns which) { return MeasureCeilings(threads, which); };
+    machine.measure_ceilings = [cpu](OfRuns which) { return MeasureCeilings(cpu, which); };
     machine.free_memory = FreeMemory;
     return machine;
   }

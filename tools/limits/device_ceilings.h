@@ -26,8 +26,8 @@ struct Machine {
   std::function<int64_t()> free_memory = [] { return std::numeric_limits<int64_t>::max(); };
 };
 
-// kUnavailable when the device cannot be had. threads: of the CPU, 0 for one per core.
-absl::StatusOr<Machine> OpenMachine(DeviceChoice device, int threads);
+// kUnavailable when the device cannot be had.
+absl::StatusOr<Machine> OpenMachine(DeviceChoice device, const CpuOptions& cpu);
 
 }  // namespace hippodrome
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <span>
 #include <thread>
 #include <vector>
@@ -226,8 +227,9 @@ double MeasureInt8Rate(ThreadPool& pool, OfRuns which) {
 
 }  // namespace
 
-Ceilings MeasureCeilings(int threads, OfRuns which) {
-  ThreadPool pool(threads);
+Ceilings MeasureCeilings(const CpuOptions& cpu, OfRuns which) {
+  const std::shared_ptr<ThreadPool> shared = MakeThreadPool(cpu);
+  ThreadPool& pool = *shared;
   Ceilings ceilings{.threads = pool.threads()};
   ceilings.read_bytes = MeasureReadBandwidth(pool, which);
   ceilings.f32_flops = MeasureF32Rate(pool, which);

@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "kernels/make_backend.h"
+
 namespace hippodrome {
 
 // Rates of `threads` threads together; or of a device, threads = 0, see device_ceilings.h.
@@ -23,8 +25,8 @@ struct Ceilings {
 // medians.
 enum class OfRuns : uint8_t { kBest, kMedian };
 
-// Takes about a third of a second. threads = 0: one per core.
-Ceilings MeasureCeilings(int threads, OfRuns which = OfRuns::kBest);
+// Takes about a third of a second.
+Ceilings MeasureCeilings(const CpuOptions& cpu, OfRuns which = OfRuns::kBest);
 
 // The larger of each rate: the machine is shared, so the best of several measurements is nearest to
 // what it can do.

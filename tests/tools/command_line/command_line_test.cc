@@ -22,6 +22,8 @@ const CommandSpec kSpec = {.name = "test",
                                        WeightsOption(),
                                        DeviceOption("cuda"),
                                        ThreadsOption(),
+                                       PinOption(),
+                                       NumaNodeOption(),
                                        {"loud", "", ""}}};
 
 absl::StatusOr<CommandLine> Parse(std::vector<std::string> arguments) {
@@ -79,6 +81,26 @@ TEST(CommandLineTest, ChoosesAmongAlternatives) {
   EXPECT_EQ(Message(Parse({"file"})->Choice("kind").status()), "--kind is required");
   EXPECT_EQ(*Parse({"file"})->Device(), DeviceChoice::kCuda);
   EXPECT_EQ(*Parse({"file", "--device", "auto"})->Device(), DeviceChoice::kAuto);
+}
+
+TEST(CommandLineTest, ReadsWhereThreadsRun) {
+  CpuPlacement placement = *Parse({"file"})->Placement();
+  EXPECT_EQ(placement.threads, 0);
+  EXPECT_FALSE(placement.pin);
+  EXPECT_FALSE(placement.numa_node.has_value());
+  placement = *Parse({"file", "--pin", "--numa-node=1", "--threads", "3"})->Placement();
+  EXPECT_EQ(placement.threads, 3);
+  EXPECT_TRUE(placement.pin);
+  EXPECT_EQ(placement.numa_node, 1);
+  EXPECT_TRUE(IsUsage(Parse({"file", "--numa-node=a"})->Placement().status()));
+  EXPECT_EQ(Parse({"file", "--threads=2"})->PlaceThreads()->threads, 2);
+}
+
+TEST(CommandLineTest, ProcessesOfAJobAreNotPlaced) {
+  EXPECT_TRUE(Parse({"file", "--threads=2"})->RefusePlacement().ok());
+  EXPECT_TRUE(IsUsage(Parse({"file", "--pin"})->RefusePlacement()));
+  EXPECT_EQ(Message(Parse({"file", "--numa-node=0"})->RefusePlacement()),
+            "--numa-node is for one process: mpirun places its own (--map-by numa --bind-to numa)");
 }
 
 TEST(CommandLineTest, ReadsWeights) {

@@ -69,7 +69,7 @@ double RunLimit(const TrainingRun& run, const ModelConfig& config, int64_t param
                          .answers = Answers(run),
                          .parameters = parameters};
   const Cost cost = std::visit([&](const auto& c) { return TrainingStepCost(c, size); }, config);
-  return MostTokensPerSecond(cost, size, run.weights, MeasureCeilings(run.threads));
+  return MostTokensPerSecond(cost, size, run.weights, MeasureCeilings({.threads = run.threads}));
 }
 
 using Clock = std::chrono::steady_clock;
