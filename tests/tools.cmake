@@ -20,6 +20,7 @@ hippodrome_test_files(tools_tests
     tools/commands/bench_command_test.cc
     tools/commands/forward_command_test.cc
     tools/commands/generate_command_test.cc
+    tools/commands/inspect_command_test.cc
     tools/commands/interactive_session_test.cc
     tools/commands/key_command_test.cc
     tools/commands/serve_options_test.cc
@@ -28,7 +29,9 @@ hippodrome_test_files(tools_tests
     tools/limits/flops_test.cc
     tools/machine/cpu_placement_test.cc
     tools/machine/cpu_topology_test.cc
+    tools/machine/machine_text_test.cc
     tools/machine/system_files_test.cc
+    tools/machine/system_memory_test.cc
     tools/limits/model_cost_test.cc
     tools/plots/bigs_figures_test.cc
     tools/plots/encoder_kernels_test.cc

@@ -147,7 +147,7 @@ Option PinOption() {
 Option NumaNodeOption() {
   return {"numa-node", "N",
           "the process stays on the processors of this NUMA node, and takes memory from it while "
-          "it has some (default: all nodes)"};
+          "it has some; 'hippodrome inspect --machine' lists them (default: all nodes)"};
 }
 
 Option AttentionWindowOption() {

@@ -22,6 +22,7 @@
 #include "tools/convert/checkpoint_source.h"
 #include "tools/convert/models/bigs_presets.h"
 #include "tools/limits/flops.h"
+#include "tools/machine/machine_text.h"
 
 namespace hippodrome {
 namespace {
@@ -30,12 +31,13 @@ constexpr char kBertLarge[] = "bert-large";
 
 const CommandSpec kInspectSpec = {
     .name = "inspect",
-    .summary = "Describes a model directory, a tensor file or a saved state.",
+    .summary = "Describes a model directory, a tensor file, a saved state or the machine.",
     .usage = {"DIR|FILE", "--flops --length L DIR",
-              "--flops --length L (--preset NAME | --config FILE)"},
+              "--flops --length L (--preset NAME | --config FILE)", "--machine"},
     .description =
         "Prints configuration, tensors and the bytes that a sequence takes; with --flops, the "
-        "operations of a BiGS model on one input.",
+        "operations of a BiGS model on one input; with --machine, the processors, NUMA nodes, "
+        "caches and memory that programs find here, and whether memory comes in huge pages.",
     .arguments = {{"DIR|FILE", "model directory, checkpoint as convert reads it, or state", true}},
     .options = {
         {"flops", "", "count the operations of an encoder"},
@@ -43,6 +45,7 @@ const CommandSpec kInspectSpec = {
         {"preset", BigsPresetNames() + "|" + kBertLarge,
          "a published model's configuration, in place of DIR's"},
         {"config", "FILE", "config.json, in place of DIR's"},
+        {"machine", "", "describe the machine; nothing else is given then"},
     }};
 
 void PrintTensor(const std::string& name, const std::string& type,
@@ -214,7 +217,19 @@ absl::Status InspectFlops(const CommandLine& line) {
   return absl::OkStatus();
 }
 
+absl::Status InspectMachine(const CommandLine& line) {
+  for (const char* option : {"flops", "length", "preset", "config"}) {
+    if (line.Has(option)) return Usage(std::string("--machine does not go with --") + option);
+  }
+  if (!line.positional().empty()) {
+    return Usage("--machine takes no DIR or FILE, got '" + line.positional()[0] + "'");
+  }
+  std::fputs(MachineText().c_str(), stdout);
+  return absl::OkStatus();
+}
+
 absl::Status Inspect(const CommandLine& line) {
+  if (line.Has("machine")) return InspectMachine(line);
   HIPPODROME_RETURN_IF_ERROR(CheckSources(line));
   if (line.Has("flops")) return InspectFlops(line);
   for (const char* option : {"length", "preset", "config"}) {

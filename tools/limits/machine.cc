@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <span>
@@ -15,6 +14,8 @@
 #include "kernels/cpu/base/thread_pool.h"
 #include "kernels/cpu/gemm/microkernel.h"
 #include "kernels/cpu/gemm/microkernel_amx.h"
+#include "tools/machine/cpu_topology.h"
+#include "tools/machine/system_memory.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tools/limits/machine.cc"
@@ -258,24 +259,13 @@ Ceilings MedianOf(std::span<const Ceilings> all) {
 }
 
 int64_t FreeMemory() {
-  std::ifstream in("/proc/meminfo");
-  std::string name, unit;
-  for (int64_t kilobytes = 0; in >> name >> kilobytes;) {
-    if (name == "MemAvailable:") return kilobytes * 1024;
-    std::getline(in, unit);
-  }
-  return std::numeric_limits<int64_t>::max();
+  return ReadSystemMemory().available_bytes.value_or(std::numeric_limits<int64_t>::max());
 }
 
 std::string MachineName() {
-  std::ifstream in("/proc/cpuinfo");
-  std::string line, model = "unknown processor";
-  while (std::getline(in, line)) {
-    if (!line.starts_with("model name")) continue;
-    model = line.substr(line.find(':') + 2);
-    break;
-  }
-  return model + ", " + std::to_string(std::thread::hardware_concurrency()) + " cores";
+  const std::string name = ReadProcessorName().name;
+  return (name.empty() ? "unknown processor" : name) + ", " +
+         std::to_string(std::thread::hardware_concurrency()) + " cores";
 }
 
 }  // namespace hippodrome
