@@ -246,7 +246,7 @@ Ceilings BetterOf(const Ceilings& a, const Ceilings& b) {
 }
 
 Ceilings MedianOf(std::span<const Ceilings> all) {
-  const auto median = [&](double Ceilings::*rate) {
+  const auto median = [&](double Ceilings::* rate) {
     std::vector<double> rates;
     for (const Ceilings& one : all) rates.push_back(one.*rate);
     return MiddleOf(rates);

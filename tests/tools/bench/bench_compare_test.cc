@@ -45,10 +45,9 @@ class ScriptedModel final : public TimedModel {
 };
 
 Machine TestMachine() {
-  return {
-      .backend = MakeCpuBackend({.threads = 1}), .name = "test", .measure_ceilings = [](OfRuns) {
-        return Ceilings{1, 1e15, 10, 20, 40};
-      }};
+  return {.backend = MakeCpuBackend({.threads = 1}),
+          .name = "test",
+          .measure_ceilings = [](OfRuns) { return Ceilings{1, 1e15, 10, 20, 40}; }};
 }
 
 int64_t MegabytesOf(DType weights) { return static_cast<int64_t>(SizeOf(weights)) * 1'000'000; }

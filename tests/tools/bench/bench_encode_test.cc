@@ -12,10 +12,9 @@ namespace {
 using testing::ElementsAre;
 
 Machine TestMachine() {
-  return {
-      .backend = MakeCpuBackend({.threads = 1}), .name = "test", .measure_ceilings = [](OfRuns) {
-        return Ceilings{1, 1e15, 1e18, 1e18};
-      }};
+  return {.backend = MakeCpuBackend({.threads = 1}),
+          .name = "test",
+          .measure_ceilings = [](OfRuns) { return Ceilings{1, 1e15, 1e18, 1e18}; }};
 }
 
 TEST(BenchEncodeTest, ShortModelsAreMeasuredInBatchesAndLongOnesAtTwoLengths) {
