@@ -27,12 +27,13 @@ hippodrome_test_files(tools_tests
     tools/commands/tokenizer_command_test.cc
     tools/compare/checking_backend_test.cc
     tools/limits/flops_test.cc
+    tools/limits/machine_test.cc
+    tools/limits/model_cost_test.cc
     tools/machine/cpu_placement_test.cc
     tools/machine/cpu_topology_test.cc
     tools/machine/machine_text_test.cc
     tools/machine/system_files_test.cc
     tools/machine/system_memory_test.cc
-    tools/limits/model_cost_test.cc
     tools/plots/bigs_figures_test.cc
     tools/plots/encoder_kernels_test.cc
     tools/plots/h3_kernel_plot_test.cc

@@ -125,7 +125,9 @@ def check_examples(python, server, folder):
         with open(path, "w") as file:
             file.write(re.sub(r'(?<=Client\()\[?"http://127.0.0.1:8080"\]?', address, examples(page)))
         done = subprocess.run([python, "-X", "dev", "-W", "error", path], capture_output=True, text=True, check=False)
-        assert done.returncode == 0 and not done.stderr, (page, done.stderr)
+        # -X dev also tells of callbacks that took long, as any does on a busy machine.
+        said = re.sub(r"^Executing <.* took [0-9.]+ seconds$\n?", "", done.stderr, flags=re.M)
+        assert done.returncode == 0 and not said, (page, said)
         assert done.stdout, page
         typed = subprocess.run([sys.executable, "-m", "mypy", "--python-executable", python, "--cache-dir",
                                 os.path.join(folder, "types"), path], capture_output=True, text=True, check=False)
