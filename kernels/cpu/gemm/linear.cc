@@ -66,7 +66,7 @@ struct SlicePlan {
 
 // Whether a lone tile had better not ask for what comes next: AMD's processors fetch a stream that
 // they see, and are disturbed by both (36 against 47 GB/s of f32 and bf16 weights on two cores of a
-// Zen 5). They do not see it where a unit of weights takes longer, as a group of integers does.
+// Zen 4). They do not see it where a unit of weights takes longer, as a group of integers does.
 template <typename W>
 bool StreamsAlone() {
 #if defined(__x86_64__)
