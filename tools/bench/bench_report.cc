@@ -90,12 +90,6 @@ BenchResult RateOfRound(const TimedWork& work, double seconds, const Ceilings& c
 
 }  // namespace
 
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 BenchResult BestRate(const TimedWork& work, const Ceilings& ceilings) {
   return RateOfRound(work, std::ranges::min(work.seconds), ceilings);
 }

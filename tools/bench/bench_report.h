@@ -61,9 +61,6 @@ struct TimedWork {
   std::vector<double> seconds = {};  // of each round
 };
 
-// The middle one, or the mean of the two in the middle. REQUIRES: there are some.
-double Median(std::vector<double> values);
-
 // Tokens per second, measured and possible: of the fastest round, and of the median one. REQUIRES:
 // there were rounds.
 BenchResult BestRate(const TimedWork& work, const Ceilings& ceilings);

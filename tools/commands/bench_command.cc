@@ -110,8 +110,10 @@ const CommandSpec kCompareBenchSpec = {
     .usage = {"(--preset NAME | --config FILE) [OPTION]..."},
     .description =
         "What bench generate measures of a language model, or bench encode of an encoder, with "
-        "weights of every type in each round. Rates are medians; ratios to bf16 are medians of the "
-        "rounds' ratios. Bytes per token are what must be read or written at least: weights, which "
+        "weights of every type in each round. Rates and ceilings are medians; ratios to bf16 are "
+        "medians "
+        "of the rounds' ratios. Bytes per token are what must be read or written at least: "
+        "weights, which "
         "the tokens that are computed together share, states, keys and values.\n"
         "All models are in memory at once, with the states of all batches; where they do not fit, "
         "it says so.",

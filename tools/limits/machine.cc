@@ -1,13 +1,13 @@
 #include "tools/limits/machine.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu/base/memory.h"
@@ -84,23 +84,16 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The middle one: the upper of two.
-double MiddleOf(std::span<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
 // The rate of kRuns runs of `work`, which returns how much it did.
 template <typename Work>
 double RateOf(OfRuns which, const Work& work) {
-  std::array<double, kRuns> rates;
+  std::vector<double> rates(kRuns);
   for (double& rate : rates) {
     const double start = Now();
     const double amount = work();
     rate = amount / (Now() - start);
   }
-  return which == OfRuns::kBest ? std::ranges::max(rates) : MiddleOf(rates);
+  return which == OfRuns::kBest ? std::ranges::max(rates) : Median(std::move(rates));
 }
 
 // One run of `loop` on every thread at once; loop returns its operations.
@@ -245,11 +238,17 @@ Ceilings BetterOf(const Ceilings& a, const Ceilings& b) {
           std::max(a.int8_flops, b.int8_flops)};
 }
 
+double Median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
 Ceilings MedianOf(std::span<const Ceilings> all) {
   const auto median = [&](double Ceilings::* rate) {
     std::vector<double> rates;
     for (const Ceilings& one : all) rates.push_back(one.*rate);
-    return MiddleOf(rates);
+    return Median(std::move(rates));
   };
   return {.threads = all.front().threads,
           .read_bytes = median(&Ceilings::read_bytes),

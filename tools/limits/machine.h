@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/make_backend.h"
 
@@ -32,6 +33,8 @@ Ceilings MeasureCeilings(const CpuOptions& cpu, OfRuns which = OfRuns::kBest);
 // what it can do.
 Ceilings BetterOf(const Ceilings& a, const Ceilings& b);
 
+// The middle one, or the mean of the two in the middle. REQUIRES: there are some.
+double Median(std::vector<double> values);
 // The median of each rate. REQUIRES: there are some.
 Ceilings MedianOf(std::span<const Ceilings> all);
 

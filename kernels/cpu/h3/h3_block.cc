@@ -66,8 +66,8 @@ H3Block::H3Block(const H3PrefillWeights& constants, int64_t group)
 }
 
 // Row i of what looks ahead is for the token i after the base.
-void H3Block::Begin(const GroupState& state, int64_t position, const GroupState& ahead) const {
-  PrefetchPending(layout_, ahead.pending);
+void H3Block::Begin(const GroupState& state, int64_t position, const GroupState& next) const {
+  PrefetchPending(layout_, next.pending);
   const bool starts = position % kScanSteps == 0;
   const bool whole = starts && position - state.block->base == kScanSteps;
   if (whole) {
@@ -80,7 +80,7 @@ void H3Block::Begin(const GroupState& state, int64_t position, const GroupState&
   for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
     const int64_t ring = c * layout_.ring_floats();
     LookAheadInRing(constants_.Taps(group_, c), layout_.taps, state.rings + ring,
-                    state.block->base % layout_.taps, ahead_, ahead.rings + ring);
+                    state.block->base % layout_.taps, ahead_, next.rings + ring);
     StoreRows(ahead_, state.pending.key_sums, first, c);
   }
   for (int64_t r = 0; r < layout_.row_blocks; ++r) {
@@ -88,7 +88,7 @@ void H3Block::Begin(const GroupState& state, int64_t position, const GroupState&
     float* modes = state.modes + r * layout_.block_state_floats();
     if (whole) {
       AbsorbAndLookAhead(rows, state.pending.inputs, state.pending.sums, r, modes,
-                         ahead.modes + r * layout_.block_state_floats());
+                         next.modes + r * layout_.block_state_floats());
     } else {
       LookAhead(rows, modes, ahead_);
       StoreRows(ahead_, state.pending.sums, first, r);

@@ -32,8 +32,8 @@ class H3Block {
   H3Block(const H3PrefillWeights& constants, int64_t group);
 
   // Takes the tokens of the last block in and looks ahead from there. Meanwhile fetches what this
-  // reads of `ahead` into cache.
-  void Begin(const GroupState& state, int64_t position, const GroupState& ahead) const;
+  // reads of `next` into cache.
+  void Begin(const GroupState& state, int64_t position, const GroupState& next) const;
   // One token, after Begin() where it needs that. qkv, o: column 0 of its rows.
   void Step(const GroupState& state, int64_t position, const float* qkv, float* o) const;
 

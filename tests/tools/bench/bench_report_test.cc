@@ -30,12 +30,6 @@ CommandLine Line() {
   return *CommandLine::Parse(1, argv, {.name = "bench work", .options = {JsonOption()}});
 }
 
-TEST(BenchReportTest, TheMedianIsInTheMiddle) {
-  EXPECT_EQ(Median({3}), 3);
-  EXPECT_EQ(Median({9, 1, 4}), 4);
-  EXPECT_EQ(Median({9, 1, 4, 2}), 3);
-}
-
 TEST(BenchReportTest, RatesAreOfTheFastestRoundOrOfTheMedianOne) {
   const BenchResult best = BestRate(Work({10, 4, 5}), kCeilings);
   EXPECT_EQ(best.value, 5);

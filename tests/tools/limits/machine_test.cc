@@ -19,6 +19,12 @@ void ExpectRates(const Ceilings& ceilings, double read, double f32, double bf16,
   EXPECT_EQ(ceilings.int8_flops, int8);
 }
 
+TEST(MedianTest, IsInTheMiddle) {
+  EXPECT_EQ(Median({3}), 3);
+  EXPECT_EQ(Median({9, 1, 4}), 4);
+  EXPECT_EQ(Median({9, 1, 4, 2}), 3);
+}
+
 TEST(CeilingsTest, EachRateHasItsMedian) { ExpectRates(MedianOf(kMeasured), 40, 200, 5, 2000); }
 
 TEST(CeilingsTest, EachRateHasItsBest) {
