@@ -1,6 +1,7 @@
 #include "kernels/cpu/gemm/linear.h"
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 
 #include "kernels/cpu/base/memory.h"
@@ -29,10 +30,14 @@ constexpr int64_t kMinBlockRows = 8 * kMicrokernelRows;
 // Tasks per thread, so that threads of unequal speed finish together.
 constexpr int64_t kTasksPerThread = 4;
 
+// Rows from which on matrix registers multiply bytes faster than dot products, with the same bits.
+constexpr int64_t kInt8AmxLeastRows = 32;
+
 // Below this many multiplications waking a thread costs more than it saves.
 constexpr int64_t kSerialProducts = 1 << 15;
 
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t RoundUp(int64_t a, int64_t multiple) { return DivideUp(a, multiple) * multiple; }
 
 // Bytes of a unit of depth of a panel, and how often it has the 256 that slices are measured in.
 template <typename W>
@@ -42,12 +47,19 @@ inline constexpr int64_t kUnitBytes<QuantizedPanel<kWeights>> = sizeof(Quantized
 template <typename W>
 inline constexpr int64_t kUnitRows = kUnitBytes<W> / (kPanelColumns * 4);
 
+// A microkernel.
+template <typename A, typename W>
+struct TileKernel {
+  void (*run)(const MicrokernelArguments<A, W>&);
+  int64_t rows = kMicrokernelRows;  // the most that it takes
+  int64_t row_step = 1;             // it takes as long for rows up to a multiple of this
+  bool matrix_registers = false;    // whether it needs AmxRegisters; then it fetches nothing
+};
+
 // One product: where everything lies, in the types of its kernel.
 template <typename A, typename W>
 struct Product {
-  using TileFunction = void (*)(const MicrokernelArguments<A, W>&);
-
-  TileFunction tile;
+  TileKernel<A, W> tile;
   const A* a;
   int64_t a_stride;
   int64_t per_depth;  // elements of `a` per unit of depth
@@ -77,8 +89,9 @@ bool StreamsAlone() {
 #endif
 }
 
-template <typename W>
-SlicePlan PlanSlices(int64_t tiles) {
+template <typename A, typename W>
+SlicePlan PlanSlices(const TileKernel<A, W>& tile, int64_t tiles) {
+  if (tile.matrix_registers) return {kSliceDepth, 0, 0};
   if (tiles == 1 && StreamsAlone<W>()) return {kSliceDepth, 0, 0};
   if (tiles == 1) return {kStreamedDepth, 1, 4};
   if (tiles < kManyTiles) return {kStreamedDepth, 2, 2};
@@ -88,7 +101,7 @@ SlicePlan PlanSlices(int64_t tiles) {
 // One slice of the depth for the rows of a block.
 template <typename A, typename W>
 struct Slice {
-  void (*tile)(const MicrokernelArguments<A, W>&);
+  TileKernel<A, W> tile;
   const A* a;
   int64_t a_stride;
   const W* panel;
@@ -101,20 +114,23 @@ struct Slice {
 template <typename A, typename W, typename Done>
 void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows, float* sums,
                    const Done& done) {
-  const int64_t tiles = DivideUp(rows, kMicrokernelRows);
+  const int64_t tiles = DivideUp(rows, slice.tile.rows);
+  // Tiles of nearly equal height: a last tile of one row would cost as much as a full one.
+  const auto first_of = [&](int64_t t) {
+    return std::min(RoundUp(rows * t / tiles, slice.tile.row_step), rows);
+  };
   for (int64_t t = 0; t < tiles; ++t) {
-    // Tiles of nearly equal height: a last tile of one row would cost as much as a full one.
-    const int64_t first = rows * t / tiles;
-    const int64_t height = rows * (t + 1) / tiles - first;
-    slice.tile({.a = slice.a + first * slice.a_stride,
-                .a_stride = slice.a_stride,
-                .panel = slice.panel,
-                .depth = slice.depth,
-                .rows = static_cast<int>(height),
-                .accumulate = slice.accumulate,
-                .sums = sums + first * kPanelColumns,
-                .next = slice.next + t * slice.depth * kUnitBytes<W> * plan.lines / 4,
-                .next_lines = t < plan.fetching_tiles ? plan.lines : 0});
+    const int64_t first = first_of(t);
+    const int64_t height = first_of(t + 1) - first;
+    slice.tile.run({.a = slice.a + first * slice.a_stride,
+                    .a_stride = slice.a_stride,
+                    .panel = slice.panel,
+                    .depth = slice.depth,
+                    .rows = static_cast<int>(height),
+                    .accumulate = slice.accumulate,
+                    .sums = sums + first * kPanelColumns,
+                    .next = slice.next + t * slice.depth * kUnitBytes<W> * plan.lines / 4,
+                    .next_lines = t < plan.fetching_tiles ? plan.lines : 0});
     done(first, height);
   }
 }
@@ -126,7 +142,7 @@ void MultiplyExpanded(const Slice<float, BF16>& slice, int64_t rows, float* sums
                       const Done& done) {
   float* panel = ThreadScratch<float>(ScratchUse::kLinearPanel, 2 * slice.depth * kPanelColumns);
   ExpandPairs(slice.panel, slice.depth, panel);
-  const Slice<float, float> expanded = {.tile = MicrokernelF32,
+  const Slice<float, float> expanded = {.tile = {MicrokernelF32},
                                         .a = slice.a,
                                         .a_stride = slice.a_stride,
                                         .panel = panel,
@@ -143,9 +159,9 @@ void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_pan
                    int64_t end) {
   constexpr bool kExpands = std::is_same_v<A, float> && std::is_same_v<W, BF16>;
   const int64_t rows = end - begin;
-  const int64_t tiles = DivideUp(rows, kMicrokernelRows);
+  const int64_t tiles = DivideUp(rows, product.tile.rows);
   const int64_t depth = product.w.depth();
-  SlicePlan plan = PlanSlices<W>(tiles);
+  SlicePlan plan = PlanSlices(product.tile, tiles);
   plan.depth /= kUnitRows<W>;
   const bool expand = kExpands && tiles >= kManyTiles;
   if (expand) plan.depth /= 2;
@@ -192,12 +208,18 @@ void Multiply(ThreadPool& pool, const Product<A, W>& product) {
   const int64_t rows = product.y.rows;
   const int64_t panels = product.w.panels();
   const int64_t blocks = CountBlocks(rows, panels, pool.threads());
+  // Whole tiles, but for the last block.
+  const auto begin_of = [&](int64_t block) {
+    return std::min(RoundUp(rows * block / blocks, product.tile.rows), rows);
+  };
   const auto task = [&](int64_t index, int) {
     const int64_t block = index % blocks;
     const int64_t panel = index / blocks;
     // Threads take panels in turns.
     const int64_t next_panel = std::min(panel + pool.threads(), panels - 1);
-    MultiplyBlock(product, panel, next_panel, rows * block / blocks, rows * (block + 1) / blocks);
+    std::optional<AmxRegisters> registers;
+    if (product.tile.matrix_registers) registers.emplace();
+    MultiplyBlock(product, panel, next_panel, begin_of(block), begin_of(block + 1));
   };
   if (rows * panels * product.w.in() * kPanelColumns < kSerialProducts) {
     for (int64_t i = 0; i < panels * blocks; ++i) task(i, 0);
@@ -206,11 +228,11 @@ void Multiply(ThreadPool& pool, const Product<A, W>& product) {
   }
 }
 
-// x in the form that a kernel reads, rows of `stride` elements.
+// x in the form that a kernel reads, rows of `stride` elements, with memory for a tile's more.
 template <typename A>
 const A* RoundRows(ThreadPool& pool, const Tensor& x, int64_t stride,
                    void (*round)(const float*, int64_t, A*)) {
-  A* rounded = ThreadScratch<A>(ScratchUse::kLinearInput, x.rows * stride);
+  A* rounded = ThreadScratch<A>(ScratchUse::kLinearInput, (x.rows + kAmxRows) * stride);
   ParallelRows(pool, x.rows, x.cols, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       round(F32Row(x, row), x.cols, rounded + row * stride);
@@ -223,21 +245,30 @@ template <typename Panel>
 void LinearQuantized(ThreadPool& pool, const Tensor& x, const PackedWeights& w,
                      const Epilogue& epilogue, const Tensor& y, DotKernel kernel) {
   const int64_t groups = w.depth();
-  if (ChosenKernel(kernel, Panel::kType) == DotKernel::kDot) {
-    using Group = RoundedGroup<int8_t, Panel>;
-    const Group* a = RoundRows<Group>(pool, x, groups, RoundToInt8<Panel>);
-    Multiply<Group, Panel>(pool, {MicrokernelQuantizedDot<Panel>, a, groups, 1, w, epilogue, y});
-  } else {
+  const DotKernel chosen = ChosenKernel(kernel, Panel::kType);
+  if (chosen == DotKernel::kPlain) {
     using Group = RoundedGroup<int16_t, Panel>;
     const Group* a = RoundRows<Group>(pool, x, groups, RoundToInt16<Panel>);
-    Multiply<Group, Panel>(pool, {MicrokernelQuantizedPlain<Panel>, a, groups, 1, w, epilogue, y});
+    Multiply<Group, Panel>(pool,
+                           {{MicrokernelQuantizedPlain<Panel>}, a, groups, 1, w, epilogue, y});
+    return;
   }
+  using Group = RoundedGroup<int8_t, Panel>;
+  const Group* a = RoundRows<Group>(pool, x, groups, RoundToInt8<Panel>);
+  TileKernel<Group, Panel> tile = {MicrokernelQuantizedDot<Panel>};
+  if constexpr (Panel::kType == DType::kI8) {
+    if (chosen == DotKernel::kAmx && x.rows >= kInt8AmxLeastRows) {
+      tile = {MicrokernelInt8Amx, kInt8AmxRows, kAmxRows, true};
+    }
+  }
+  Multiply<Group, Panel>(pool, {tile, a, groups, 1, w, epilogue, y});
 }
 
 }  // namespace
 
 DotKernel ChosenKernel(DotKernel kernel, DType dtype) {
   if (kernel != DotKernel::kBest) return kernel;
+  if (dtype == DType::kI8 && HaveInt8Amx()) return DotKernel::kAmx;
   if (IsQuantized(dtype)) return HaveInt8Dot() ? DotKernel::kDot : DotKernel::kPlain;
   if (HaveAmx()) return DotKernel::kAmx;
   return FastBF16Dot() ? DotKernel::kDot : DotKernel::kPlain;
@@ -247,7 +278,7 @@ void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& 
             DotKernel kernel) {
   assert(x.cols == w.in() && y.cols == w.out() && x.rows == y.rows);
   if (w.dtype() == DType::kF32) {
-    Multiply<float, float>(pool, {MicrokernelF32, F32Row(x, 0), x.stride, 1, w, epilogue, y});
+    Multiply<float, float>(pool, {{MicrokernelF32}, F32Row(x, 0), x.stride, 1, w, epilogue, y});
     return;
   }
   if (w.dtype() == DType::kI8) return LinearQuantized<Int8Panel>(pool, x, w, epilogue, y, kernel);
@@ -258,11 +289,11 @@ void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& 
       return LinearAmx(pool, x, w, epilogue, y);
     case DotKernel::kDot: {
       const BF16* a = RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
-      return Multiply<BF16, BF16>(pool, {MicrokernelBF16Dot, a, stride, 2, w, epilogue, y});
+      return Multiply<BF16, BF16>(pool, {{MicrokernelBF16Dot}, a, stride, 2, w, epilogue, y});
     }
     default: {
       const float* a = RoundRows<float>(pool, x, stride, RoundToBF16Plain);
-      return Multiply<float, BF16>(pool, {MicrokernelBF16Plain, a, stride, 2, w, epilogue, y});
+      return Multiply<float, BF16>(pool, {{MicrokernelBF16Plain}, a, stride, 2, w, epilogue, y});
     }
   }
 }

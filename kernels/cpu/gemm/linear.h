@@ -20,7 +20,8 @@ enum class DotKernel : uint8_t {
   kBest,   // of those below, the fastest that the processor has
   kPlain,  // expands bf16 to f32, bytes to 16 bits
   kDot,    // the dot product of AVX-512; REQUIRES: HaveBF16Dot(), HaveInt8Dot()
-  kAmx,    // the matrix registers of AMX; REQUIRES: HaveAmx(); of kBF16 weights alone
+  kAmx,    // the matrix registers of AMX, of kI8 for many rows; REQUIRES: HaveAmx(), HaveInt8Amx();
+           // not of kI4 weights
 };
 
 // `kernel` itself unless it is kBest; for weights of `dtype`, not kF32.

@@ -15,9 +15,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "kernels/cpu/gemm/microkernel.h"
-
 #define HIPPODROME_AMX __attribute__((target("amx-tile,amx-bf16")))
+#define HIPPODROME_INT8_AMX \
+  __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512vl,avx512vnni")))
 #define HIPPODROME_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 
 namespace hippodrome::cpu {
@@ -49,14 +49,17 @@ void FetchStep(const BF16* panel) {
   }
 }
 
-bool ProcessorHasAmx() {
+constexpr unsigned kBF16Bit = 1u << 22;
+constexpr unsigned kTileBit = 1u << 24;
+constexpr unsigned kInt8Bit = 1u << 25;
+
+// Whether the processor has all features of `bits`.
+bool ProcessorHas(unsigned bits) {
   unsigned a = 0;
   unsigned b = 0;
   unsigned c = 0;
   unsigned d = 0;
-  constexpr unsigned kBF16Bit = 1u << 22;
-  constexpr unsigned kTileBit = 1u << 24;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBF16Bit) != 0 && (d & kTileBit) != 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & bits) == bits;
 }
 
 // The system saves the registers' contents only for processes that have asked.
@@ -134,10 +137,78 @@ HIPPODROME_BF16 void StoreColumns(const GradientBlock& block, int64_t column, BF
   for (int64_t c = 0; c < kLanes; ++c) _mm512_storeu_si512(tile + c * kAmxDepth, pairs[c]);
 }
 
+// The sums of a group over 32 columns, of one half of a panel.
+using GroupDots = int32_t[kInt8AmxRows][kPanelColumns / 2];
+constexpr int64_t kDotsStride = sizeof(int32_t) * kPanelColumns / 2;
+
+// One group of all rows by 32 columns from `column` on: two steps of 64 inputs. Without kLower only
+// 16 rows.
+template <bool kLower>
+HIPPODROME_INT8_AMX void MultiplyGroup(const QuantizedTile<Int8Panel>& tile, int64_t group,
+                                       int64_t column, GroupDots& dots) {
+  constexpr int64_t kSteps = Int8Panel::kSteps / kAmxRows;
+  const int64_t stride = tile.a_stride * static_cast<int64_t>(sizeof(*tile.a));
+  const auto* const upper = tile.a[group].values;
+  const auto* const lower = tile.a[group + kAmxRows * tile.a_stride].values;
+  _tile_zero(0);
+  _tile_zero(1);
+  if constexpr (kLower) {
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+#pragma GCC unroll 2
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const auto& weights = tile.panel[group].values[step * kAmxRows];
+    _tile_loadd(4, upper + step * kTileStride, stride);
+    _tile_loadd(6, weights[column], kPanelStride);
+    _tile_loadd(7, weights[column + kAmxRows], kPanelStride);
+    _tile_dpbsud(0, 4, 6);
+    _tile_dpbsud(1, 4, 7);
+    if constexpr (kLower) {
+      _tile_loadd(5, lower + step * kTileStride, stride);
+      _tile_dpbsud(2, 5, 6);
+      _tile_dpbsud(3, 5, 7);
+    }
+  }
+  _tile_stored(0, dots[0], kDotsStride);
+  _tile_stored(1, dots[0] + kAmxRows, kDotsStride);
+  if constexpr (kLower) {
+    _tile_stored(2, dots[kAmxRows], kDotsStride);
+    _tile_stored(3, dots[kAmxRows] + kAmxRows, kDotsStride);
+  }
+}
+
+// sums += float(dots + offset) a.scale panel.scales, of 32 columns from `column` on.
+HIPPODROME_INT8_AMX void AddGroup(const QuantizedTile<Int8Panel>& tile, int64_t group,
+                                  int64_t column, const GroupDots& dots) {
+  constexpr __mmask16 kAll = 0xffff;  // as in microkernel_vnni.cc
+  const bool add = tile.accumulate || group > 0;
+  for (int64_t c = 0; c < kPanelColumns / 2; c += kLanes) {
+    const auto* bits = reinterpret_cast<const __m256i*>(tile.panel[group].scales + column + c);
+    const __m512i wide = _mm512_maskz_cvtepu16_epi32(kAll, _mm256_loadu_si256(bits));
+    const __m512 scale = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, wide, 16));
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      const RoundedGroup<int8_t, Int8Panel>& x = tile.a[r * tile.a_stride + group];
+      float* const sum = tile.sums + r * kPanelColumns + column + c;
+      const __m512i dot =
+          _mm512_add_epi32(_mm512_load_si512(dots[r] + c), _mm512_set1_epi32(x.offset));
+      const __m512 product =
+          _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll, dot), _mm512_set1_ps(x.scale));
+      const __m512 before = add ? _mm512_loadu_ps(sum) : _mm512_setzero_ps();
+      _mm512_storeu_ps(sum, _mm512_fmadd_ps(product, scale, before));
+    }
+  }
+}
+
 }  // namespace
 
 bool HaveAmx() {
-  static const bool have = HaveBF16Dot() && ProcessorHasAmx() && SystemGrantsAmx();
+  static const bool have = HaveBF16Dot() && ProcessorHas(kTileBit | kBF16Bit) && SystemGrantsAmx();
+  return have;
+}
+
+bool HaveInt8Amx() {
+  static const bool have = HaveInt8Dot() && ProcessorHas(kTileBit | kInt8Bit) && SystemGrantsAmx();
   return have;
 }
 
@@ -216,6 +287,17 @@ HIPPODROME_AMX void MultiplyAmx16x64(const AmxBlock& block) {
   _tile_stored(3, sums + 48, kPanelStride);
 }
 
+void MicrokernelInt8Amx(const QuantizedTile<Int8Panel>& tile) {
+  const auto multiply = tile.rows > kAmxRows ? MultiplyGroup<true> : MultiplyGroup<false>;
+  alignas(64) GroupDots dots;
+  for (int64_t column = 0; column < kPanelColumns; column += kPanelColumns / 2) {
+    for (int64_t group = 0; group < tile.depth; ++group) {
+      multiply(tile, group, column, dots);
+      AddGroup(tile, group, column, dots);
+    }
+  }
+}
+
 HIPPODROME_BF16 void RoundToAmxTiles(const float* x, int64_t stride, int64_t rows, int64_t n,
                                      BF16* tiles) {
   for (int64_t k = 0; k < n; k += kAmxDepth, tiles += kAmxTile) {
@@ -250,10 +332,12 @@ void StoreGradient(const GradientBlock& block, const GradientTiles& tiles) {
 namespace hippodrome::cpu {
 
 bool HaveAmx() { return false; }
+bool HaveInt8Amx() { return false; }
 AmxRegisters::AmxRegisters() = default;
 AmxRegisters::~AmxRegisters() = default;
 void MultiplyAmx32x32(const AmxBlock&) { assert(false); }
 void MultiplyAmx16x64(const AmxBlock&) { assert(false); }
+void MicrokernelInt8Amx(const QuantizedTile<Int8Panel>&) { assert(false); }
 void RoundToAmxTiles(const float*, int64_t, int64_t, int64_t, BF16*) { assert(false); }
 void StoreGradient(const GradientBlock&, const GradientTiles&) { assert(false); }
 

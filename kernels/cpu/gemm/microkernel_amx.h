@@ -1,10 +1,11 @@
-// Microkernels of bf16 tiles in the matrix registers of Intel's processors (AMX), and the ways into
-// these tiles.
+// Microkernels of tiles of bf16 and of bytes in the matrix registers of Intel's processors (AMX),
+// and the ways into these tiles.
 #ifndef HIPPODROME_KERNELS_CPU_GEMM_MICROKERNEL_AMX_H_
 #define HIPPODROME_KERNELS_CPU_GEMM_MICROKERNEL_AMX_H_
 
 #include <cstdint>
 
+#include "kernels/cpu/gemm/microkernel.h"
 #include "kernels/dtype.h"
 
 namespace hippodrome::cpu {
@@ -15,8 +16,10 @@ inline constexpr int64_t kAmxRows = 16;
 inline constexpr int64_t kAmxDepth = 32;
 inline constexpr int64_t kAmxTile = kAmxRows * kAmxDepth;
 
-// Whether this process may use the matrix registers; asks the system for them the first time.
+// Whether this process may use the matrix registers, for bf16 and for bytes; asks the system for
+// them the first time.
 bool HaveAmx();
+bool HaveInt8Amx();
 
 // Prepares the matrix registers of this thread, and gives them back. REQUIRES: HaveAmx().
 class AmxRegisters {
@@ -46,6 +49,12 @@ struct AmxBlock {
 void MultiplyAmx32x32(const AmxBlock& block);
 // 16 rows by 64 columns: reads a panel once, from memory where there are but few rows.
 void MultiplyAmx16x64(const AmxBlock& block);
+
+// MicrokernelQuantizedDot() of up to kInt8AmxRows rows, with the same bits, which fetches nothing.
+// Reads 16 or 32 rows of `a`, whatever is in those past tile.rows. REQUIRES: HaveInt8Amx(),
+// AmxRegisters in this thread.
+inline constexpr int kInt8AmxRows = 32;
+void MicrokernelInt8Amx(const QuantizedTile<Int8Panel>& tile);
 
 // Rounds rows of n floats to bf16, to nearest even, into a row of tiles. REQUIRES: HaveAmx().
 void RoundToAmxTiles(const float* x, int64_t stride, int64_t rows, int64_t n, BF16* tiles);

@@ -19,7 +19,8 @@ class LinearKernelTest : public testing::TestWithParam<std::tuple<DType, DotKern
   void SetUp() override {
     const bool have_dot = IsQuantized(dtype()) ? HaveInt8Dot() : HaveBF16Dot();
     if (kernel() == DotKernel::kDot && !have_dot) GTEST_SKIP() << "no dot product";
-    if (kernel() == DotKernel::kAmx && !HaveAmx()) GTEST_SKIP() << "no matrix registers";
+    const bool have_amx = IsQuantized(dtype()) ? HaveInt8Amx() : HaveAmx();
+    if (kernel() == DotKernel::kAmx && !have_amx) GTEST_SKIP() << "no matrix registers";
   }
   DType dtype() const { return std::get<0>(GetParam()); }
   DotKernel kernel() const { return std::get<1>(GetParam()); }
@@ -27,8 +28,10 @@ class LinearKernelTest : public testing::TestWithParam<std::tuple<DType, DotKern
 
 // Of weights that are only served.
 inline auto QuantizedKernels() {
-  return testing::Combine(testing::Values(DType::kI8, DType::kI4),
-                          testing::Values(DotKernel::kPlain, DotKernel::kDot));
+  return testing::Values(
+      std::tuple(DType::kI8, DotKernel::kPlain), std::tuple(DType::kI8, DotKernel::kDot),
+      std::tuple(DType::kI8, DotKernel::kAmx), std::tuple(DType::kI4, DotKernel::kPlain),
+      std::tuple(DType::kI4, DotKernel::kDot));
 }
 
 // Of weights that are trained too.

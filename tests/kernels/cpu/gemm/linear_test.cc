@@ -113,9 +113,14 @@ TEST(QuantizedLinearTest, KernelsGiveTheSameBits) {
   if (!HaveInt8Dot()) GTEST_SKIP() << "no dot product";
   ThreadPool pool(2);
   for (const DType dtype : {DType::kI8, DType::kI4}) {
-    for (const Problem& p : {ExtremeProblem(), MakeProblem(70, 1500, 130)}) {
-      EXPECT_EQ(Multiply(pool, p, dtype, DotKernel::kPlain),
-                Multiply(pool, p, dtype, DotKernel::kDot));
+    const bool amx = dtype == DType::kI8 && HaveInt8Amx();
+    for (const Problem& p :
+         {ExtremeProblem(), MakeProblem(33, 300, 70), MakeProblem(70, 1500, 130)}) {
+      const Values y = Multiply(pool, p, dtype, DotKernel::kPlain);
+      EXPECT_EQ(y, Multiply(pool, p, dtype, DotKernel::kDot));
+      if (amx) {
+        EXPECT_EQ(y, Multiply(pool, p, dtype, DotKernel::kAmx));
+      }
     }
   }
 }
