@@ -453,8 +453,9 @@ class SequenceBackend {
   virtual std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) = 0;
   virtual std::unique_ptr<RecurrentState> NewLinearAttentionState(const LinearAttentionShape& shape,
                                                                   int64_t slots) = 0;
-  // `pages` pages of `page_tokens` rows, each 2 * d activations; `weights`: as for the
-  // NewActivations() that made the layer's qkv. Memory is touched on first use.
+  // `pages` pages of `page_tokens` rows, each 2 * d values, rounded to KeyValueType(weights), to
+  // nearest even; `weights`: as for the NewActivations() that made the layer's qkv. Memory is
+  // touched on first use.
   virtual std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape,
                                                           int64_t pages, int64_t page_tokens,
                                                           DType weights) = 0;

@@ -72,6 +72,11 @@ constexpr DType EmbeddingType(DType weights) {
   return weights == DType::kI4 ? DType::kI8 : weights;
 }
 
+// The type of the keys and values that attention keeps beside weights of a type.
+constexpr DType KeyValueType(DType weights) {
+  return weights == DType::kF32 ? DType::kF32 : DType::kBF16;
+}
+
 // Lower case, as options and reports call types of weights: "f32", "bf16", "int8", "int4".
 constexpr const char* WeightsName(DType weights) {
   switch (weights) {

@@ -99,8 +99,8 @@ std::unique_ptr<LinearWeights> CpuBackend::PackLinear(std::span<const HostMatrix
 
 std::unique_ptr<KeyValuePages> CpuBackend::NewKeyValuePages(const AttentionShape& shape,
                                                             int64_t pages, int64_t page_tokens,
-                                                            DType /*weights*/) {
-  return std::make_unique<cpu::PagedRows>(shape, pages, page_tokens);
+                                                            DType weights) {
+  return std::make_unique<cpu::PagedRows>(shape, pages, page_tokens, KeyValueType(weights));
 }
 
 void CpuBackend::Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,

@@ -130,7 +130,7 @@ std::unique_ptr<KeyValuePages> CudaBackend::NewKeyValuePages(const AttentionShap
                                                              int64_t pages, int64_t page_tokens,
                                                              DType weights) {
   return std::make_unique<cuda::PagedRows>(device_, shape, pages, page_tokens,
-                                           ActivationsBeside(weights));
+                                           KeyValueType(weights));
 }
 
 void CudaBackend::Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,

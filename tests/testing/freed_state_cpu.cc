@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 
 #include "kernels/cpu/attention/key_value_pages.h"
 #include "kernels/cpu/base/recurrent_slots.h"
@@ -8,9 +7,9 @@
 namespace hippodrome {
 namespace {
 
-void FillWithNan(float* values, int64_t bytes) {
-  std::fill_n(values, bytes / static_cast<int64_t>(sizeof(float)),
-              std::numeric_limits<float>::signaling_NaN());
+// Of f32, bf16 and f16.
+void FillWithNan(void* values, int64_t bytes) {
+  std::fill_n(static_cast<char*>(values), bytes, static_cast<char>(0xff));
 }
 
 }  // namespace
@@ -24,8 +23,7 @@ void FillFreed(Backend&, const LayerStates& layers, const SequenceState& freed) 
   for (const auto& layer : layers.attention) {
     if (layer == nullptr) continue;
     const auto& rows = static_cast<const cpu::PagedRows&>(*layer);
-    for (const int32_t page : freed.pages)
-      FillWithNan(rows.Key(&page, 0, 0), rows.bytes_per_page());
+    for (const int32_t page : freed.pages) FillWithNan(rows.Page(page), rows.bytes_per_page());
   }
 }
 

@@ -157,8 +157,7 @@ class TimedDecoder final : public TimedModel {
     std::map<std::string, Shares> shares;
     TimingBackend timing(backend_);
     for (const int64_t batch : benchmark_.batches) {
-      HIPPODROME_ASSIGN_OR_RETURN(Runner runner,
-                                  Runner::Make(timing, *model_.model, benchmark_, batch));
+      HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(timing, *model_, benchmark_, batch));
       timing.Clear();
       HIPPODROME_ASSIGN_OR_RETURN(const std::vector<double> done, runner.Prefill());
       if (batch == 1) shares["prefill"] = SharesOf(timing, done.back());
@@ -176,7 +175,7 @@ class TimedDecoder final : public TimedModel {
   // In memory that a first prompt made resident, as in a server that has run for a while.
   absl::Status AddPrefill() {
     const int64_t prompt = benchmark_.prompt;
-    HIPPODROME_ASSIGN_OR_RETURN(prompt_, Runner::Make(backend_, *model_.model, benchmark_, 1));
+    HIPPODROME_ASSIGN_OR_RETURN(prompt_, Runner::Make(backend_, *model_, benchmark_, 1));
     HIPPODROME_RETURN_IF_ERROR(prompt_->Prefill().status());
     works_.push_back({.name = "prefill",
                       .length = prompt,
@@ -187,23 +186,22 @@ class TimedDecoder final : public TimedModel {
   }
 
   absl::Status AddDecode(int64_t batch) {
-    HIPPODROME_ASSIGN_OR_RETURN(Runner runner,
-                                Runner::Make(backend_, *model_.model, benchmark_, batch));
+    HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(backend_, *model_, benchmark_, batch));
     HIPPODROME_RETURN_IF_ERROR(runner.Prefill().status());
     works_.push_back({.name = "decode",
                       .length = benchmark_.prompt,
                       .batch = batch,
                       .tokens = static_cast<double>(batch),
                       .weights = benchmark_.weights,
-                      .cost = DecodeCost(benchmark_.config, batch, benchmark_.prompt, model_.types,
-                                         runner.generator().step_bytes())});
+                      .cost = DecodeCost(benchmark_.config, batch, benchmark_.prompt,
+                                         benchmark_.weights, runner.generator().step_bytes())});
     runners_.push_back(std::move(runner));
     return absl::OkStatus();
   }
 
   Backend& backend_;
   GenerateBenchmark benchmark_;
-  BenchModel model_;
+  std::unique_ptr<HybridH3> model_;
   std::optional<Runner> prompt_;
   std::vector<Runner> runners_;  // of each batch
   std::vector<TimedWork> works_;
@@ -212,12 +210,10 @@ class TimedDecoder final : public TimedModel {
 
 }  // namespace
 
-absl::StatusOr<BenchModel> LoadBenchModel(Backend& backend, const H3Config& config, DType weights) {
+absl::StatusOr<std::unique_ptr<HybridH3>> LoadBenchModel(Backend& backend, const H3Config& config,
+                                                         DType weights) {
   RandomWeights source;
-  BenchModel loaded;
-  HIPPODROME_ASSIGN_OR_RETURN(loaded.model, HybridH3::Load(backend, config, source, weights));
-  loaded.types = {weights, backend.NewActivations(1, 1, weights).view.dtype};
-  return loaded;
+  return HybridH3::Load(backend, config, source, weights);
 }
 
 int64_t KeyValueBytes(const H3Config& config, int64_t tokens) {

@@ -26,12 +26,9 @@ struct GenerateBenchmark {
   int repeats = 3;  // rounds, interleaved; the best of each result counts
 };
 
-// A model with random weights, and the types in which it keeps things.
-struct BenchModel {
-  std::unique_ptr<HybridH3> model;
-  StoredTypes types;
-};
-absl::StatusOr<BenchModel> LoadBenchModel(Backend& backend, const H3Config& config, DType weights);
+// A model with random weights.
+absl::StatusOr<std::unique_ptr<HybridH3>> LoadBenchModel(Backend& backend, const H3Config& config,
+                                                         DType weights);
 
 // Enough for the keys and values of `tokens` tokens.
 int64_t KeyValueBytes(const H3Config& config, int64_t tokens);

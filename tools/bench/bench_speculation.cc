@@ -195,15 +195,14 @@ absl::StatusOr<std::vector<SpeculationTrace>> TraceSpeculation(
 absl::StatusOr<BenchReport> BenchSpeculation(Machine& machine,
                                              const SpeculationBenchmark& benchmark) {
   HIPPODROME_ASSIGN_OR_RETURN(
-      const BenchModel loaded,
-      LoadBenchModel(*machine.backend, benchmark.config, benchmark.weights));
+      const auto model, LoadBenchModel(*machine.backend, benchmark.config, benchmark.weights));
   std::map<std::string, KindOfText> kinds;
   int64_t longest = 0;
   for (const SpeculationTrace& trace : benchmark.traces) {
     kinds[trace.kind].Add(trace);
     longest = std::max(longest, trace.prompt + TokensOf(trace) + kCaptureTokens);
   }
-  Replay replay(*machine.backend, *loaded.model, longest);
+  Replay replay(*machine.backend, *model, longest);
   BenchReport report;
   for (int round = 0; round < benchmark.repeats; ++round) {
     report.ceilings = BetterOf(report.ceilings, machine.measure_ceilings(OfRuns::kBest));

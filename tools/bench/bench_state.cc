@@ -314,9 +314,8 @@ absl::Status Bench::StepBeside(const SavedState& saved) {
 
 absl::StatusOr<BenchReport> BenchState(Machine& machine, const StateBenchmark& benchmark) {
   HIPPODROME_ASSIGN_OR_RETURN(
-      const BenchModel loaded,
-      LoadBenchModel(*machine.backend, benchmark.config, benchmark.weights));
-  Bench bench{machine, benchmark, *loaded.model};
+      const auto model, LoadBenchModel(*machine.backend, benchmark.config, benchmark.weights));
+  Bench bench{machine, benchmark, *model};
   HIPPODROME_ASSIGN_OR_RETURN(const SavedState saved, bench.SomeState());
   HIPPODROME_RETURN_IF_ERROR(bench.MoveState(saved));
   HIPPODROME_RETURN_IF_ERROR(bench.MeetPrompts());

@@ -33,15 +33,15 @@ absl::StatusOr<double> Run(Generator& generator, const Table7Benchmark& benchmar
 }
 
 // What the ceilings allow: all prompts, then the steps one by one.
-double LeastSeconds(const Table7Benchmark& benchmark, int64_t prompt, const StoredTypes& types,
-                    int64_t state_bytes, const Ceilings& ceilings) {
+double LeastSeconds(const Table7Benchmark& benchmark, int64_t prompt, int64_t state_bytes,
+                    const Ceilings& ceilings) {
   double seconds =
       LeastSeconds(PrefillCost(benchmark.config, benchmark.batch, prompt, benchmark.weights),
                    benchmark.weights, ceilings);
   for (int64_t i = 1; i < benchmark.new_tokens; ++i) {
-    seconds +=
-        LeastSeconds(DecodeCost(benchmark.config, benchmark.batch, prompt + i, types, state_bytes),
-                     benchmark.weights, ceilings);
+    seconds += LeastSeconds(
+        DecodeCost(benchmark.config, benchmark.batch, prompt + i, benchmark.weights, state_bytes),
+        benchmark.weights, ceilings);
   }
   return seconds;
 }
@@ -50,9 +50,8 @@ double LeastSeconds(const Table7Benchmark& benchmark, int64_t prompt, const Stor
 
 absl::StatusOr<BenchReport> BenchTable7(Machine& machine, const Table7Benchmark& benchmark) {
   Backend& backend = *machine.backend;
-  HIPPODROME_ASSIGN_OR_RETURN(const auto loaded,
+  HIPPODROME_ASSIGN_OR_RETURN(const auto model,
                               LoadBenchModel(backend, benchmark.config, benchmark.weights));
-  const auto& [model, types] = loaded;
   BenchReport report;
   report.ceilings = machine.measure_ceilings(OfRuns::kBest);
   for (const int64_t prompt : benchmark.prompts) {
@@ -67,8 +66,7 @@ absl::StatusOr<BenchReport> BenchTable7(Machine& machine, const Table7Benchmark&
       seconds += run / benchmark.repeats;
     }
     const auto tokens = static_cast<double>(benchmark.batch * benchmark.new_tokens);
-    const int64_t state_bytes = generator->step_bytes();
-    const double least = LeastSeconds(benchmark, prompt, types, state_bytes, report.ceilings);
+    const double least = LeastSeconds(benchmark, prompt, generator->step_bytes(), report.ceilings);
     report.results.push_back({.name = "table7",
                               .length = prompt,
                               .batch = benchmark.batch,

@@ -118,7 +118,9 @@ absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file
   if (attention > 0) {
     const AttentionShape shape{.heads = config.attention_heads,
                                .head_dim = config.d_model / config.attention_heads};
-    token_bytes = attention * backend->NewKeyValuePages(shape, 1, 1, DType::kF32)->bytes_per_page();
+    HIPPODROME_ASSIGN_OR_RETURN(const DType stored,
+                                StoredWeights(file, "backbone.embeddings.word_embeddings.weight"));
+    token_bytes = attention * backend->NewKeyValuePages(shape, 1, 1, stored)->bytes_per_page();
   }
   std::printf("recurrent state: %lld bytes per sequence, whatever its length\n",
               static_cast<long long>((config.n_layer - attention) * state_bytes));

@@ -122,9 +122,8 @@ Cost PrefillCost(const H3Config& c, int64_t batch, int64_t tokens, DType weights
   return cost;
 }
 
-Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, const StoredTypes& types,
+Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, DType weights,
                 int64_t state_bytes) {
-  const auto activation_bytes = static_cast<double>(SizeOf(types.activations));
   const auto rows = static_cast<double>(batch);
   const auto d = static_cast<double>(c.d_model);
   const double h3_layers = static_cast<double>(c.n_layer) - AttentionLayers(c);
@@ -132,12 +131,12 @@ Cost DecodeCost(const H3Config& c, int64_t batch, int64_t context, const StoredT
   const MixerStep mixer = StepOfMixer(c);
   const double constants = h3_layers * mixer.constants * static_cast<double>(sizeof(float));
   const auto state = static_cast<double>(state_bytes);
-  const double key_values =
-      AttentionLayers(c) * 2 * d * static_cast<double>(context) * activation_bytes;
+  const double key_values = AttentionLayers(c) * 2 * d * static_cast<double>(context) *
+                            static_cast<double>(SizeOf(KeyValueType(weights)));
   Cost cost;
   cost.flops = 2 * elements * rows + rows * h3_layers * mixer.flops +
                rows * AttentionLayers(c) * 4 * static_cast<double>(context) * d;
-  cost.bytes = MatrixBytes(LayerMatrixElements(c), HeadElements(c), types.weights) + constants +
+  cost.bytes = MatrixBytes(LayerMatrixElements(c), HeadElements(c), weights) + constants +
                rows * (state + key_values);
   return cost;
 }

@@ -16,19 +16,13 @@ struct Cost {
   double bytes = 0;  // that must be read or written at least once
 };
 
-// How a backend stores a model.
-struct StoredTypes {
-  DType weights = DType::kF32;
-  DType activations = DType::kF32;  // also of rings, keys and values
-};
-
 // `tokens` prompt tokens of each of `batch` sequences, logits of the last ones: matrix products,
 // causal attention; every weight once.
 Cost PrefillCost(const H3Config& config, int64_t batch, int64_t tokens, DType weights);
 
 // One step of `batch` sequences with `context` tokens each: every weight and every SSM constant
 // once, of each sequence's recurrent state what a step moves, its key/value rows read.
-Cost DecodeCost(const H3Config& config, int64_t batch, int64_t context, const StoredTypes& types,
+Cost DecodeCost(const H3Config& config, int64_t batch, int64_t context, DType weights,
                 int64_t state_bytes);
 
 // `tokens` tokens of each of `batch` inputs of an encoder, with the head's answer for one token or

@@ -60,10 +60,10 @@ void StoreKeysAndValues(const Sequence& s, int64_t row) {
   const AttentionShape& shape = s.shape;
   const int64_t d = shape.heads * shape.head_dim;
   const float* k = F32Row(s.qkv, row) + d;
+  float* key = ThreadScratch<float>(ScratchUse::kAttentionTile, shape.head_dim);
   for (int64_t head = 0; head < shape.heads; ++head, k += shape.head_dim) {
-    float* key = s.pages.Key(s.page_table, s.start + row - s.table_start(), head);
     Rotate(k, s.turns + row * shape.rotary_dim, shape.rotary_dim / 2, shape.head_dim, key);
-    std::copy_n(k + d, shape.head_dim, key + s.pages.value_offset());
+    s.pages.Store(s.page_table, s.start + row - s.table_start(), head, key, k + d);
   }
 }
 
@@ -77,18 +77,20 @@ void LoadQueries(const Sequence& s, int64_t head, int64_t first, int64_t count, 
 }
 
 // Gathers `count` keys as columns and their values as rows, zero beyond.
+template <typename T>
 void LoadKeys(const Sequence& s, int64_t head, int64_t begin, int64_t count, ChunkWorkspace& w) {
   const int64_t head_dim = s.shape.head_dim;
-  const float* keys[kKeyBlock];
+  const T* keys[kKeyBlock];
   s.pages.FindKeys(s.page_table, head, begin - s.table_start(), count, keys);
   for (int64_t j = 0; j < head_dim; ++j) {
     float* column = w.keys + j * kKeyBlock;
-    for (int64_t i = 0; i < count; ++i) column[i] = keys[i][j];
+    for (int64_t i = 0; i < count; ++i) column[i] = Widen(keys[i][j]);
     std::fill(column + count, column + kKeyBlock, 0.0f);
   }
   std::fill_n(w.values, kKeyBlock * w.stride, 0.0f);
   for (int64_t i = 0; i < count; ++i) {
-    std::copy_n(keys[i] + s.pages.value_offset(), head_dim, w.values + i * w.stride);
+    const T* value = keys[i] + s.pages.value_offset();
+    std::transform(value, value + head_dim, w.values + i * w.stride, [](T x) { return Widen(x); });
   }
 }
 
@@ -141,8 +143,9 @@ void AttendBlock(const Sequence& s, int64_t head, int64_t first, int64_t count) 
   const int64_t start = s.start + first;
   const int64_t end = start + count;  // of the visible positions
   const int64_t tiles = (count + kQueryTile - 1) / kQueryTile;
+  const auto load_keys = s.pages.dtype() == DType::kF32 ? LoadKeys<float> : LoadKeys<BF16>;
   for (int64_t begin = s.shape.FirstSeen(start); begin < end; begin += kKeyBlock) {
-    LoadKeys(s, head, begin, std::min(kKeyBlock, end - begin), w);
+    load_keys(s, head, begin, std::min(kKeyBlock, end - begin), w);
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t row = t * kQueryTile;
       const int64_t position = start + row;

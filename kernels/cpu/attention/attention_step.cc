@@ -26,15 +26,16 @@ struct Query {
 
 void StoreKeyValue(const AttentionShape& shape, const PagedRows& pages, const Query& query) {
   const int64_t d = shape.heads * shape.head_dim;
-  float* key = pages.Key(query.page_table, query.seen() - 1, query.head);
+  float* key = ThreadScratch<float>(ScratchUse::kAttentionTile, shape.head_dim);
   Rotate(query.q + d, query.turns, shape.rotary_dim / 2, shape.head_dim, key);
-  std::copy_n(query.q + 2 * d, shape.head_dim, key + pages.value_offset());
+  pages.Store(query.page_table, query.seen() - 1, query.head, key, query.q + 2 * d);
 }
 
 // The keys of a block, which starts `begin` after the first that the query sees.
-KeyRows FindRows(const AttentionShape& shape, const PagedRows& pages, const Query& query,
-                 int64_t begin) {
-  KeyRows rows;
+template <typename T>
+KeyRows<T> FindRows(const AttentionShape& shape, const PagedRows& pages, const Query& query,
+                    int64_t begin) {
+  KeyRows<T> rows;
   rows.count = std::clamp<int64_t>(query.seen() - begin, 0, kKeyBlock);
   rows.head_dim = shape.head_dim;
   rows.value_offset = pages.value_offset();
@@ -42,6 +43,7 @@ KeyRows FindRows(const AttentionShape& shape, const PagedRows& pages, const Quer
   return rows;
 }
 
+template <typename T>
 void Attend(const AttentionShape& shape, const PagedRows& pages, const Query& query) {
   float* q = ThreadScratch<float>(ScratchUse::kAttentionTile, shape.head_dim);
   Rotate(query.q, query.turns, shape.rotary_dim / 2, shape.head_dim, q);
@@ -49,9 +51,9 @@ void Attend(const AttentionShape& shape, const PagedRows& pages, const Query& qu
 
   std::fill_n(query.o, shape.head_dim, 0.0f);
   RunningSoftmax softmax;
-  KeyRows rows = FindRows(shape, pages, query, 0);
+  KeyRows<T> rows = FindRows<T>(shape, pages, query, 0);
   for (int64_t begin = 0; begin < query.seen(); begin += kKeyBlock) {
-    const KeyRows next = FindRows(shape, pages, query, begin + kKeyBlock);
+    const KeyRows<T> next = FindRows<T>(shape, pages, query, begin + kKeyBlock);
     float scores[kKeyBlock];
     ScoreKeys(q, rows, scores);
     float factor;
@@ -94,9 +96,10 @@ void AttentionStep(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Te
   for_queries(2 * shape.head_dim, [&](const Query& query) {
     if (query.position >= 0) StoreKeyValue(shape, pages, query);
   });
+  const auto attend = pages.dtype() == DType::kF32 ? Attend<float> : Attend<BF16>;
   for_queries(average_work, [&](const Query& query) {
     if (query.position >= 0) {
-      Attend(shape, pages, query);
+      attend(shape, pages, query);
     } else {
       std::fill_n(query.o, shape.head_dim, 0.0f);
     }

@@ -14,10 +14,10 @@ namespace hippodrome::cpu {
 namespace {
 
 // The next unmasked keys of one head from row `next` on, which moves past them.
-KeyRows FindKeys(const AttentionShape& shape, const Tensor& qkv, const int32_t* mask, int64_t head,
-                 int64_t& next) {
+KeyRows<float> FindKeys(const AttentionShape& shape, const Tensor& qkv, const int32_t* mask,
+                        int64_t head, int64_t& next) {
   const int64_t d = shape.heads * shape.head_dim;
-  KeyRows rows;
+  KeyRows<float> rows;
   rows.count = 0;
   rows.head_dim = shape.head_dim;
   rows.value_offset = d;
@@ -39,9 +39,9 @@ void AttendRow(const AttentionShape& shape, const Tensor& qkv, const int32_t* ma
   std::fill_n(o, shape.head_dim, 0.0f);
   RunningSoftmax softmax;
   int64_t position = 0;
-  KeyRows rows = FindKeys(shape, qkv, mask, head, position);
+  KeyRows<float> rows = FindKeys(shape, qkv, mask, head, position);
   while (rows.count > 0) {
-    const KeyRows next = FindKeys(shape, qkv, mask, head, position);
+    const KeyRows<float> next = FindKeys(shape, qkv, mask, head, position);
     float scores[kKeyBlock];
     ScoreKeys(q, rows, scores);
     float factor;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/dtype.h"
+
 namespace hippodrome::cpu {
 
 // Keys of a block. Blocks start at multiples of it, so that sums form alike however a sequence is
@@ -26,19 +28,26 @@ void ExtendSoftmax(float* scores, int64_t rows, int64_t count, RunningSoftmax* s
                    float* factors);
 
 // The rows of one head that a block covers: count <= kKeyBlock keys of head_dim elements, each with
-// its value `value_offset` elements later.
+// its value `value_offset` elements later. T: float or BF16.
+inline float Widen(float x) { return x; }
+inline float Widen(BF16 x) { return ToFloat(x); }
+template <typename T>
 struct KeyRows {
-  const float* keys[kKeyBlock];
+  const T* keys[kKeyBlock];
   int64_t count;
   int64_t head_dim;
   int64_t value_offset;
 };
 
-// scores[s] = q . key_s for s < count. Meanwhile the values are fetched.
-void ScoreKeys(const float* q, const KeyRows& rows, float* scores);
+// scores[s] = q . key_s for s < count, in f32. Meanwhile the values are fetched.
+void ScoreKeys(const float* q, const KeyRows<float>& rows, float* scores);
+void ScoreKeys(const float* q, const KeyRows<BF16>& rows, float* scores);
 
-// o = o * factor + sum_{s < count} p[s] value_s. Meanwhile the keys of `next` are fetched.
-void AddValues(const float* p, const KeyRows& rows, float factor, const KeyRows& next, float* o);
+// o = o * factor + sum_{s < count} p[s] value_s, in f32. Meanwhile the keys of `next` are fetched.
+void AddValues(const float* p, const KeyRows<float>& rows, float factor, const KeyRows<float>& next,
+               float* o);
+void AddValues(const float* p, const KeyRows<BF16>& rows, float factor, const KeyRows<BF16>& next,
+               float* o);
 
 // x *= factor for n elements.
 void Scale(float factor, int64_t n, float* x);

@@ -36,8 +36,8 @@ TEST(ModelCostTest, AnInt4WeightIsHalfAByteAndItsShareOfAScaleAndTheHeadHasInt8O
 
 TEST(ModelCostTest, DecodeReadsWeightsOnceAndStatesForEachSequence) {
   const int64_t state = 11 * 768 * 512;
-  const Cost one = DecodeCost(Small(), 1, 512, {}, state);
-  const Cost many = DecodeCost(Small(), 9, 512, {}, state);
+  const Cost one = DecodeCost(Small(), 1, 512, DType::kF32, state);
+  const Cost many = DecodeCost(Small(), 9, 512, DType::kF32, state);
   // 2 d f32 for each cached token of the one attention layer.
   const double per_sequence = 1.0 * state + 512.0 * 2 * 768 * 4;
   EXPECT_DOUBLE_EQ((many.bytes - one.bytes) / 8, per_sequence);
@@ -55,11 +55,10 @@ TEST(ModelCostTest, GivesThePublishedLimits) {
   large.n_layer = 24;
   large.attention_layers = {8, 16};
   large.attention_heads = 16;
-  const StoredTypes types = {DType::kBF16, DType::kBF16};
   const int64_t state = 22 * 2048 * (2 * 256 + 64 * 2);  // modes both ways, the ring once
   const double prefill = PrefillCost(large, 64, 512, DType::kBF16).flops / 790e12;
   EXPECT_NEAR(prefill, 0.100, 0.002);
-  const double step = DecodeCost(large, 256, 1024, types, state).bytes / 4.3e12;
+  const double step = DecodeCost(large, 256, 1024, DType::kBF16, state).bytes / 4.3e12;
   EXPECT_NEAR(256 / step, 73.8e3, 0.05 * 73.8e3);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 #include "tests/kernels/cpu/random_matrix.h"
 
@@ -79,20 +80,29 @@ std::vector<double> Reference(const Layer& layer, const Values& qkv, int64_t tok
 
 // Scores are below head_dim * |q| |k| / sqrt(head_dim) in size and err by (head_dim + 4) roundings
 // of it, which the exponential turns into a relative error of the weights; the sum over keys adds
-// one rounding per key and block. |v| <= 1.
-double Tolerance(const Layer& layer, int64_t tokens, double scale) {
+// one rounding per key and block. |v| <= 1. Rounding keys and values to bf16 adds half a step of
+// each: of the score, which counts twice, and of the value.
+double Tolerance(const Layer& layer, int64_t tokens, double scale, DType dtype = DType::kF32) {
   const int64_t n = layer.shape.head_dim;
   const double largest_score = std::sqrt(static_cast<double>(n)) * scale * scale;
-  return 2 * Gamma(n + 8) * std::max(1.0, largest_score) + Gamma(2 * tokens + 16);
+  const double rounding = dtype == DType::kBF16 ? 0x1p-9 : 0;
+  return 2 * (Gamma(n + 8) + rounding) * std::max(1.0, largest_score) + Gamma(2 * tokens + 16) +
+         rounding;
+}
+
+// All bits of a NaN, of f32 as of bf16.
+void FillWithNan(const PagedRows& pages, int32_t page) {
+  std::fill_n(pages.Page(page), pages.bytes_per_page(), static_cast<char>(0xff));
 }
 
 // One sequence in pages of its own, scattered over the pool in reverse. What it does not see any
 // more is NaN.
 class Session {
  public:
-  Session(const Layer& layer, int64_t page_tokens, int64_t tokens, int threads)
+  Session(const Layer& layer, int64_t page_tokens, int64_t tokens, int threads,
+          DType dtype = DType::kF32)
       : layer_(layer), count_((tokens + page_tokens - 1) / page_tokens), pool_(threads) {
-    pages_ = std::make_unique<PagedRows>(layer.shape, count_ + 2, page_tokens);
+    pages_ = std::make_unique<PagedRows>(layer.shape, count_ + 2, page_tokens, dtype);
     table_ = NewMatrix(1, count_, DType::kI32);
     inv_freq_ = NewMatrix(1, static_cast<int64_t>(layer.inv_freq.size()), DType::kF32);
     CopyIn(layer.inv_freq, inv_freq_.view);
@@ -133,8 +143,7 @@ class Session {
       I32Row(table_, 0)[i] = static_cast<int32_t>(std::max<int64_t>(page, 0));
     }
     for (auto page = static_cast<int32_t>(count_ + 1 - first); page <= count_; ++page) {
-      std::fill_n(pages_->Key(&page, 0, 0), 2 * pages_->page_tokens() * layer_.width(),
-                  std::nanf(""));
+      FillWithNan(*pages_, page);
     }
   }
 
@@ -167,50 +176,54 @@ struct Case {
   int64_t window = 0;
 };
 
-class AttentionTest : public testing::TestWithParam<Case> {};
+// The type of the keys and values besides.
+class AttentionTest : public testing::TestWithParam<std::tuple<Case, DType>> {
+ protected:
+  static const Case& c() { return std::get<0>(GetParam()); }
+  static DType dtype() { return std::get<1>(GetParam()); }
+};
 
+constexpr DType kTypes[] = {DType::kF32, DType::kBF16};
+constexpr Case kShapes[] = {{1, 1, 0, 4, 1},       {2, 3, 2, 5, 9},     {3, 16, 0, 16, 63},
+                            {2, 64, 16, 64, 65},   {1, 33, 32, 7, 130}, {2, 64, 64, 16, 300},
+                            {1, 100, 64, 16, 140}, {1, 256, 64, 32, 70}};
 INSTANTIATE_TEST_SUITE_P(Shapes, AttentionTest,
-                         testing::Values(Case{1, 1, 0, 4, 1}, Case{2, 3, 2, 5, 9},
-                                         Case{3, 16, 0, 16, 63}, Case{2, 64, 16, 64, 65},
-                                         Case{1, 33, 32, 7, 130}, Case{2, 64, 64, 16, 300},
-                                         Case{1, 100, 64, 16, 140}, Case{1, 256, 64, 32, 70}));
+                         testing::Combine(testing::ValuesIn(kShapes), testing::ValuesIn(kTypes)));
 
 // Windows that begin on and beside the borders of blocks, of tiles and of blocks of queries.
+constexpr Case kWindows[] = {{1, 8, 0, 64, 200, 1},    {2, 16, 8, 64, 300, 64},
+                             {1, 33, 32, 64, 330, 65}, {1, 8, 0, 64, 400, 100},
+                             {1, 8, 4, 64, 330, 127},  {1, 8, 0, 64, 600, 256},
+                             {1, 8, 0, 64, 130, 1000}};
 INSTANTIATE_TEST_SUITE_P(Windows, AttentionTest,
-                         testing::Values(Case{1, 8, 0, 64, 200, 1}, Case{2, 16, 8, 64, 300, 64},
-                                         Case{1, 33, 32, 64, 330, 65}, Case{1, 8, 0, 64, 400, 100},
-                                         Case{1, 8, 4, 64, 330, 127}, Case{1, 8, 0, 64, 600, 256},
-                                         Case{1, 8, 0, 64, 130, 1000}));
+                         testing::Combine(testing::ValuesIn(kWindows), testing::ValuesIn(kTypes)));
 
 TEST_P(AttentionTest, PrefillMatchesTheFormula) {
-  const Case& c = GetParam();
-  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim, c.window);
-  const Values qkv = RandomValues(c.tokens * 3 * layer.width(), 1);
-  Session session(layer, c.page_tokens, c.tokens, 2);
-  ExpectNear(session.Prefill(qkv, 0, c.tokens), Reference(layer, qkv, c.tokens),
-             Tolerance(layer, c.tokens, 1));
+  const Layer layer = MakeLayer(c().heads, c().head_dim, c().rotary_dim, c().window);
+  const Values qkv = RandomValues(c().tokens * 3 * layer.width(), 1);
+  Session session(layer, c().page_tokens, c().tokens, 2, dtype());
+  ExpectNear(session.Prefill(qkv, 0, c().tokens), Reference(layer, qkv, c().tokens),
+             Tolerance(layer, c().tokens, 1, dtype()));
 }
 
 TEST_P(AttentionTest, StepsMatchTheFormula) {
-  const Case& c = GetParam();
-  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim, c.window);
-  const Values qkv = RandomValues(c.tokens * 3 * layer.width(), 2);
-  Session session(layer, c.page_tokens, c.tokens, 2);
+  const Layer layer = MakeLayer(c().heads, c().head_dim, c().rotary_dim, c().window);
+  const Values qkv = RandomValues(c().tokens * 3 * layer.width(), 2);
+  Session session(layer, c().page_tokens, c().tokens, 2, dtype());
   Values o;
-  for (int64_t t = 0; t < c.tokens; ++t) Append(session.Step(qkv, t), o);
-  ExpectNear(o, Reference(layer, qkv, c.tokens), Tolerance(layer, c.tokens, 1));
+  for (int64_t t = 0; t < c().tokens; ++t) Append(session.Step(qkv, t), o);
+  ExpectNear(o, Reference(layer, qkv, c().tokens), Tolerance(layer, c().tokens, 1, dtype()));
 }
 
 // Up to the end of a block each, and once more from before some of them.
 TEST_P(AttentionTest, TokensInARowAreStepsOneByOne) {
-  const Case& c = GetParam();
-  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim, c.window);
-  const Values qkv = RandomValues(c.tokens * 3 * layer.width(), 2);
-  const Values other = RandomValues(c.tokens * 3 * layer.width(), 4);
-  Session single(layer, c.page_tokens, c.tokens, 1);
-  Session rows(layer, c.page_tokens, c.tokens, 3);
-  for (int64_t t = 0; t < c.tokens;) {
-    const int64_t count = std::min(kCaptureTokens - t % kCaptureTokens, c.tokens - t);
+  const Layer layer = MakeLayer(c().heads, c().head_dim, c().rotary_dim, c().window);
+  const Values qkv = RandomValues(c().tokens * 3 * layer.width(), 2);
+  const Values other = RandomValues(c().tokens * 3 * layer.width(), 4);
+  Session single(layer, c().page_tokens, c().tokens, 1, dtype());
+  Session rows(layer, c().page_tokens, c().tokens, 3, dtype());
+  for (int64_t t = 0; t < c().tokens;) {
+    const int64_t count = std::min(kCaptureTokens - t % kCaptureTokens, c().tokens - t);
     const int64_t same =
         layer.shape.FirstSeen(t + count - 1) == layer.shape.FirstSeen(t) ? count : 1;
     (void)rows.Step(other, t, same);
@@ -223,18 +236,29 @@ TEST_P(AttentionTest, TokensInARowAreStepsOneByOne) {
 }
 
 TEST_P(AttentionTest, ChunksGiveTheSameBits) {
-  const Case& c = GetParam();
-  const Layer layer = MakeLayer(c.heads, c.head_dim, c.rotary_dim, c.window);
-  const Values qkv = RandomValues(c.tokens * 3 * layer.width(), 3);
-  const Values whole = Session(layer, c.page_tokens, c.tokens, 1).Prefill(qkv, 0, c.tokens);
+  const Layer layer = MakeLayer(c().heads, c().head_dim, c().rotary_dim, c().window);
+  const Values qkv = RandomValues(c().tokens * 3 * layer.width(), 3);
+  const Values whole =
+      Session(layer, c().page_tokens, c().tokens, 1, dtype()).Prefill(qkv, 0, c().tokens);
   for (int64_t chunk : {1, 7, 64, 65}) {
-    Session session(layer, c.page_tokens, c.tokens, 3);
+    Session session(layer, c().page_tokens, c().tokens, 3, dtype());
     Values o;
-    for (int64_t t = 0; t < c.tokens; t += chunk) {
-      Append(session.Prefill(qkv, t, std::min(chunk, c.tokens - t)), o);
+    for (int64_t t = 0; t < c().tokens; t += chunk) {
+      Append(session.Prefill(qkv, t, std::min(chunk, c().tokens - t)), o);
     }
     EXPECT_EQ(o, whole) << "chunks of " << chunk;
   }
+}
+
+// What is in bf16 already, and not rotated, is kept as it is.
+TEST(AttentionCases, ValuesOfBF16GiveTheSameBitsInBothTypes) {
+  const Layer layer = MakeLayer(2, 33, 0);
+  Values qkv = RandomValues(150 * 3 * layer.width(), 9);
+  for (float& x : qkv) x = ToFloat(ToBF16(x));
+  Session wide(layer, 16, 150, 1);
+  Session half(layer, 16, 150, 1, DType::kBF16);
+  EXPECT_EQ(half.Prefill(qkv, 0, 149), wide.Prefill(qkv, 0, 149));
+  EXPECT_EQ(half.Step(qkv, 149), wide.Step(qkv, 149));
 }
 
 TEST(AttentionCases, AWindowThatSeesAllChangesNoBit) {
@@ -260,7 +284,7 @@ TEST(AttentionCases, PartsTogetherArePartsAlone) {
   const StridedMatrix freq(1, 4, 0, layer.inv_freq);
   const auto run = [&](int threads, bool together) {
     ThreadPool pool(threads);
-    PagedRows pages(layer.shape, 5 * 20, kPageTokens);
+    PagedRows pages(layer.shape, 5 * 20, kPageTokens, DType::kBF16);
     OwnedTensor tables = NewMatrix(5, 20, DType::kI32);
     for (int32_t i = 0; i < 100; ++i) I32Row(tables, i % 5)[i / 5] = i;
     std::vector<SequencePart> parts = rests;
@@ -321,7 +345,7 @@ TEST(AttentionCases, StepOfOneRowIsItsRowInABatch) {
 
   // Pages with the same contents each time, so that runs can be compared.
   const auto run = [&](int64_t first, int64_t count) {
-    PagedRows pages(layer.shape, kRows * 4, kPageTokens);
+    PagedRows pages(layer.shape, kRows * 4, kPageTokens, DType::kBF16);
     StridedMatrix freq(1, 4, 0, inv);
     OwnedTensor tables = NewMatrix(kRows, 4, DType::kI32);
     for (int32_t i = 0; i < kRows * 4; ++i) I32Row(tables, 0)[i] = i;
@@ -352,12 +376,8 @@ TEST(AttentionCases, StepOfOneRowIsItsRowInABatch) {
 
 TEST(AttentionCases, StaleRowsOfAPageAreNotRead) {
   const Layer layer = MakeLayer(1, 8, 0);
-  PagedRows pages(layer.shape, 1, 16);
-  const int32_t zero = 0;
-  for (int64_t t = 0; t < 16; ++t) {
-    std::fill_n(pages.Key(&zero, t, 0), 8, std::nanf(""));
-    std::fill_n(pages.Key(&zero, t, 0) + pages.value_offset(), 8, std::nanf(""));
-  }
+  PagedRows pages(layer.shape, 1, 16, DType::kF32);
+  FillWithNan(pages, 0);
   ThreadPool pool(1);
   const StridedMatrix in(3, 24, 0, RandomValues(3 * 24, 7));
   const StridedMatrix out(3, 8, 0);

@@ -15,7 +15,7 @@ TEST(KeyValuePagesTest, EveryRowHasItsOwnMemory) {
   constexpr int64_t kHeads = 3;
   constexpr int64_t kHeadDim = 5;
   constexpr int64_t kTokens = 4;
-  PagedRows pages({kHeads, kHeadDim, 0}, 2, kTokens);
+  PagedRows pages({kHeads, kHeadDim, 0}, 2, kTokens, DType::kF32);
   EXPECT_EQ(pages.pages(), 2);
   EXPECT_EQ(pages.page_tokens(), kTokens);
   EXPECT_EQ(pages.bytes_per_page(), kTokens * 2 * kHeads * kHeadDim * 4);
@@ -24,7 +24,7 @@ TEST(KeyValuePagesTest, EveryRowHasItsOwnMemory) {
   std::set<const float*> elements;
   for (int64_t position = 0; position < 2 * kTokens; ++position) {
     for (int64_t head = 0; head < kHeads; ++head) {
-      const float* key = pages.Key(table, position, head);
+      const float* key = pages.Key<float>(table, position, head);
       for (int64_t i = 0; i < kHeadDim; ++i) {
         elements.insert(key + i);
         elements.insert(key + pages.value_offset() + i);
@@ -36,11 +36,11 @@ TEST(KeyValuePagesTest, EveryRowHasItsOwnMemory) {
 }
 
 TEST(KeyValuePagesTest, FindsKeysAcrossPages) {
-  const PagedRows pages({2, 3, 0}, 4, 4);
+  const PagedRows pages({2, 3, 0}, 4, 4, DType::kBF16);
   const int32_t table[] = {2, 0, 3};
-  const float* keys[9];
+  const BF16* keys[9];
   pages.FindKeys(table, 1, 2, 9, keys);
-  for (int64_t i = 0; i < 9; ++i) EXPECT_EQ(keys[i], pages.Key(table, 2 + i, 1));
+  for (int64_t i = 0; i < 9; ++i) EXPECT_EQ(keys[i], pages.Key<BF16>(table, 2 + i, 1));
 }
 
 using Values = std::vector<float>;
@@ -61,14 +61,19 @@ Rows Export(Backend& b, const KeyValuePages& pages, std::span<const int32_t> tab
   return rows;
 }
 
-Rows RandomRows(int64_t count) {
-  return {RandomValues(count * kWidth, 1), RandomValues(count * kWidth, 2)};
+// Such as are kept beside weights of a type.
+Rows RandomRows(int64_t count, DType weights) {
+  Rows rows = {RandomValues(count * kWidth, 1), RandomValues(count * kWidth, 2)};
+  if (KeyValueType(weights) == DType::kF32) return rows;
+  for (float& x : rows.keys) x = ToFloat(ToBF16(x));
+  for (float& x : rows.values) x = ToFloat(ToBF16(x));
+  return rows;
 }
 
-void ExpectRowsGoInAndOut(Backend& b) {
-  const auto pages = b.NewKeyValuePages(kShape, 5, 4, DType::kF32);
+void ExpectRowsGoInAndOut(Backend& b, DType weights) {
+  const auto pages = b.NewKeyValuePages(kShape, 5, 4, weights);
   const std::vector<int32_t> table = {3, 0, 4}, other = {1, 2};
-  const Rows rows = RandomRows(11), others = RandomRows(7);
+  const Rows rows = RandomRows(11, weights), others = RandomRows(7, weights);
   b.ImportRows(*pages, table, 0, 11, rows.keys, rows.values);
   b.ImportRows(*pages, other, 0, 7, others.keys, others.values);
   EXPECT_EQ(Export(b, *pages, table, 0, 11), rows);
@@ -86,14 +91,29 @@ void ExpectRowsGoInAndOut(Backend& b) {
 }
 
 TEST(KeyValuePagesTest, RowsGoInAndOut) {
-  ExpectRowsGoInAndOut(*MakeCpuBackend({.threads = 1}));
-  ExpectRowsGoInAndOut(*MakeReferenceBackend());
+  for (const DType weights : kWeightTypes) {
+    ExpectRowsGoInAndOut(*MakeCpuBackend({.threads = 1}), weights);
+  }
+  ExpectRowsGoInAndOut(*MakeReferenceBackend(), DType::kF32);
 }
 
-void ExpectACopyIsThePage(Backend& b) {
-  const auto pages = b.NewKeyValuePages(kShape, 3, 4, DType::kF32);
+TEST(KeyValuePagesTest, BesideSmallWeightsRowsAreHalfAsLargeAndRounded) {
+  const auto b = MakeCpuBackend({.threads = 1});
+  const auto wide = b->NewKeyValuePages(kShape, 1, 4, DType::kF32);
+  const std::vector<int32_t> table = {0};
+  const Rows rows = RandomRows(3, DType::kF32);
+  for (const DType weights : {DType::kBF16, DType::kI8, DType::kI4}) {
+    const auto pages = b->NewKeyValuePages(kShape, 1, 4, weights);
+    EXPECT_EQ(2 * pages->bytes_per_page(), wide->bytes_per_page());
+    b->ImportRows(*pages, table, 0, 3, rows.keys, rows.values);
+    EXPECT_EQ(Export(*b, *pages, table, 0, 3), RandomRows(3, weights));
+  }
+}
+
+void ExpectACopyIsThePage(Backend& b, DType weights) {
+  const auto pages = b.NewKeyValuePages(kShape, 3, 4, weights);
   const std::vector<int32_t> from = {2}, to = {0}, last = {1};
-  const Rows rows = RandomRows(4), newer = RandomRows(2);
+  const Rows rows = RandomRows(4, weights), newer = RandomRows(2, weights);
   b.ImportRows(*pages, from, 0, 4, rows.keys, rows.values);
   b.CopyPage(*pages, 2, 0);
   EXPECT_EQ(Export(b, *pages, to, 0, 4), rows);
@@ -105,8 +125,10 @@ void ExpectACopyIsThePage(Backend& b) {
 }
 
 TEST(KeyValuePagesTest, ACopyIsThePage) {
-  ExpectACopyIsThePage(*MakeCpuBackend({.threads = 1}));
-  ExpectACopyIsThePage(*MakeReferenceBackend());
+  for (const DType weights : kWeightTypes) {
+    ExpectACopyIsThePage(*MakeCpuBackend({.threads = 1}), weights);
+  }
+  ExpectACopyIsThePage(*MakeReferenceBackend(), DType::kF32);
 }
 
 // Keys are given as attention takes them: the query of a later token sees the same.
