@@ -88,6 +88,11 @@ std::vector<float> Floats(const std::vector<double>& values) {
 
 }  // namespace
 
+HeadLoop CudaBackend::HostLoop() {
+  if (host_threads_ == nullptr) host_threads_ = std::make_unique<ThreadPool>();
+  return host_threads_->Loop();
+}
+
 int64_t CudaBackend::StepRows(int64_t rows) const {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows)));
 }
@@ -274,7 +279,7 @@ void CudaBackend::LinearAttentionStep(const LinearAttentionShape& shape, Tensor 
 std::unique_ptr<LongConvWeights> CudaBackend::PrepareLongConv(const LongConvParameters& parameters,
                                                               int64_t longest, DType weights) {
   return std::make_unique<cuda::LongConvKernels>(device_, parameters, longest,
-                                                 ActivationsBeside(weights));
+                                                 ActivationsBeside(weights), HostLoop());
 }
 
 void CudaBackend::LongConv(const LongConvWeights& weights, Tensor u, int64_t sequences,
@@ -316,7 +321,7 @@ void CudaBackend::LinearCrossEntropy(Tensor x, const LinearWeights& w, Tensor bi
 std::unique_ptr<H3ConvolutionWeights> CudaBackend::PrepareH3Convolution(
     const H3Parameters& parameters, int64_t longest, DType weights) {
   return std::make_unique<cuda::H3ConvolutionKernels>(device_, parameters, longest,
-                                                      ActivationsBeside(weights));
+                                                      ActivationsBeside(weights), HostLoop());
 }
 
 void CudaBackend::H3Convolution(const H3ConvolutionWeights& weights, Tensor qkv, int64_t sequences,
@@ -338,9 +343,10 @@ void CudaBackend::TakeH3Gradients(const H3ConvolutionWeights& weights,
                                   const H3Parameters& parameters, H3Gradients& sums,
                                   const H3ParameterGradients& gradients) {
   cuda::H3KernelGradients& taken = Sums(sums);
-  H3TapGradient(parameters, Floats(taken.taps.Take(device_)), gradients);
+  const HeadLoop loop = HostLoop();
+  H3TapGradient(parameters, Floats(taken.taps.Take(device_)), gradients, loop);
   H3KernelGradient(parameters, Floats(taken.kernels.Take(device_)), Convolved(weights).longest(),
-                   gradients);
+                   gradients, loop);
 }
 
 std::unique_ptr<LongConvGradients> CudaBackend::NewLongConvGradients(
@@ -358,8 +364,8 @@ void CudaBackend::TakeLongConvGradients(const LongConvWeights& weights,
                                         const LongConvParameters& parameters,
                                         LongConvGradients& sums,
                                         const LongConvParameterGradients& gradients) {
-  LongConvKernelGradient(parameters, Sums(sums).kernels.Take(device_), weights.longest(),
-                         gradients);
+  LongConvKernelGradient(parameters, Sums(sums).kernels.Take(device_), weights.longest(), gradients,
+                         HostLoop());
 }
 
 void CudaBackend::CausalAttention(const AttentionShape& shape, Tensor qkv, Tensor inv_freq,

@@ -3,6 +3,7 @@
 #ifndef HIPPODROME_KERNELS_CUDA_CUDA_BACKEND_H_
 #define HIPPODROME_KERNELS_CUDA_CUDA_BACKEND_H_
 
+#include "kernels/cpu/base/thread_pool.h"
 #include "kernels/cuda/base/device.h"
 #include "kernels/cuda/gemm/linear.h"
 #include "kernels/training_backend.h"
@@ -162,8 +163,12 @@ class CudaBackend final : public TrainingBackend {
   void Replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) override;
 
  private:
+  // Over heads, of what is computed in double on processors: a step of training waits for it.
+  HeadLoop HostLoop();
+
   cuda::Device device_;
   std::unique_ptr<cuda::MatmulLibrary> matmul_;
+  std::unique_ptr<ThreadPool> host_threads_;  // once they are needed
 };
 
 }  // namespace hippodrome

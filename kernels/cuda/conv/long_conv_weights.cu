@@ -31,12 +31,12 @@ void AppendPairs(std::span<const double> kernel, int terms, std::vector<uint32_t
 }  // namespace
 
 LongConvKernels::LongConvKernels(Device& device, const LongConvParameters& parameters,
-                                 int64_t longest, DType activations)
+                                 int64_t longest, DType activations, const HeadLoop& loop)
     : channels_(ShapeOf(parameters).channels),
       heads_(ShapeOf(parameters).heads),
       longest_(longest),
       activations_(activations),
-      kernels_(LongConvKernel(parameters, longest)) {
+      kernels_(LongConvKernel(parameters, longest, loop)) {
   assert(longest >= 1 && channels_ % heads_ == 0);
   std::vector<uint32_t> pairs;
   for (int64_t head = 0; head < heads_; ++head) {

@@ -10,6 +10,7 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/base/device.h"
 #include "kernels/cuda/conv/convolution.h"
+#include "kernels/ssm/head_loop.h"
 
 namespace hippodrome::cuda {
 
@@ -19,9 +20,9 @@ constexpr int KernelTerms(DType activations) { return activations == DType::kBF1
 
 class LongConvKernels final : public LongConvWeights {
  public:
-  // `activations`: kBF16 or kF32, the dtype of u and y.
+  // `activations`: kBF16 or kF32, the dtype of u and y; `loop`: over heads, on the host.
   LongConvKernels(Device& device, const LongConvParameters& parameters, int64_t longest,
-                  DType activations);
+                  DType activations, const HeadLoop& loop = OneAfterAnother);
 
   int64_t longest() const override { return longest_; }
   int64_t bytes() const override {

@@ -261,11 +261,11 @@ void ForSomeSequences(const H3ConvolutionKernels& constants, const Tensor& qkv, 
 }  // namespace
 
 H3ConvolutionKernels::H3ConvolutionKernels(Device& device, const H3Parameters& p, int64_t longest,
-                                           DType activations)
+                                           DType activations, const HeadLoop& loop)
     : output_order_(p.output_order),
       activations_(activations),
-      shift_(device, H3TapsWithSkips(p), p.d_model),
-      diagonal_(device, H3KernelsWithSkips(p, longest), p.d_model / p.head_dim) {}
+      shift_(device, H3TapsWithSkips(p, loop), p.d_model),
+      diagonal_(device, H3KernelsWithSkips(p, longest, loop), p.d_model / p.head_dim) {}
 
 void H3Convolution(Device& device, const H3ConvolutionKernels& constants, Tensor qkv,
                    int64_t sequences, Tensor o) {

@@ -5,15 +5,16 @@
 #define HIPPODROME_KERNELS_CUDA_H3_H3_CONVOLUTION_H_
 
 #include "kernels/cuda/conv/convolution.h"
+#include "kernels/ssm/head_loop.h"
 
 namespace hippodrome::cuda {
 
 // The kernels of one layer, skips added to their first points.
 class H3ConvolutionKernels final : public H3ConvolutionWeights {
  public:
-  // `activations`: kBF16 or kF32, the dtype of qkv and o.
+  // `activations`: kBF16 or kF32, the dtype of qkv and o; `loop`: over heads, on the host.
   H3ConvolutionKernels(Device& device, const H3Parameters& parameters, int64_t longest,
-                       DType activations);
+                       DType activations, const HeadLoop& loop = OneAfterAnother);
 
   int64_t bytes() const override { return shift_.bytes() + diagonal_.bytes(); }
 
