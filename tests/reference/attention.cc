@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/reference/linear.h"
 #include "tests/reference/matrix.h"
 
 namespace hippodrome::reference {
@@ -39,10 +40,11 @@ void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, Attenti
     for (int64_t e = 0; e < shape.head_dim; ++e) {
       q[e] = At(qkv, 0, at + e);
       k_new[e] = At(qkv, 0, pages.d + at + e);
-      pages.v[row(position) + at + e] = At(qkv, 0, 2 * pages.d + at + e);
+      pages.v[row(position) + at + e] = RoundTo(At(qkv, 0, 2 * pages.d + at + e), pages.dtype);
     }
     Rotate(shape, inv_freq, position, q.data());
     Rotate(shape, inv_freq, position, k_new);
+    for (int64_t e = 0; e < shape.head_dim; ++e) k_new[e] = RoundTo(k_new[e], pages.dtype);
 
     std::vector<double> score(position + 1 - first);
     for (int64_t s = first; s <= position; ++s) {

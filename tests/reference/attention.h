@@ -10,10 +10,11 @@ namespace hippodrome::reference {
 
 class AttentionPages final : public KeyValuePages {
  public:
-  AttentionPages(const AttentionShape& shape, int64_t pages, int64_t page_tokens)
+  AttentionPages(const AttentionShape& shape, int64_t pages, int64_t page_tokens, DType rounded_to)
       : d(shape.heads * shape.head_dim),
         page_count(pages),
         tokens_per_page(page_tokens),
+        dtype(rounded_to),
         k(pages * page_tokens * d),
         v(pages * page_tokens * d) {}
 
@@ -32,11 +33,12 @@ class AttentionPages final : public KeyValuePages {
   int64_t d;
   int64_t page_count;
   int64_t tokens_per_page;
+  DType dtype;            // to which k and v are rounded
   std::vector<double> k;  // [page, token, d]
   std::vector<double> v;
 };
 
-// Stores the rotated key and the value of `position` and attends to positions
+// Stores the rotated key and the value of `position`, rounded, and attends to positions
 // shape.FirstSeen(position)..position. page_table: from the page of table_start on; qkv: [1, 3 d];
 // o: [1, d].
 void AttendOne(const AttentionShape& shape, Tensor qkv, Tensor inv_freq, AttentionPages& pages,

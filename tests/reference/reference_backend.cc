@@ -121,8 +121,9 @@ class ReferenceBackend final : public reference::TrainingReference {
     static_cast<reference::LayerState&>(state).Import(slot, arrays);
   }
   std::unique_ptr<KeyValuePages> NewKeyValuePages(const AttentionShape& shape, int64_t pages,
-                                                  int64_t page_tokens, DType /*weights*/) override {
-    return std::make_unique<reference::AttentionPages>(shape, pages, page_tokens);
+                                                  int64_t page_tokens, DType weights) override {
+    return std::make_unique<reference::AttentionPages>(shape, pages, page_tokens,
+                                                       KeyValueType(weights));
   }
   void ExportRows(const KeyValuePages& pages, std::span<const int32_t> page_table, int64_t first,
                   int64_t count, std::span<float> keys, std::span<float> values) override {
@@ -139,8 +140,8 @@ class ReferenceBackend final : public reference::TrainingReference {
     auto& to = static_cast<reference::AttentionPages&>(pages);
     for (int64_t i = 0; i < count * to.d; ++i) {
       const int64_t at = to.Row(page_table, first + i / to.d) + i % to.d;
-      to.k[at] = keys[i];
-      to.v[at] = values[i];
+      to.k[at] = reference::RoundTo(keys[i], to.dtype);
+      to.v[at] = reference::RoundTo(values[i], to.dtype);
     }
   }
   void CopyPage(KeyValuePages& pages, int32_t from, int32_t to) override {
