@@ -515,7 +515,8 @@ def main():
         server = hostile_peers.Hippodrome(
             arguments.hippodrome, os.path.join(arguments.models, "h3-demo"), folder + "/log",
             "--model", "e=" + os.path.join(arguments.models, "bigs-demo"), "--threads", "2",
-            "--batch-dir", folder + "/batches")
+            "--batch-dir", folder + "/batches",
+            "--kv-bytes", str(512 << 20))  # room for half of the tokens that a request may have
         try:
             Client(server.http).post("/v1/completions", {"prompt": "a"})
             before = server.resident()

@@ -17,6 +17,7 @@ from testing import raw_http2
 from testing.grpc_messages import GENERATE, address_of, generate_message, open_call
 from testing.http_peers import Server, completion, request, seconds, wait_until
 
+ROOM = ["--kv-bytes", str(512 << 20)]
 LARGE = 300000  # new tokens: the pages of one such request are more than half of all
 IMPOSSIBLE = 1 << 20
 
@@ -61,7 +62,7 @@ def main():
     parser.add_argument("models")
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
-    with Server(arguments.hippodrome, arguments.models) as server:
+    with Server(arguments.hippodrome, arguments.models, *ROOM) as server:
         http, grpc = refused_over_http(server), refused_over_grpc(server)
         beside = large_ones_beside_small_ones(server)
         server.stop()
