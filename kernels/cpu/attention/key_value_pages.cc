@@ -51,7 +51,7 @@ void PagedRows::Export(const int32_t* page_table, int64_t first, int64_t count, 
 }
 
 void PagedRows::Import(const int32_t* page_table, int64_t first, int64_t count, const float* keys,
-                       const float* values) const {
+                       const float* values) {
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t head = 0; head < heads_; ++head) {
       const int64_t at = (i * heads_ + head) * head_dim_;
@@ -60,7 +60,7 @@ void PagedRows::Import(const int32_t* page_table, int64_t first, int64_t count, 
   }
 }
 
-void PagedRows::Copy(int32_t from, int32_t to) const {
+void PagedRows::Copy(int32_t from, int32_t to) {
   assert(from >= 0 && from < pages_ && to >= 0 && to < pages_);
   if (from != to) std::copy_n(Page(from), bytes_per_page(), Page(to));
 }

@@ -48,8 +48,8 @@ class PagedRows final : public KeyValuePages {
   void Export(const int32_t* page_table, int64_t first, int64_t count, float* keys,
               float* values) const;
   void Import(const int32_t* page_table, int64_t first, int64_t count, const float* keys,
-              const float* values) const;
-  void Copy(int32_t from, int32_t to) const;
+              const float* values);
+  void Copy(int32_t from, int32_t to);
 
   // From a key to its value.
   int64_t value_offset() const { return page_tokens_ * head_dim_; }

@@ -27,10 +27,12 @@ struct RunningSoftmax {
 void ExtendSoftmax(float* scores, int64_t rows, int64_t count, RunningSoftmax* softmax,
                    float* factors);
 
-// The rows of one head that a block covers: count <= kKeyBlock keys of head_dim elements, each with
-// its value `value_offset` elements later. T: float or BF16.
+// An element of a key or of a value.
 inline float Widen(float x) { return x; }
 inline float Widen(BF16 x) { return ToFloat(x); }
+
+// The rows of one head that a block covers: count <= kKeyBlock keys of head_dim elements, each with
+// its value `value_offset` elements later. T: float or BF16.
 template <typename T>
 struct KeyRows {
   const T* keys[kKeyBlock];
