@@ -47,12 +47,12 @@ inline constexpr int64_t kUnitBytes<QuantizedPanel<kWeights>> = sizeof(Quantized
 template <typename W>
 inline constexpr int64_t kUnitRows = kUnitBytes<W> / (kPanelColumns * 4);
 
-// A microkernel.
+// A microkernel, and what it takes.
 template <typename A, typename W>
 struct TileKernel {
   void (*run)(const MicrokernelArguments<A, W>&);
-  int64_t rows = kMicrokernelRows;  // the most that it takes
-  int64_t row_step = 1;             // it takes as long for rows up to a multiple of this
+  int64_t rows = kMicrokernelRows;  // of a tile, at most
+  int64_t row_step = 1;             // fewer rows than a multiple of this take as long as that many
   bool matrix_registers = false;    // whether it needs AmxRegisters; then it fetches nothing
 };
 
@@ -228,7 +228,8 @@ void Multiply(ThreadPool& pool, const Product<A, W>& product) {
   }
 }
 
-// x in the form that a kernel reads, rows of `stride` elements, with memory for a tile's more.
+// x in the form that a kernel reads, rows of `stride` elements; kAmxRows more may be read behind
+// them, and are unspecified.
 template <typename A>
 const A* RoundRows(ThreadPool& pool, const Tensor& x, int64_t stride,
                    void (*round)(const float*, int64_t, A*)) {

@@ -20,8 +20,8 @@ enum class DotKernel : uint8_t {
   kBest,   // of those below, the fastest that the processor has
   kPlain,  // expands bf16 to f32, bytes to 16 bits
   kDot,    // the dot product of AVX-512; REQUIRES: HaveBF16Dot(), HaveInt8Dot()
-  kAmx,    // the matrix registers of AMX, of kI8 for many rows; REQUIRES: HaveAmx(), HaveInt8Amx();
-           // not of kI4 weights
+  kAmx,    // the matrix registers of AMX; of kI8 weights from so many rows on, with the bits of
+           // kDot, which takes fewer; REQUIRES: HaveAmx(), of kI8 HaveInt8Amx(); not for kI4
 };
 
 // `kernel` itself unless it is kBest; for weights of `dtype`, not kF32.

@@ -15,11 +15,11 @@ namespace hippodrome::cpu {
 inline constexpr int kMicrokernelRows = 6;
 
 // sums[r][c] = (accumulate ? sums[r][c] : 0) + sum_{k < depth} a[r * a_stride + k] panel[k][c]
-// for r < rows, at most kMicrokernelRows, and c < kPanelColumns, sums [rows][kPanelColumns]. Each
-// sum is one chain of fused multiply-adds in the order of k, whatever `rows` is and wherever the
-// chain is cut. For bf16 a k is a pair and `a` holds the pairs side by side (floats for the plain
-// kernel). Meanwhile `next_lines` cache lines per k are fetched from `next` on into the
-// second-level cache.
+// for r < rows and c < kPanelColumns, sums [rows][kPanelColumns]; rows: at most kMicrokernelRows,
+// where the kernel does not say more. Each sum is one chain of fused multiply-adds in the order of
+// k, whatever `rows` is and wherever the chain is cut. For bf16 a k is a pair and `a` holds the
+// pairs side by side (floats for the plain kernel). Meanwhile `next_lines` cache lines per k are
+// fetched from `next` on into the second-level cache.
 template <typename A, typename W>
 struct MicrokernelArguments {
   const A* a;
