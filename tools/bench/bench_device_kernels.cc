@@ -1,6 +1,7 @@
 #include "tools/bench/bench_device_kernels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 
@@ -159,14 +160,30 @@ class OperationBenchmark {
          });
   }
 
+  // Tokens as frequent as words are: the r-th most likely has r^-1.5 of the first one's weight.
+  OwnedTensor ZipfLogits() {
+    std::vector<float> values;
+    for (int64_t row = 0; row < s_.batch; ++row) {
+      for (int64_t token = 0; token < s_.vocab; ++token) {
+        const int64_t rank = (7919 * token + row) % s_.vocab + 1;
+        values.push_back(-1.5f * std::log(static_cast<float>(rank)));
+      }
+    }
+    OwnedTensor logits = b_.NewTensor(s_.batch, s_.vocab);
+    b_.Upload(values, logits);
+    return logits;
+  }
+
   void Sampling() {
-    const OwnedTensor logits = b_.NewTensor(s_.batch, s_.vocab);
+    const OwnedTensor logits = ZipfLogits();
     const OwnedTensor tokens = b_.NewIndices(1, s_.batch);
     const OwnedTensor rows = b_.NewIndices(s_.batch, kSamplingColumns);
     const Cost cost = {.bytes = static_cast<double>(s_.batch * s_.vocab) * sizeof(float)};
     for (const auto& [name, parameters] :
          {std::pair<const char*, SamplingParameters>{"sample greedy", {.temperature = 0}},
-          {"sample top_p", {.top_p = 0.9f}}}) {
+          {"sample", {}},
+          {"sample top_p", {.top_p = 0.9f}},
+          {"sample top_k", {.top_k = 40}}}) {
       const std::vector<SamplingRow> values(static_cast<size_t>(s_.batch), {parameters, 1});
       b_.UploadIndices(AsIndices(values), rows);
       Time(name, 1, s_.batch, cost, [&] { b_.Sample(logits, s_.vocab, rows, {}, tokens); });

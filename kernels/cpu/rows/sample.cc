@@ -180,12 +180,13 @@ struct Candidate {
   float weight;
 };
 
-// One row: logits, their weights, and the sum of these.
+// One row, or its heaviest tokens: n weights, their sum in their order, and whose they are.
 struct Row {
-  const float* logits;
+  const float* logits;  // of all tokens
   const float* weights;
-  int64_t vocab;
+  int64_t n;
   double total;
+  const int32_t* tokens = nullptr;  // ascending; without them token i is the i-th
 };
 
 // Most likely first, the smallest id first among equals.
@@ -193,13 +194,20 @@ bool Before(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
 }
 
-std::vector<Candidate> Candidates(const Row& row, const std::vector<int32_t>& tokens) {
+std::vector<Candidate> Candidates(const Row& row, const std::vector<int32_t>& places) {
   std::vector<Candidate> candidates;
-  candidates.reserve(tokens.size());
-  for (int32_t token : tokens) {
-    candidates.push_back({token, row.logits[token], row.weights[token]});
+  candidates.reserve(places.size());
+  for (const int32_t i : places) {
+    const int32_t token = row.tokens == nullptr ? i : row.tokens[i];
+    candidates.push_back({token, row.logits[token], row.weights[i]});
   }
   return candidates;
+}
+
+// Equal logits stay in the order of their tokens, and are often all there is.
+void Sort(std::vector<Candidate>& candidates) {
+  if (std::is_sorted(candidates.begin(), candidates.end(), Before)) return;
+  std::sort(candidates.begin(), candidates.end(), Before);
 }
 
 double Total(const std::vector<Candidate>& candidates) {
@@ -226,8 +234,8 @@ Place Walk(const std::vector<Candidate>& candidates, double sum, double mass, bo
   return place;
 }
 
-// The same over all tokens, of which only those near the place are sorted: bisects over the bits of
-// a weight, which order like the weights, until few lie between.
+// The same over all tokens of the row, of which only those near the place are sorted: bisects over
+// the bits of a weight, which order like the weights, until few lie between.
 Place FindPlace(const Row& row, double mass, bool beyond) {
   mass = std::min(mass, row.total);  // sums in another order may have come out larger
   uint32_t low = 1;                  // the weights from here on reach the mass
@@ -235,23 +243,49 @@ Place FindPlace(const Row& row, double mass, bool beyond) {
   constexpr uint32_t kNear = 1 << 13;                 // a thousandth of the weight
   while (high - low > kNear) {
     const uint32_t middle = low + (high - low) / 2;
-    const bool reaches = SumAtLeast(row.weights, row.vocab, std::bit_cast<float>(middle)) >= mass;
+    const bool reaches = SumAtLeast(row.weights, row.n, std::bit_cast<float>(middle)) >= mass;
     (reaches ? low : high) = middle;
   }
-  std::vector<Candidate> near =
-      Candidates(row, FindBetween(row.weights, row.vocab, std::bit_cast<float>(low),
-                                  std::bit_cast<float>(high - 1)));
-  std::sort(near.begin(), near.end(), Before);
-  const double above = SumAtLeast(row.weights, row.vocab, std::bit_cast<float>(high));
+  std::vector<Candidate> near = Candidates(
+      row,
+      FindBetween(row.weights, row.n, std::bit_cast<float>(low), std::bit_cast<float>(high - 1)));
+  Sort(near);
+  const double above = SumAtLeast(row.weights, row.n, std::bit_cast<float>(high));
   return Walk(near, above, mass, beyond);
 }
+
+// The heaviest tokens of a row by themselves, since what is drawn is seldom beyond some hundreds.
+class HeaviestTokens {
+ public:
+  // Those whose weights reach `mass` together, and maybe more of them.
+  HeaviestTokens(const Row& row, double mass) : row_(row) {
+    for (const float floor : {0x1p-6f, 0x1p-12f}) {
+      if (SumAtLeast(row.weights, row.n, floor) < mass) continue;
+      tokens_ = FindBetween(row.weights, row.n, floor, 1);
+      for (const int32_t token : tokens_) weights_.push_back(row.weights[token]);
+      row_ = {row.logits, weights_.data(), static_cast<int64_t>(weights_.size()), 0,
+              tokens_.data()};
+      row_.total = SumAtLeast(row_.weights, row_.n, floor);
+      return;
+    }
+  }
+  HeaviestTokens(const HeaviestTokens&) = delete;
+  HeaviestTokens& operator=(const HeaviestTokens&) = delete;
+
+  const Row& row() const { return row_; }
+
+ private:
+  std::vector<int32_t> tokens_;
+  std::vector<float> weights_;
+  Row row_;
+};
 
 // A logit that the k-th largest reaches at least: the k-th largest among maxima of groups.
 float TopKFloor(const Row& row, int64_t k) {
   constexpr int64_t kGroup = 64;
   std::vector<float> maxima;
-  for (int64_t i = 0; i < row.vocab; i += kGroup) {
-    maxima.push_back(LargestLogit(row.logits + i, std::min(kGroup, row.vocab - i)));
+  for (int64_t i = 0; i < row.n; i += kGroup) {
+    maxima.push_back(LargestLogit(row.logits + i, std::min(kGroup, row.n - i)));
   }
   if (k > static_cast<int64_t>(maxima.size())) return -kInfinity;
   std::nth_element(maxima.begin(), maxima.begin() + (k - 1), maxima.end(), std::greater<>());
@@ -261,12 +295,12 @@ float TopKFloor(const Row& row, int64_t k) {
 // The k first tokens in order.
 std::vector<Candidate> TopK(const Row& row, int64_t k) {
   std::vector<Candidate> candidates =
-      Candidates(row, FindBetween(row.logits, row.vocab, TopKFloor(row, k), kInfinity));
+      Candidates(row, FindBetween(row.logits, row.n, TopKFloor(row, k), kInfinity));
   if (k < static_cast<int64_t>(candidates.size())) {
     std::nth_element(candidates.begin(), candidates.begin() + k, candidates.end(), Before);
     candidates.resize(static_cast<size_t>(k));
   }
-  std::sort(candidates.begin(), candidates.end(), Before);
+  Sort(candidates);
   return candidates;
 }
 
@@ -318,9 +352,11 @@ int32_t SampleTopK(const Row& row, const SamplingParameters& p, int64_t k, doubl
 
 int32_t SampleAll(const Row& row, const SamplingParameters& p, double draw) {
   double total = row.total;
-  if (p.min_p > 0) total = SumAtLeast(row.weights, row.vocab, p.min_p);
-  if (p.top_p < 1) total = FindPlace(row, p.top_p * total, false).sum;
-  return FindPlace(row, draw * total, true).token;
+  if (p.min_p > 0) total = SumAtLeast(row.weights, row.n, p.min_p);
+  const bool cut = p.top_p < 1;
+  const HeaviestTokens heaviest(row, (cut ? p.top_p : draw) * total);
+  if (cut) total = FindPlace(heaviest.row(), p.top_p * total, false).sum;
+  return FindPlace(heaviest.row(), draw * total, true).token;
 }
 
 int32_t SampleRow(const float* logits, int64_t vocab, const SamplingParameters& p,

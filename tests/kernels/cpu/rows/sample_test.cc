@@ -7,8 +7,10 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
+#include "kernels/counter_uniform.h"
 #include "tests/kernels/cpu/random_matrix.h"
 
 namespace hippodrome::cpu::sample_test {
@@ -153,6 +155,42 @@ TEST(SampleTest, TopPKeepsTheSmallestSetThatReachesIt) {
 TEST(SampleTest, TopPOfAFlatDistributionKeepsItsShare) {
   const Values logits(1000, 0.5f);
   for (const auto& [token, count] : Count(logits, {.top_p = 0.1f}, 2000)) EXPECT_LT(token, 101);
+}
+
+// Where the draw falls in the descending order, of all tokens or of those that top_p keeps: within
+// what sums of floats lose, and a token at the cut.
+TEST(SampleTest, DrawsFromManyTokensAsAFullSortDoes) {
+  constexpr int64_t kVocab = 50000;
+  for (const float spread : {0.0f, 0.5f, 3.0f, 12.0f}) {
+    Values logits = RandomValues(kVocab, 7, 1);
+    for (float& l : logits) l *= spread;
+    std::vector<int32_t> order(kVocab);
+    std::iota(order.begin(), order.end(), 0);
+    const auto logit = [&](int32_t token) { return logits[static_cast<size_t>(token)]; };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int32_t a, int32_t b) { return logit(a) > logit(b); });
+    std::vector<double> sums(kVocab);  // of the weights before and with a token
+    double total = 0;
+    for (const int32_t token : order) {
+      total += std::exp(static_cast<double>(logit(token)) - logit(order[0]));
+      sums[static_cast<size_t>(token)] = total;
+    }
+    for (const float top_p : {1.0f, 0.9f, 0.1f}) {
+      const auto last = std::find_if(order.begin(), order.end() - 1, [&](int32_t token) {
+        return sums[static_cast<size_t>(token)] >= static_cast<double>(top_p) * total;
+      });
+      const double kept = sums[static_cast<size_t>(*last)];
+      for (int64_t position = 0; position < 40; ++position) {
+        const int32_t token = SampleOne(logits, {.top_p = top_p, .seed = 5}, position);
+        const double sum = sums[static_cast<size_t>(token)];
+        const double weight = std::exp(static_cast<double>(logit(token)) - logit(order[0]));
+        const double mass = CounterUniform(5, static_cast<uint64_t>(position)) * kept;
+        const double slack = 1e-4 * total;
+        EXPECT_GE(sum + slack, mass) << spread << " " << top_p << " " << position;
+        EXPECT_LE(sum - weight - slack, mass) << spread << " " << top_p << " " << position;
+      }
+    }
+  }
 }
 
 TEST(SampleTest, MinPDropsTheUnlikely) {
