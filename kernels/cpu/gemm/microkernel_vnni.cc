@@ -57,6 +57,7 @@ HIPPODROME_VNNI void Tile(const QuantizedTile<Panel> tile) {
         dots[r][v] = (Dots)_mm512_set1_epi32(x[r * tile.a_stride].offset);
       }
     }
+#pragma GCC unroll 4
     for (int64_t k = 0; k < Panel::kSteps; ++k) {
       FetchAhead(next, tile.next_lines);
 #pragma GCC unroll 2
