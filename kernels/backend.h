@@ -402,6 +402,12 @@ class SequenceBackend {
   // A zeroed matrix of activations, beside products with weights of type `weights`: kBF16 on
   // devices for kBF16 weights, else as NewTensor().
   virtual OwnedTensor NewActivations(int64_t rows, int64_t cols, DType weights) = 0;
+  // A zeroed matrix of activations that nothing reads but products with weights of type `weights`,
+  // in the form that they read: kBF16 on processors whose products round rows to it by themselves,
+  // with the same bits; else as NewActivations().
+  virtual OwnedTensor NewProductInputs(int64_t rows, int64_t cols, DType weights) {
+    return NewActivations(rows, cols, weights);
+  }
   // A zeroed matrix of kI32 indices.
   virtual OwnedTensor NewIndices(int64_t rows, int64_t cols) = 0;
   // Copies values (row-major, dst.rows * dst.cols of them) into `dst`, converting from f32.

@@ -37,10 +37,12 @@ class Activations {
   // `weights`: the dtype of the model's matrices.
   Activations(SequenceBackend& backend, const H3Config& config, DType weights, int64_t max_rows)
       : r_(backend.NewTensor(max_rows, config.d_model)),
-        u_(backend.NewActivations(max_rows, config.d_model, weights)),
+        u_(ReadsNormalised(config.mixer)
+               ? backend.NewActivations(max_rows, config.d_model, weights)
+               : backend.NewProductInputs(max_rows, config.d_model, weights)),
         qkv_(backend.NewActivations(max_rows, 3 * config.d_model, weights)),
         o_(backend.NewActivations(max_rows, config.d_model, weights)),
-        hidden_(backend.NewActivations(max_rows, config.d_inner, weights)) {
+        hidden_(backend.NewProductInputs(max_rows, config.d_inner, weights)) {
     if (config.mixer == DecoderMixer::kS4) {
       stream_ = backend.NewTensor(max_rows, 2 * config.d_model);
     } else if (config.mixer == DecoderMixer::kGss) {
@@ -64,6 +66,11 @@ class Activations {
   }
 
  private:
+  // Whether the mixer reads u other than by products.
+  static bool ReadsNormalised(DecoderMixer mixer) {
+    return mixer == DecoderMixer::kS4 || mixer == DecoderMixer::kS4d;
+  }
+
   OwnedTensor r_, u_, qkv_, o_, hidden_;
   OwnedTensor wide_, stream_;
 };

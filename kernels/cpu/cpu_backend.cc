@@ -76,6 +76,10 @@ OwnedTensor CpuBackend::NewActivations(int64_t rows, int64_t cols, DType /*weigh
   return NewTensor(rows, cols);
 }
 
+OwnedTensor CpuBackend::NewProductInputs(int64_t rows, int64_t cols, DType weights) {
+  return cpu::NewMatrix(rows, cols, cpu::ProductInputType(weights, cols));
+}
+
 OwnedTensor CpuBackend::NewIndices(int64_t rows, int64_t cols) {
   return cpu::NewMatrix(rows, cols, DType::kI32);
 }

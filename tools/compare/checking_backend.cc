@@ -97,6 +97,11 @@ OwnedTensor CheckingBackend::NewActivations(int64_t rows, int64_t cols, DType we
                      actual_.NewActivations(rows, cols, weights));
 }
 
+OwnedTensor CheckingBackend::NewProductInputs(int64_t rows, int64_t cols, DType weights) {
+  return twins_.Join(expected_.NewProductInputs(rows, cols, weights),
+                     actual_.NewProductInputs(rows, cols, weights));
+}
+
 OwnedTensor CheckingBackend::NewIndices(int64_t rows, int64_t cols) {
   return twins_.Join(expected_.NewIndices(rows, cols), actual_.NewIndices(rows, cols));
 }

@@ -32,6 +32,7 @@ class CheckingBackend final : public Backend {
 
   OwnedTensor NewTensor(int64_t rows, int64_t cols) override;
   OwnedTensor NewActivations(int64_t rows, int64_t cols, DType weights) override;
+  OwnedTensor NewProductInputs(int64_t rows, int64_t cols, DType weights) override;
   OwnedTensor NewIndices(int64_t rows, int64_t cols) override;
   void Upload(std::span<const float> values, Tensor dst) override;
   void UploadIndices(std::span<const int32_t> values, Tensor dst) override;

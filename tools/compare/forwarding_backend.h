@@ -25,6 +25,9 @@ class ForwardingBackend : public Backend {
   OwnedTensor NewActivations(int64_t rows, int64_t cols, DType weights) override {
     return inner_.NewActivations(rows, cols, weights);
   }
+  OwnedTensor NewProductInputs(int64_t rows, int64_t cols, DType weights) override {
+    return inner_.NewProductInputs(rows, cols, weights);
+  }
   OwnedTensor NewIndices(int64_t rows, int64_t cols) override {
     return inner_.NewIndices(rows, cols);
   }

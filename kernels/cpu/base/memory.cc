@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <new>
 
 namespace hippodrome {
@@ -59,40 +60,51 @@ void* ThreadScratch(ScratchUse use, size_t bytes) {
 namespace cpu {
 namespace {
 
-template <typename T>
-void CopyRowsIn(std::span<const T> values, T* data, const Tensor& dst) {
+template <typename T, typename Stored, typename Convert>
+void CopyRowsIn(std::span<const T> values, Stored* data, const Tensor& dst, Convert convert) {
   assert(static_cast<int64_t>(values.size()) == dst.rows * dst.cols);
   for (int64_t r = 0; r < dst.rows; ++r) {
-    std::copy_n(values.data() + r * dst.cols, dst.cols, data + r * dst.stride);
+    const T* from = values.data() + r * dst.cols;
+    std::transform(from, from + dst.cols, data + r * dst.stride, convert);
   }
 }
 
-template <typename T>
-void CopyRowsOut(const T* data, const Tensor& src, std::span<T> values) {
+template <typename T, typename Stored, typename Convert>
+void CopyRowsOut(const Stored* data, const Tensor& src, std::span<T> values, Convert convert) {
   assert(static_cast<int64_t>(values.size()) == src.rows * src.cols);
   for (int64_t r = 0; r < src.rows; ++r) {
-    std::copy_n(data + r * src.stride, src.cols, values.data() + r * src.cols);
+    const Stored* from = data + r * src.stride;
+    std::transform(from, from + src.cols, values.data() + r * src.cols, convert);
   }
 }
 
 }  // namespace
 
 OwnedTensor NewMatrix(int64_t rows, int64_t cols, DType dtype) {
-  assert(dtype == DType::kF32 || dtype == DType::kI32);
+  assert(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kI32);
   assert(rows >= 0 && cols >= 0);
   std::shared_ptr<void> memory = AllocateZeroed(static_cast<size_t>(rows * cols) * SizeOf(dtype));
   return {{memory.get(), dtype, rows, cols, cols}, memory};
 }
 
-void CopyIn(std::span<const float> values, Tensor dst) { CopyRowsIn(values, F32Row(dst, 0), dst); }
-
-void CopyIn(std::span<const int32_t> values, Tensor dst) {
-  CopyRowsIn(values, I32Row(dst, 0), dst);
+void CopyIn(std::span<const float> values, Tensor dst) {
+  if (dst.dtype == DType::kBF16) return CopyRowsIn(values, BF16Row(dst, 0), dst, ToBF16);
+  CopyRowsIn(values, F32Row(dst, 0), dst, std::identity());
 }
 
-void CopyOut(Tensor src, std::span<float> values) { CopyRowsOut(F32Row(src, 0), src, values); }
+void CopyIn(std::span<const int32_t> values, Tensor dst) {
+  CopyRowsIn(values, I32Row(dst, 0), dst, std::identity());
+}
 
-void CopyOut(Tensor src, std::span<int32_t> values) { CopyRowsOut(I32Row(src, 0), src, values); }
+void CopyOut(Tensor src, std::span<float> values) {
+  const auto to_float = [](BF16 x) { return ToFloat(x); };
+  if (src.dtype == DType::kBF16) return CopyRowsOut(BF16Row(src, 0), src, values, to_float);
+  CopyRowsOut(F32Row(src, 0), src, values, std::identity());
+}
+
+void CopyOut(Tensor src, std::span<int32_t> values) {
+  CopyRowsOut(I32Row(src, 0), src, values, std::identity());
+}
 
 }  // namespace cpu
 }  // namespace hippodrome

@@ -29,6 +29,7 @@ enum class ScratchUse : uint8_t {
   kAttentionRotation,
   kAttentionTile,
   kLinearAttention,
+  kNormalisedRow,
   kRowSums,
   kSampleWeights,
   kConvolution,
@@ -64,9 +65,10 @@ class Parts {
   float* next_;
 };
 
-// Tensors of the CPU backend are f32 activations and i32 indices in plain memory.
+// Tensors of the CPU backend are f32 activations, inputs of products in bf16, and i32 indices, in
+// plain memory.
 
-// A zeroed matrix of `dtype` (kF32 or kI32) with adjacent rows.
+// A zeroed matrix of `dtype` (kF32, kBF16 or kI32) with adjacent rows.
 OwnedTensor NewMatrix(int64_t rows, int64_t cols, DType dtype);
 
 // Row-major `values` to or from a view whose rows may be apart. REQUIRES: sizes and types agree.
@@ -79,6 +81,10 @@ void CopyOut(Tensor src, std::span<int32_t> values);
 inline float* F32Row(const Tensor& tensor, int64_t row) {
   assert(tensor.dtype == DType::kF32);
   return static_cast<float*>(tensor.data) + row * tensor.stride;
+}
+inline BF16* BF16Row(const Tensor& tensor, int64_t row) {
+  assert(tensor.dtype == DType::kBF16);
+  return static_cast<BF16*>(tensor.data) + row * tensor.stride;
 }
 inline int32_t* I32Row(const Tensor& tensor, int64_t row) {
   assert(tensor.dtype == DType::kI32);

@@ -202,6 +202,23 @@ namespace hippodrome::cpu {
 HWY_EXPORT(ApplyEpilogue);
 HWY_EXPORT(ApplyEpilogueBackward);
 
+EpilogueArguments EpilogueInPlace(const Epilogue& epilogue, float* sums, int64_t rows,
+                                  int64_t column, int64_t cols) {
+  assert(epilogue.gate.data == nullptr && epilogue.residual.data == nullptr);
+  const bool has_bias = epilogue.bias.data != nullptr;
+  return {.sums = sums,
+          .rows = rows,
+          .cols = cols,
+          .bias = has_bias ? F32Row(epilogue.bias, 0) + column : nullptr,
+          .activation = epilogue.activation,
+          .gate = nullptr,
+          .gate_stride = 0,
+          .residual = nullptr,
+          .residual_stride = 0,
+          .y = sums,
+          .y_stride = kPanelColumns};
+}
+
 EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, const float* sums,
                                  int64_t row, int64_t rows, int64_t column, int64_t cols) {
   const bool has_bias = epilogue.bias.data != nullptr;

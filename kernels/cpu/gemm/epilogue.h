@@ -28,6 +28,10 @@ struct EpilogueArguments {
 EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, const float* sums,
                                  int64_t row, int64_t rows, int64_t column, int64_t cols);
 
+// The same with sums in place of y, which is of another type. REQUIRES: no gate, no residual.
+EpilogueArguments EpilogueInPlace(const Epilogue& epilogue, float* sums, int64_t rows,
+                                  int64_t column, int64_t cols);
+
 // y = activation(sums + bias) * gate + residual. GELU errs by a few ulp of its value, and for x < 0
 // by about x^2 ulp more, where the value itself is as small as exp(-x^2 / 2).
 void ApplyEpilogue(const EpilogueArguments& arguments);

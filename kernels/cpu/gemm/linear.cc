@@ -155,6 +155,18 @@ void MultiplyExpanded(const Slice<float, BF16>& slice, int64_t rows, float* sums
                 done);
 }
 
+// Writes a corner of y. The sums of a kBF16 one are rounded where they are in the cache.
+void FinishTile(const Epilogue& epilogue, const Tensor& y, float* sums, int64_t row, int64_t rows,
+                int64_t column, int64_t cols) {
+  if (y.dtype == DType::kF32) {
+    return ApplyEpilogue(EpilogueOfTile(epilogue, y, sums, row, rows, column, cols));
+  }
+  ApplyEpilogue(EpilogueInPlace(epilogue, sums, rows, column, cols));
+  for (int64_t r = 0; r < rows; ++r) {
+    RoundToBF16Dot(sums + r * kPanelColumns, cols, BF16Row(y, row + r) + column);
+  }
+}
+
 // Rows [begin, end) of one panel's columns; `next_panel` will be wanted afterwards.
 template <typename A, typename W>
 void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_panel, int64_t begin,
@@ -185,9 +197,8 @@ void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_pan
     const auto done = [&](int64_t first, int64_t height) {
       if (!last) return;
       const int64_t column = panel * kPanelColumns;
-      ApplyEpilogue(EpilogueOfTile(product.epilogue, product.y, sums + first * kPanelColumns,
-                                   begin + first, height, column,
-                                   std::min(kPanelColumns, product.y.cols - column)));
+      FinishTile(product.epilogue, product.y, sums + first * kPanelColumns, begin + first, height,
+                 column, std::min(kPanelColumns, product.y.cols - column));
     };
     if constexpr (kExpands) {
       if (expand) {
@@ -265,6 +276,12 @@ const A* RoundRows(ThreadPool& pool, const Tensor& x, int64_t stride,
   return rounded;
 }
 
+// The rows of x that kDot reads.
+const BF16* RowsForBF16Dot(ThreadPool& pool, const Tensor& x, int64_t stride) {
+  if (x.dtype == DType::kBF16) return BF16Row(x, 0);
+  return RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
+}
+
 template <typename Panel>
 void LinearQuantized(ThreadPool& pool, const Tensor& x, const PackedWeights& w,
                      const Epilogue& epilogue, const Tensor& y, DotKernel kernel) {
@@ -298,6 +315,11 @@ DotKernel ChosenKernel(DotKernel kernel, DType dtype) {
   return FastBF16Dot() ? DotKernel::kDot : DotKernel::kPlain;
 }
 
+DType ProductInputType(DType weights, int64_t in) {
+  const bool dot = weights == DType::kBF16 && ChosenKernel(DotKernel::kBest) == DotKernel::kDot;
+  return dot && in % 2 == 0 ? DType::kBF16 : DType::kF32;
+}
+
 void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue, Tensor y,
             DotKernel kernel) {
   assert(x.cols == w.in() && y.cols == w.out() && x.rows == y.rows);
@@ -312,8 +334,9 @@ void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& 
     case DotKernel::kAmx:
       return LinearAmx(pool, x, w, epilogue, y);
     case DotKernel::kDot: {
-      const BF16* a = RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
-      return Multiply<BF16, BF16>(pool, {{MicrokernelBF16Dot}, a, stride, 2, w, epilogue, y});
+      const int64_t a_stride = x.dtype == DType::kBF16 ? x.stride : stride;
+      const BF16* a = RowsForBF16Dot(pool, x, stride);
+      return Multiply<BF16, BF16>(pool, {{MicrokernelBF16Dot}, a, a_stride, 2, w, epilogue, y});
     }
     default: {
       const float* a = RoundRows<float>(pool, x, stride, RoundToBF16Plain);
