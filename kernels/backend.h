@@ -455,7 +455,12 @@ class SequenceBackend {
 
   // `slots` states, all empty: that of a sequence without tokens. A state goes with the position of
   // the sequence's next token, which the operations are told. `weights` must outlive the states.
-  virtual std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) = 0;
+  // `type`: of the inputs of the shift SSM and of the modes, see H3Sequence(). REQUIRES:
+  // HasH3States(type).
+  virtual std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots,
+                                                     DType type) = 0;
+  // Of kF32 and kBF16; kF32 is always there.
+  virtual bool HasH3States(DType type) const { return type == DType::kF32; }
   virtual std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) = 0;
   virtual std::unique_ptr<RecurrentState> NewLinearAttentionState(const LinearAttentionShape& shape,
                                                                   int64_t slots) = 0;
@@ -500,7 +505,10 @@ class SequenceBackend {
   //   y_t  = 2 Re sum_n C_n x_t[n] + D kv_t,  x_t = dA x_{t-1} + dB kv_t     diagonal SSM
   //   o_t[d2] = sum_{d1} q_t[d1] y_t[d1, d2]
   // with the state of the part's slot before the first token as x_{-1} and as the k of earlier
-  // tokens; the state after the last token replaces it. The convolution is computed by FFT, by a
+  // tokens; the state after the last token replaces it. States of kBF16 have numbers of bf16 alone,
+  // to nearest even: k_t is rounded before all else, and x_t / dB (re and im) wherever t + 1 is a
+  // multiple of kCaptureTokens, inside of a transform only at its end; what follows is computed
+  // from what was rounded. Sums are f32 all the same. The convolution is computed by FFT, by a
   // blocked scan or by the recurrence: all lead to the same state within rounding. What a part
   // gives does not depend on the parts beside it, nor on captures; on devices, where a capture cuts
   // the part, within the error bound. On processors a part from position 0 of kTransformTokens
@@ -618,7 +626,8 @@ class Backend : public SequenceBackend {
   // imported at the same position, in any slot of a state of the same shape, goes on with the same
   // bits on processors, and within the error bound on devices; a state of another backend goes on
   // within the error bound. What is imported has rows for the pending tokens alone: their number
-  // follows from its size.
+  // follows from its size. H3 states of kBF16 round inputs of the shift SSM and modes that are
+  // imported to nearest even, which leaves those as they are that such a state has exported.
   virtual int64_t ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,
                              std::span<const std::span<float>> arrays) = 0;
   virtual void ImportSlot(RecurrentState& state, int64_t slot, int64_t position,

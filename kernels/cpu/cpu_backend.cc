@@ -153,8 +153,9 @@ std::unique_ptr<H3Weights> CpuBackend::PrepareH3(const H3Parameters& parameters,
   return std::make_unique<cpu::H3PrefillWeights>(Turn(), parameters);
 }
 
-std::unique_ptr<RecurrentState> CpuBackend::NewH3State(const H3Weights& weights, int64_t slots) {
-  return std::make_unique<cpu::H3Slots>(Recurrent(weights), slots);
+std::unique_ptr<RecurrentState> CpuBackend::NewH3State(const H3Weights& weights, int64_t slots,
+                                                       DType type) {
+  return std::make_unique<cpu::H3Slots>(Recurrent(weights), slots, type);
 }
 
 void CpuBackend::ResetSlot(RecurrentState& state, int64_t slot) { Slots(state).Reset(slot); }

@@ -36,7 +36,11 @@ class CpuBackend final : public TrainingBackend {
   std::unique_ptr<SsmWeights> PrepareSsm(const LongConvParameters& parameters,
                                          DType weights) override;
 
-  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override;
+  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots,
+                                             DType type) override;
+  bool HasH3States(DType type) const override {
+    return type == DType::kF32 || type == DType::kBF16;
+  }
   std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override;
   std::unique_ptr<RecurrentState> NewLinearAttentionState(const LinearAttentionShape& shape,
                                                           int64_t slots) override;

@@ -1,6 +1,7 @@
 #include "kernels/cuda/cuda_backend.h"
 
 #include <bit>
+#include <cassert>
 #include <vector>
 
 #include "kernels/cuda/attention/attention.h"
@@ -182,7 +183,9 @@ std::unique_ptr<H3Weights> CudaBackend::PrepareH3(const H3Parameters& parameters
   return std::make_unique<cuda::H3PrefillWeights>(device_, parameters, ActivationsBeside(weights));
 }
 
-std::unique_ptr<RecurrentState> CudaBackend::NewH3State(const H3Weights& weights, int64_t slots) {
+std::unique_ptr<RecurrentState> CudaBackend::NewH3State(const H3Weights& weights, int64_t slots,
+                                                        [[maybe_unused]] DType type) {
+  assert(HasH3States(type));
   return std::make_unique<cuda::H3Slots>(device_, Recurrent(weights), slots);
 }
 

@@ -186,7 +186,8 @@ std::unique_ptr<RecurrentState> Tape::NewLinearAttentionState(const LinearAttent
   return std::make_unique<EmptyState>(slots);
 }
 
-std::unique_ptr<RecurrentState> Tape::NewH3State(const H3Weights& /*weights*/, int64_t slots) {
+std::unique_ptr<RecurrentState> Tape::NewH3State(const H3Weights& /*weights*/, int64_t slots,
+                                                 DType /*type*/) {
   return std::make_unique<EmptyState>(slots);
 }
 

@@ -83,7 +83,8 @@ class Tape final : public SequenceBackend {
   std::unique_ptr<SsmWeights> PrepareSsm(const LongConvParameters& parameters,
                                          DType weights) override;
 
-  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override;
+  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots,
+                                             DType type) override;
   std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override;
   std::unique_ptr<RecurrentState> NewLinearAttentionState(const LinearAttentionShape& shape,
                                                           int64_t slots) override;

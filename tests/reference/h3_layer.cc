@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tests/reference/linear.h"
 #include "tests/reference/matrix.h"
 
 namespace hippodrome::reference {
@@ -21,15 +22,16 @@ H3SlotState H3Layer::NewState() const {
           std::vector(d_model_ * head_dim_, std::vector<Complex>(d_state_ / 2))};
 }
 
-void H3Layer::Step(Tensor qkv, H3SlotState& state, Tensor o) const {
+void H3Layer::Step(Tensor qkv, DType type, H3SlotState& state, Tensor o) const {
   const Tensor q = qkv.Cols(0, d_model_);
   const Tensor k = qkv.Cols(d_model_, d_model_);
   const Tensor v = qkv.Cols(2 * d_model_, d_model_);
   std::vector<double> ks(d_model_);  // ks = SSM_shift(k)
   for (int64_t c = 0; c < d_model_; ++c) {
-    ks[c] = shift_[c].Step(At(k, 0, c), state.shift[c]);
+    const double input = RoundTo(At(k, 0, c), type);
+    ks[c] = shift_[c].Step(input, state.shift[c]);
     std::rotate(state.inputs[c].begin(), state.inputs[c].begin() + 1, state.inputs[c].end());
-    state.inputs[c].back() = At(k, 0, c);
+    state.inputs[c].back() = input;
   }
   for (int64_t h = 0; h < heads(); ++h) {
     for (int64_t d2 = 0; d2 < head_dim_; ++d2) {
@@ -49,6 +51,20 @@ int64_t H3LayerState::bytes_per_slot() const {
   const int64_t rows = static_cast<int64_t>(zero.diagonal.size());
   return d * static_cast<int64_t>(zero.shift[0].size() * sizeof(double)) +
          rows * static_cast<int64_t>(zero.diagonal[0].size() * sizeof(Complex));
+}
+
+void H3LayerState::Step(int64_t index, int64_t position, bool transforms, Tensor qkv, Tensor o) {
+  layer.Step(qkv, type, slot[index], o);
+  if ((position + 1) % kCaptureTokens == 0 && !transforms) RoundModes(slot[index]);
+}
+
+void H3LayerState::RoundModes(H3SlotState& state) const {
+  if (type == DType::kF32) return;
+  ForEachMode([&](int64_t row, int64_t n, Complex db) {
+    if (db == 0.0) return;
+    const Complex x = state.diagonal[row][n] / db;
+    state.diagonal[row][n] = Complex(RoundTo(x.real(), type), RoundTo(x.imag(), type)) * db;
+  });
 }
 
 void H3LayerState::Export(int64_t index, std::span<const std::span<float>> arrays) const {
@@ -72,7 +88,7 @@ void H3LayerState::Import(int64_t index, std::span<const std::span<const float>>
   const float* input = arrays[0].data();
   for (int64_t c = 0; c < layer.d(); ++c) {
     for (double& k : state.inputs[c]) {
-      k = *input++;
+      k = RoundTo(*input++, type);
       layer.shift(c).Step(k, state.shift[c]);
     }
   }
@@ -81,6 +97,7 @@ void H3LayerState::Import(int64_t index, std::span<const std::span<const float>>
     state.diagonal[row][n] = Complex(mode[0], mode[1]) * db;
     mode += 2;
   });
+  RoundModes(state);
   const int64_t pairs = layer.head_dim() * layer.head_dim();
   const int64_t pending = std::ssize(arrays[2]) / (pairs * layer.heads());
   for (int64_t i = 0; i < pending * pairs * layer.heads(); ++i) {

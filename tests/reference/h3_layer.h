@@ -36,8 +36,8 @@ class H3Layer final : public H3Weights, public H3ConvolutionWeights {
   }
   H3SlotState NewState() const;
 
-  // qkv: [1, 3 d]; o: [1, d].
-  void Step(Tensor qkv, H3SlotState& state, Tensor o) const;
+  // qkv: [1, 3 d], k rounded to `type`; o: [1, d].
+  void Step(Tensor qkv, DType type, H3SlotState& state, Tensor o) const;
 
  private:
   int64_t d_model_;
@@ -50,25 +50,30 @@ class H3Layer final : public H3Weights, public H3ConvolutionWeights {
 
 class H3LayerState final : public LayerState {
  public:
-  // `layer` must outlive it.
-  H3LayerState(const H3Layer& layer, int64_t slots)
-      : layer(layer), zero(layer.NewState()), slot(slots, zero) {}
+  // `type`: see Backend::H3Sequence(). `layer` must outlive it.
+  H3LayerState(const H3Layer& layer, int64_t slots, DType type)
+      : layer(layer), type(type), zero(layer.NewState()), slot(slots, zero) {}
 
   int64_t slots() const override { return static_cast<int64_t>(slot.size()); }
   int64_t bytes_per_slot() const override;
   std::vector<StateArray> arrays() const override {
     return H3StateArrays(layer.heads(), layer.head_dim(), layer.d_state());
   }
+  // The token at `position` of a slot's sequence; whether a transform goes on behind it.
+  void Step(int64_t index, int64_t position, bool transforms, Tensor qkv, Tensor o);
   void Reset(int64_t index) override { slot[index] = zero; }
   void Copy(int64_t from, int64_t to) override { slot[to] = slot[from]; }
   void Export(int64_t index, std::span<const std::span<float>> arrays) const override;
   void Import(int64_t index, std::span<const std::span<const float>> arrays) override;
 
   const H3Layer& layer;
+  const DType type;
   H3SlotState zero;
   std::vector<H3SlotState> slot;
 
  private:
+  // x / dB to the nearest of the type.
+  void RoundModes(H3SlotState& state) const;
   // In the order of the modes of arrays(); row: (head, d1, d2).
   void ForEachMode(const std::function<void(int64_t row, int64_t n, Complex db)>& body) const;
 };

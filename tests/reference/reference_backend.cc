@@ -101,9 +101,13 @@ class ReferenceBackend final : public reference::TrainingReference {
   std::unique_ptr<H3Weights> PrepareH3(const H3Parameters& parameters, DType /*weights*/) override {
     return std::make_unique<reference::H3Layer>(parameters);
   }
-  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override {
+  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots,
+                                             DType type) override {
     return std::make_unique<reference::H3LayerState>(
-        static_cast<const reference::H3Layer&>(weights), slots);
+        static_cast<const reference::H3Layer&>(weights), slots, type);
+  }
+  bool HasH3States(DType type) const override {
+    return type == DType::kF32 || type == DType::kBF16;
   }
   void ResetSlot(RecurrentState& state, int64_t slot) override {
     static_cast<reference::LayerState&>(state).Reset(slot);
@@ -196,19 +200,22 @@ class ReferenceBackend final : public reference::TrainingReference {
     });
   }
 
-  void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
+  void H3Sequence(const H3Weights& /*weights*/, Tensor qkv, RecurrentState& state,
                   const SequenceParts& parts, Tensor o) override {
-    ForEachToken(parts, state, [&](int64_t slot, int64_t row) {
-      StepSlot(static_cast<const reference::H3Layer&>(weights), qkv.Rows(row, 1), state, slot,
-               o.Rows(row, 1));
+    auto& slots = static_cast<reference::H3LayerState&>(state);
+    ForEachToken(parts, state, [&](const SequencePart& part, int64_t t) {
+      const int64_t row = part.first_row + t;
+      const bool transforms =
+          part.start == 0 && part.tokens >= kTransformTokens && t + 1 < kTransformTokens;
+      slots.Step(part.slot, part.start + t, transforms, qkv.Rows(row, 1), o.Rows(row, 1));
     });
   }
 
-  void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
-              Tensor /*positions*/, Tensor o) override {
+  void H3Step(const H3Weights& /*weights*/, Tensor qkv, RecurrentState& state, Tensor slots,
+              Tensor positions, Tensor o) override {
     ForEachRow(slots, o, [&](int64_t slot, int64_t row) {
-      StepSlot(static_cast<const reference::H3Layer&>(weights), qkv.Rows(row, 1), state, slot,
-               o.Rows(row, 1));
+      static_cast<reference::H3LayerState&>(state).Step(slot, IndexAt(positions, 0, row), false,
+                                                        qkv.Rows(row, 1), o.Rows(row, 1));
     });
   }
 
@@ -223,8 +230,9 @@ class ReferenceBackend final : public reference::TrainingReference {
 
   void SsmSequence(const SsmWeights& /*weights*/, Tensor u, RecurrentState& state,
                    const SequenceParts& parts, Tensor y) override {
-    ForEachToken(parts, state, [&](int64_t slot, int64_t row) {
-      static_cast<reference::SsmLayerState&>(state).Step(slot, u.Rows(row, 1), y.Rows(row, 1));
+    ForEachToken(parts, state, [&](const SequencePart& part, int64_t t) {
+      const int64_t row = part.first_row + t;
+      static_cast<reference::SsmLayerState&>(state).Step(part.slot, u.Rows(row, 1), y.Rows(row, 1));
     });
   }
 
@@ -243,8 +251,9 @@ class ReferenceBackend final : public reference::TrainingReference {
   void LinearAttentionSequence(const LinearAttentionShape& /*shape*/, Tensor qkv,
                                RecurrentState& state, const SequenceParts& parts,
                                Tensor o) override {
-    ForEachToken(parts, state, [&](int64_t slot, int64_t row) {
-      static_cast<reference::LinearAttentionState&>(state).Step(slot, qkv.Rows(row, 1),
+    ForEachToken(parts, state, [&](const SequencePart& part, int64_t t) {
+      const int64_t row = part.first_row + t;
+      static_cast<reference::LinearAttentionState&>(state).Step(part.slot, qkv.Rows(row, 1),
                                                                 o.Rows(row, 1));
     });
   }
@@ -352,7 +361,7 @@ class ReferenceBackend final : public reference::TrainingReference {
   }
 
  private:
-  // step(slot, row) for each token of each part, and the captures on the way.
+  // step(part, t) for token t of each part, and the captures on the way.
   template <typename Step>
   void ForEachToken(const SequenceParts& parts, RecurrentState& state, const Step& step) {
     std::span<const StateCapture> captures = parts.captures;
@@ -360,7 +369,7 @@ class ReferenceBackend final : public reference::TrainingReference {
       const SequencePart& part = parts.parts[i];
       for (int64_t t = 0; t < part.tokens; ++t) {
         if (part.slot < 0) break;
-        step(part.slot, part.first_row + t);
+        step(part, t);
         if (captures.empty() || captures.front().part != static_cast<int32_t>(i)) continue;
         if (captures.front().tokens != t + 1) continue;
         CopySlot(state, part.slot, captures.front().to);
@@ -376,11 +385,6 @@ class ReferenceBackend final : public reference::TrainingReference {
       const int32_t slot = IndexAt(slots, 0, row);
       slot < 0 ? reference::Zero(out.Rows(row, 1)) : step(slot, row);
     }
-  }
-
-  static void StepSlot(const reference::H3Layer& layer, Tensor qkv, RecurrentState& state,
-                       int64_t slot, Tensor o) {
-    layer.Step(qkv, static_cast<reference::H3LayerState&>(state).slot[slot], o);
   }
 
   static double Added(const AddedRows& added, int64_t row, int64_t col) {

@@ -101,7 +101,7 @@ class OperationBenchmark {
     const int64_t rows = std::max(s_.prompts * s_.tokens, s_.batch);
     const OwnedTensor qkv = Activations(rows, 3 * d);
     const OwnedTensor o = Activations(rows, d);
-    const auto state = b_.NewH3State(*weights, std::max(s_.prompts, s_.batch));
+    const auto state = b_.NewH3State(*weights, std::max(s_.prompts, s_.batch), DType::kF32);
     const double points = static_cast<double>(s_.prompts * s_.tokens * d);
     const std::vector<SequencePart> prompts = WholeSequences(s_.prompts, s_.tokens);
     const int64_t prefill = s_.prompts * s_.tokens;

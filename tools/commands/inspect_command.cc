@@ -89,16 +89,17 @@ void PrintSource(const CheckpointSource& source) {
   PrintTotal(source.tensors().size(), parameters, static_cast<int64_t>(source.file_bytes()));
 }
 
-// What one sequence takes in a layer without attention, in the CPU backend's layout.
+// What one sequence takes in a layer without attention, in the CPU backend's layout; `h3_state`: as
+// of GeneratorOptions.
 absl::StatusOr<int64_t> LayerStateBytes(const H3Config& config, const SafetensorsFile& file,
-                                        int64_t layer, TrainingBackend& backend) {
+                                        int64_t layer, DType h3_state, TrainingBackend& backend) {
   const std::string prefix = "backbone.layers." + std::to_string(layer) + ".mixer.";
   FileWeights source(file);
   if (config.mixer == DecoderMixer::kH3) {
     HIPPODROME_ASSIGN_OR_RETURN(const StateSpaceParameters ssm,
                                 ReadStateSpace(source, config, prefix));
     const auto weights = backend.PrepareH3(ssm.View(config), DType::kF32);
-    return backend.NewH3State(*weights, 1)->bytes_per_slot();
+    return backend.NewH3State(*weights, 1, h3_state)->bytes_per_slot();
   }
   const WeightsReader reader(source, backend, DType::kF32);
   HIPPODROME_ASSIGN_OR_RETURN(const SequenceMixer mixer, LoadSequenceMixer(reader, config, prefix));
@@ -108,11 +109,14 @@ absl::StatusOr<int64_t> LayerStateBytes(const H3Config& config, const Safetensor
 // What one sequence takes in the CPU backend's layout.
 absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file) {
   const auto backend = MakeCpuBackend({.threads = 1});
-  int64_t state_bytes = 0;
-  for (int64_t layer = 0; layer < config.n_layer && state_bytes == 0; ++layer) {
-    if (config.IsAttention(layer)) continue;
-    HIPPODROME_ASSIGN_OR_RETURN(state_bytes, LayerStateBytes(config, file, layer, *backend));
-  }
+  int64_t recurrent = 0;  // the first layer that is
+  while (recurrent < config.n_layer && config.IsAttention(recurrent)) ++recurrent;
+  const auto state_bytes = [&](DType h3_state) -> absl::StatusOr<int64_t> {
+    if (recurrent == config.n_layer) return 0;
+    return LayerStateBytes(config, file, recurrent, h3_state, *backend);
+  };
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t f32_bytes, state_bytes(DType::kF32));
+  HIPPODROME_ASSIGN_OR_RETURN(const int64_t bf16_bytes, state_bytes(DType::kBF16));
   const auto attention = static_cast<int64_t>(config.attention_layers.size());
   int64_t token_bytes = 0;
   if (attention > 0) {
@@ -122,8 +126,12 @@ absl::Status PrintStateSizes(const H3Config& config, const SafetensorsFile& file
                                 StoredWeights(file, "backbone.embeddings.word_embeddings.weight"));
     token_bytes = attention * backend->NewKeyValuePages(shape, 1, 1, stored)->bytes_per_page();
   }
-  std::printf("recurrent state: %lld bytes per sequence, whatever its length\n",
-              static_cast<long long>((config.n_layer - attention) * state_bytes));
+  const auto all = [&](int64_t of_layer) { return (config.n_layer - attention) * of_layer; };
+  const std::string half = bf16_bytes == f32_bytes
+                               ? ""
+                               : " (" + std::to_string(all(bf16_bytes)) + " with --h3-state bf16)";
+  std::printf("recurrent state: %lld bytes per sequence, whatever its length%s\n",
+              static_cast<long long>(all(f32_bytes)), half.c_str());
   std::printf("key/value rows: %lld bytes per token\n", static_cast<long long>(token_bytes));
   return absl::OkStatus();
 }

@@ -171,11 +171,11 @@ std::unique_ptr<RecurrentState> CheckingBackend::NewLinearAttentionState(
                            actual_.NewLinearAttentionState(shape, slots)});
 }
 
-std::unique_ptr<RecurrentState> CheckingBackend::NewH3State(const H3Weights& weights,
-                                                            int64_t slots) {
+std::unique_ptr<RecurrentState> CheckingBackend::NewH3State(const H3Weights& weights, int64_t slots,
+                                                            DType type) {
   const auto& w = Both(weights);
   return std::make_unique<PairedState>(Pair<RecurrentState>{
-      expected_.NewH3State(*w.expected, slots), actual_.NewH3State(*w.actual, slots)});
+      expected_.NewH3State(*w.expected, slots, type), actual_.NewH3State(*w.actual, slots, type)});
 }
 
 void CheckingBackend::ResetSlot(RecurrentState& state, int64_t slot) {

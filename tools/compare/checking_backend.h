@@ -49,7 +49,11 @@ class CheckingBackend final : public Backend {
                                          DType weights) override;
   std::unique_ptr<RecurrentState> NewLinearAttentionState(const LinearAttentionShape& shape,
                                                           int64_t slots) override;
-  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override;
+  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots,
+                                             DType type) override;
+  bool HasH3States(DType type) const override {
+    return expected_.HasH3States(type) && actual_.HasH3States(type);
+  }
   std::unique_ptr<RecurrentState> NewSsmState(const SsmWeights& weights, int64_t slots) override;
   void ResetSlot(RecurrentState& state, int64_t slot) override;
   void CopySlot(RecurrentState& state, int64_t from, int64_t to) override;

@@ -63,9 +63,11 @@ class ForwardingBackend : public Backend {
                                                           int64_t slots) override {
     return inner_.NewLinearAttentionState(shape, slots);
   }
-  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots) override {
-    return inner_.NewH3State(weights, slots);
+  std::unique_ptr<RecurrentState> NewH3State(const H3Weights& weights, int64_t slots,
+                                             DType type) override {
+    return inner_.NewH3State(weights, slots, type);
   }
+  bool HasH3States(DType type) const override { return inner_.HasH3States(type); }
   void ResetSlot(RecurrentState& state, int64_t slot) override { inner_.ResetSlot(state, slot); }
   void CopySlot(RecurrentState& state, int64_t from, int64_t to) override {
     inner_.CopySlot(state, from, to);

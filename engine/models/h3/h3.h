@@ -29,8 +29,8 @@ class H3Mixer {
              Tensor positions) const;
   void ProjectOut(SequenceBackend& b, const ActivationRows& a) const;
 
-  std::unique_ptr<RecurrentState> NewState(SequenceBackend& b, int64_t slots) const {
-    return b.NewH3State(*ssm_, slots);
+  std::unique_ptr<RecurrentState> NewState(SequenceBackend& b, int64_t slots, DType type) const {
+    return b.NewH3State(*ssm_, slots, type);
   }
 
  private:

@@ -1,5 +1,7 @@
 #include "engine/models/h3/hybrid_h3.h"
 
+#include <algorithm>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -88,13 +90,13 @@ absl::StatusOr<std::unique_ptr<HybridH3>> HybridH3::Load(SequenceBackend& backen
 }
 
 LayerStates HybridH3::NewLayerStates(SequenceBackend& b, int64_t slots, int64_t pages,
-                                     int64_t page_tokens) const {
+                                     int64_t page_tokens, DType h3_state) const {
   LayerStates states;
   for (const Block& block : blocks_) {
     const auto* attention = std::get_if<AttentionMixer>(&block.mixer);
     states.attention.push_back(attention ? attention->NewPages(b, pages, page_tokens) : nullptr);
     if (const auto* h3 = std::get_if<H3Mixer>(&block.mixer)) {
-      states.recurrent.push_back(h3->NewState(b, slots));
+      states.recurrent.push_back(h3->NewState(b, slots, h3_state));
     } else if (const auto* sequence = std::get_if<SequenceMixer>(&block.mixer)) {
       states.recurrent.push_back(
           std::visit([&](const auto& mixer) { return mixer.NewState(b, slots); }, *sequence));
@@ -106,9 +108,22 @@ LayerStates HybridH3::NewLayerStates(SequenceBackend& b, int64_t slots, int64_t 
 }
 
 std::unique_ptr<DecodeState> HybridH3::NewState(Backend& b, int64_t slots, int64_t pages,
-                                                int64_t page_tokens, int64_t window) const {
-  return std::make_unique<DecodeState>(b, NewLayerStates(b, slots, pages, page_tokens), slots,
-                                       pages, window);
+                                                int64_t page_tokens, int64_t window,
+                                                DType h3_state) const {
+  return std::make_unique<DecodeState>(b, NewLayerStates(b, slots, pages, page_tokens, h3_state),
+                                       slots, pages, window);
+}
+
+absl::Status HybridH3::CheckH3State(const SequenceBackend& b, DType h3_state) const {
+  if (h3_state == DType::kF32) return absl::OkStatus();
+  const std::string type = WeightsName(h3_state);
+  const bool has_h3 = std::ranges::any_of(
+      blocks_, [](const Block& block) { return std::holds_alternative<H3Mixer>(block.mixer); });
+  if (!has_h3) {
+    return InvalidArgument("h3_state is " + type + ", but the model has no H3 layers");
+  }
+  if (b.HasH3States(h3_state)) return absl::OkStatus();
+  return Unimplemented(b.name() + " has no " + type + " states of H3 layers, expected f32");
 }
 
 void HybridH3::Embed(SequenceBackend& b, Tensor ids, Tensor positions,

@@ -62,12 +62,17 @@ class HybridH3 {
   Activations NewActivations(SequenceBackend& b, int64_t max_rows) const {
     return Activations(b, config_, linear_dtype_, max_rows);
   }
-  // Empty states of the layers.
-  LayerStates NewLayerStates(SequenceBackend& b, int64_t slots, int64_t pages,
-                             int64_t page_tokens) const;
+  // Empty states of the layers. `h3_state`: of Backend::NewH3State(); other layers have none but
+  // f32.
+  LayerStates NewLayerStates(SequenceBackend& b, int64_t slots, int64_t pages, int64_t page_tokens,
+                             DType h3_state = DType::kF32) const;
   // The same, handed out by slots and pages.
   std::unique_ptr<DecodeState> NewState(Backend& b, int64_t slots, int64_t pages,
-                                        int64_t page_tokens, int64_t window = 0) const;
+                                        int64_t page_tokens, int64_t window = 0,
+                                        DType h3_state = DType::kF32) const;
+  // Whether these can have an `h3_state` other than kF32. Errors: kInvalidArgument where no layer
+  // is H3, kUnimplemented where `b` has none of that type.
+  absl::Status CheckH3State(const SequenceBackend& b, DType h3_state) const;
 
   // a.r = E[ids] (+ P[positions]).  ids, positions: kI32 [1, rows].
   void Embed(SequenceBackend& b, Tensor ids, Tensor positions, const ActivationRows& a) const;

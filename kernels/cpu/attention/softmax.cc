@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/bf16_lanes-inl.h"
 #include "kernels/cpu/base/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -46,18 +47,6 @@ void ExtendSoftmax(float* scores, int64_t rows, int64_t count, RunningSoftmax* s
   for (int64_t r = 0; r < rows; ++r) {
     factors[r] = ExtendRow(scores + r * kKeyBlock, count + r, softmax[r]);
   }
-}
-
-template <class DV>
-HWY_INLINE hn::Vec<DV> LoadWide(DV d, const float* row) {
-  return hn::LoadU(d, row);
-}
-template <class DV>
-HWY_INLINE hn::Vec<DV> LoadWide(DV d, const BF16* row) {
-  const hn::Rebind<uint16_t, DV> halves;
-  const hn::RebindToUnsigned<DV> words;
-  const auto bits = hn::LoadU(halves, reinterpret_cast<const uint16_t*>(row));
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(words, bits)));
 }
 
 template <typename T>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "kernels/cpu/base/memory.h"
 
@@ -27,33 +26,30 @@ void PrefetchPending(const H3Layout& layout, const PendingRows& pending) {
   }
 }
 
-// In line, as std::copy_n() is not.
-void CopyLanes(const float* from, float* to) {
-  std::memcpy(to, from, kTileChannels * sizeof(float));
-}
-
 // A tile goes to the rows from `first` on, one block of lanes.
 void StoreRows(const float* tile, const TokenRows& rows, int64_t first, int64_t block) {
   for (int64_t t = first; t < kScanSteps; ++t, tile += kTileChannels) {
-    CopyLanes(tile, rows.At(t, block));
+    CopyValues(tile, kTileChannels, rows.At(t, block));
   }
 }
 
 // `count` pending keys go to the rings.
-void SettleRings(const H3Layout& layout, const GroupState& state, int64_t count) {
-  const int64_t base = state.block->base;
+template <typename Stored>
+void SettleRings(const H3Layout& layout, const GroupState<Stored>& state, int64_t count) {
+  const int64_t base = state.place->base;
   for (int64_t c = 0; c < layout.channel_blocks; ++c) {
-    float* ring = state.rings + c * layout.ring_floats();
+    Stored* ring = state.rings + c * layout.ring_values();
     for (int64_t i = 0; i < count; ++i) {
-      CopyLanes(state.pending.keys.At(base % kScanSteps + i, c),
-                ring + (base + i) % layout.taps * kTileChannels);
+      CopyValues(state.pending.keys.At(base % kScanSteps + i, c), kTileChannels,
+                 ring + (base + i) % layout.taps * kTileChannels);
     }
   }
 }
 
 }  // namespace
 
-H3Block::H3Block(const H3PrefillWeights& constants, int64_t group)
+template <typename Stored>
+H3Block<Stored>::H3Block(const H3PrefillWeights& constants, int64_t group)
     : constants_(constants), layout_(constants.layout()), group_(group) {
   const int64_t panel = layout_.channel_blocks * kTileChannels;
   Parts parts(ThreadScratch<float>(ScratchUse::kH3Block, kBlockFloats + 4 * panel + kTileChannels));
@@ -66,41 +62,45 @@ H3Block::H3Block(const H3PrefillWeights& constants, int64_t group)
 }
 
 // Row i of what looks ahead is for the token i after the base.
-void H3Block::Begin(const GroupState& state, int64_t position, const GroupState& next) const {
+template <typename Stored>
+void H3Block<Stored>::Begin(const GroupState<Stored>& state, int64_t position,
+                            const GroupState<Stored>& next) const {
   PrefetchPending(layout_, next.pending);
   const bool starts = position % kScanSteps == 0;
-  const bool whole = starts && position - state.block->base == kScanSteps;
+  const bool whole = starts && position - state.place->base == kScanSteps;
   if (whole) {
     SettleRings(layout_, state, kScanSteps);
-    state.block->base = static_cast<int32_t>(position);
+    state.place->base = static_cast<int32_t>(position);
   } else if (starts) {
     Settle(constants_, group_, state, position);
   }
-  const int64_t first = state.block->base % kScanSteps;
+  const int64_t first = state.place->base % kScanSteps;
   for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
-    const int64_t ring = c * layout_.ring_floats();
+    const int64_t ring = c * layout_.ring_values();
     LookAheadInRing(constants_.Taps(group_, c), layout_.taps, state.rings + ring,
-                    state.block->base % layout_.taps, ahead_, next.rings + ring);
+                    state.place->base % layout_.taps, ahead_, next.rings + ring);
     StoreRows(ahead_, state.pending.key_sums, first, c);
   }
   for (int64_t r = 0; r < layout_.row_blocks; ++r) {
     const RowConstants rows = constants_.Rows(group_, r);
-    float* modes = state.modes + r * layout_.block_state_floats();
+    Stored* modes = state.modes + r * layout_.modes_values();
     if (whole) {
       AbsorbAndLookAhead(rows, state.pending.inputs, state.pending.sums, r, modes,
-                         next.modes + r * layout_.block_state_floats());
+                         next.modes + r * layout_.modes_values());
     } else {
       LookAhead(rows, modes, ahead_);
       StoreRows(ahead_, state.pending.sums, first, r);
     }
   }
-  state.block->has_ahead = 1;
+  state.place->has_ahead = 1;
 }
 
-void H3Block::Step(const GroupState& state, int64_t position, const float* qkv, float* o) const {
-  assert(!Begins(state, position));
-  const TokenStep step = StepAt(constants_, group_, state, position, qkv, o);
-  if (layout_.OneChannelPerLane(group_)) return StepChannels(step, 1, nullptr);
+template <typename Stored>
+void H3Block<Stored>::Step(const GroupBlock& block, int64_t position, const float* qkv,
+                           float* o) const {
+  assert(!Begins(block, position));
+  const TokenStep step = StepAt(constants_, group_, block, position, qkv, o);
+  if (layout_.OneChannelPerLane(group_)) return StepChannels<Stored>(step, 1, nullptr);
   ShiftSsm(step);
   LoadPanel(layout_, group_, {step.q, 0}, 1, q_);
   LoadPanel(layout_, group_, {step.v, 0}, 1, v_);
@@ -113,36 +113,42 @@ void H3Block::Step(const GroupState& state, int64_t position, const float* qkv, 
   StorePanel(layout_, group_, o_, 1, o, 0);
 }
 
-void H3Block::ShiftSsm(const TokenStep& step) const {
+template <typename Stored>
+void H3Block<Stored>::ShiftSsm(const TokenStep& step) const {
   const TokenRows& keys = step.pending.keys;
   for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
     const int64_t width =
         std::clamp<int64_t>(layout_.Channels(group_) - c * kTileChannels, 0, kTileChannels);
     LoadBlock({step.k + c * kTileChannels, 0}, width, 1, keys.At(step.j, c));
+    RoundTo<Stored>(1, keys.At(step.j, c));
     AddRecent(constants_.Taps(group_, c), {keys.At(step.first_key, c), keys.stride},
               step.j + 1 - step.first_key, step.pending.key_sums.At(step.j, c),
               ks_ + c * kTileChannels);
   }
 }
 
-void H3Block::DiagonalSsm(const TokenStep& step, int64_t row_block) const {
+template <typename Stored>
+void H3Block<Stored>::DiagonalSsm(const TokenStep& step, int64_t row_block) const {
   const TokenRows& inputs = step.pending.inputs;
   AddRecent(constants_.Rows(group_, row_block).kernel,
             {inputs.At(step.first_input, row_block), inputs.stride}, step.j + 1 - step.first_input,
             step.pending.sums.At(step.j, row_block), y_);
 }
 
-TokenStep StepAt(const H3PrefillWeights& constants, int64_t group, const GroupState& state,
+template class H3Block<float>;
+template class H3Block<BF16>;
+
+TokenStep StepAt(const H3PrefillWeights& constants, int64_t group, const GroupBlock& block,
                  int64_t position, const float* qkv, float* o) {
   const H3Layout& layout = constants.layout();
   const int64_t j = position % kScanSteps;
-  const int64_t first = state.block->base % kScanSteps;
+  const int64_t first = block.place->base % kScanSteps;
   const int64_t channel = layout.FirstChannel(group);
   return {.taps = constants.Taps(group, 0),
           .taps_stride = layout.channel_blocks * layout.padded_taps() * kTileChannels,
           .kernel = constants.Rows(group, 0).kernel,
           .kernel_stride = layout.row_blocks * constants.RowBlockFloats(),
-          .pending = state.pending,
+          .pending = block.pending,
           .first_key = std::max(first, j + 1 - layout.taps),
           .first_input = first,
           .j = j,
@@ -152,17 +158,18 @@ TokenStep StepAt(const H3PrefillWeights& constants, int64_t group, const GroupSt
           .o = o + channel};
 }
 
-void Settle(const H3PrefillWeights& constants, int64_t group, const GroupState& state,
+template <typename Stored>
+void Settle(const H3PrefillWeights& constants, int64_t group, const GroupState<Stored>& state,
             int64_t position) {
   const H3Layout& layout = constants.layout();
-  const int64_t base = state.block->base;
+  const int64_t base = state.place->base;
   const int64_t pending = position - base;
   assert(pending >= 0 && base % kScanSteps + pending <= kScanSteps);
   if (pending == 0) return;
   SettleRings(layout, state, pending);
   for (int64_t r = 0; r < layout.row_blocks; ++r) {
     const RowConstants rows = constants.Rows(group, r);
-    float* modes = state.modes + r * layout.block_state_floats();
+    Stored* modes = state.modes + r * layout.modes_values();
     alignas(kTileChannels * sizeof(float)) float inputs[kBlockFloats];
     LoadBlock({state.pending.inputs.At(base % kScanSteps, r), state.pending.inputs.stride},
               kTileChannels, pending, inputs);
@@ -172,7 +179,12 @@ void Settle(const H3PrefillWeights& constants, int64_t group, const GroupState& 
       AbsorbTokens(rows, inputs, pending, modes);
     }
   }
-  *state.block = {.base = static_cast<int32_t>(position), .has_ahead = 0};
+  *state.place = {.base = static_cast<int32_t>(position), .has_ahead = 0};
 }
+
+template void Settle(const H3PrefillWeights& constants, int64_t group,
+                     const GroupState<float>& state, int64_t position);
+template void Settle(const H3PrefillWeights& constants, int64_t group,
+                     const GroupState<BF16>& state, int64_t position);
 
 }  // namespace hippodrome::cpu

@@ -8,7 +8,8 @@
 // and from these computes all F and Y: the other steps touch a fifth of what a slot keeps, and what
 // they did is undone by going back to an earlier position of the block. A block has its base at a
 // multiple of kScanSteps, but where a state of a backend without pending tokens was imported: so
-// the bits of a sequence depend neither on its slot nor on what runs beside it.
+// the bits of a sequence depend neither on its slot nor on what runs beside it. Where states are
+// stored as bf16, k is rounded when it comes, and x when the tokens of a block are taken in.
 #ifndef HIPPODROME_KERNELS_CPU_H3_H3_BLOCK_H_
 #define HIPPODROME_KERNELS_CPU_H3_H3_BLOCK_H_
 
@@ -21,21 +22,24 @@
 namespace hippodrome::cpu {
 
 // Whether the token at `position` needs Begin() before its step.
-inline bool Begins(const GroupState& state, int64_t position) {
-  return state.block->has_ahead == 0 ||
-         (position % kScanSteps == 0 && state.block->base != position);
+inline bool Begins(const GroupBlock& block, int64_t position) {
+  return block.place->has_ahead == 0 ||
+         (position % kScanSteps == 0 && block.place->base != position);
 }
 
-// One group. Its working memory is the thread's: one at a time.
+// One group. Its working memory is the thread's: one at a time. Here and below Stored is float or
+// BF16.
+template <typename Stored>
 class H3Block {
  public:
   H3Block(const H3PrefillWeights& constants, int64_t group);
 
   // Takes the tokens of the last block in and looks ahead from there. Meanwhile fetches what this
   // reads of `next` into cache.
-  void Begin(const GroupState& state, int64_t position, const GroupState& next) const;
+  void Begin(const GroupState<Stored>& state, int64_t position,
+             const GroupState<Stored>& next) const;
   // One token, after Begin() where it needs that. qkv, o: column 0 of its rows.
-  void Step(const GroupState& state, int64_t position, const float* qkv, float* o) const;
+  void Step(const GroupBlock& block, int64_t position, const float* qkv, float* o) const;
 
  private:
   // ks of the token of `step`.
@@ -55,11 +59,12 @@ class H3Block {
 };
 
 // The token at `position` in `group` and those after it, where these are groups of 16 heads.
-TokenStep StepAt(const H3PrefillWeights& constants, int64_t group, const GroupState& state,
+TokenStep StepAt(const H3PrefillWeights& constants, int64_t group, const GroupBlock& block,
                  int64_t position, const float* qkv, float* o);
 
 // Takes the pending tokens before `position` into rings and modes; none are pending then.
-void Settle(const H3PrefillWeights& constants, int64_t group, const GroupState& state,
+template <typename Stored>
+void Settle(const H3PrefillWeights& constants, int64_t group, const GroupState<Stored>& state,
             int64_t position);
 
 }  // namespace hippodrome::cpu

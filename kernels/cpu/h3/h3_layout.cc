@@ -11,6 +11,7 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/bf16_lanes-inl.h"
 #include "kernels/cpu/base/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -71,6 +72,12 @@ void MultiplyRows(TileRows a, TileRows b, int64_t steps, float* out, int64_t out
   }
 }
 
+void RoundRows(int64_t rows, float* values) {
+  for (int64_t i = 0; i < rows * kTileChannels; i += kLanes) {
+    hn::Store(NearestBF16(D(), hn::Load(D(), values + i)), D(), values + i);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace hippodrome::cpu
 HWY_AFTER_NAMESPACE();
@@ -81,6 +88,7 @@ namespace hippodrome::cpu {
 HWY_EXPORT(RowsToTiles);
 HWY_EXPORT(TilesToRows);
 HWY_EXPORT(MultiplyRows);
+HWY_EXPORT(RoundRows);
 
 void MultiplyRows(TileRows a, TileRows b, int64_t steps, float* out, int64_t out_stride) {
   HWY_DYNAMIC_DISPATCH(MultiplyRows)(a, b, steps, out, out_stride);
@@ -162,6 +170,13 @@ void LoadBlock(TileRows from, int64_t width, int64_t steps, float* block) {
     std::fill_n(block + t * kTileChannels, kTileChannels, 0.0f);
     std::copy_n(from.data + t * from.stride, width, block + t * kTileChannels);
   }
+}
+
+template <>
+void RoundTo<float>(int64_t /*rows*/, float* /*values*/) {}
+template <>
+void RoundTo<BF16>(int64_t rows, float* values) {
+  HWY_DYNAMIC_DISPATCH(RoundRows)(rows, values);
 }
 
 void LoadPanel(const H3Layout& layout, int64_t group, TileRows from, int64_t steps, float* panel) {

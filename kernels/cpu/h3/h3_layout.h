@@ -13,6 +13,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/conv/tile.h"
+#include "kernels/dtype.h"
 
 namespace hippodrome::cpu {
 
@@ -60,8 +61,8 @@ struct H3Layout {
   int64_t padded_taps() const { return (taps + 3) / 4 * 4; }
 
   // Of one channel block the ring of the last `taps` inputs, of one row block the modes.
-  int64_t ring_floats() const { return taps * kTileChannels; }
-  int64_t block_state_floats() const { return modes * kModeFloats; }
+  int64_t ring_values() const { return taps * kTileChannels; }
+  int64_t modes_values() const { return modes * kModeFloats; }
 
   int64_t d_model;
   int64_t head_dim;
@@ -107,6 +108,10 @@ void MultiplyRows(TileRows a, TileRows b, int64_t steps, float* out, int64_t out
 
 // One channel block of a panel from rows of activations, lanes beyond `width` zero.
 void LoadBlock(TileRows from, int64_t width, int64_t steps, float* block);
+
+// Each of some rows of lanes as the nearest value of `Stored`, float or BF16.
+template <typename Stored>
+void RoundTo(int64_t rows, float* values);
 
 // Loads the columns of a group into a panel.  from: column of the group's first channel.
 void LoadPanel(const H3Layout& layout, int64_t group, TileRows from, int64_t steps, float* panel);

@@ -58,18 +58,21 @@ struct Buffers {
 
 // The padded_taps() inputs before the one that goes to row `next` of a ring, oldest first; zeros
 // beyond `taps` of them.
-void UnrollRing(const H3Layout& layout, const float* ring, int64_t next, float* history) {
+template <typename Stored>
+void UnrollRing(const H3Layout& layout, const Stored* ring, int64_t next, float* history) {
   const int64_t zeros = layout.padded_taps() - layout.taps;
   history = std::fill_n(history, zeros * kTileChannels, 0.0f);
-  const float* newest = ring + next * kTileChannels;
-  history = std::copy(newest, ring + layout.ring_floats(), history);
-  std::copy(ring, newest, history);
+  const int64_t newer = next * kTileChannels;
+  const int64_t older = layout.ring_values() - newer;
+  CopyValues(ring + newer, older, history);
+  CopyValues(ring, newer, history + older);
 }
 
 // The states of a part that are copied on the way.
 using Captures = std::span<const StateCapture>;
 
-// All tokens of one part in one group of channels.
+// All tokens of one part in one group of channels. Stored: of the states, float or BF16.
+template <typename Stored>
 class GroupSequence {
  public:
   // qkv, o: the rows of the part.
@@ -82,7 +85,7 @@ class GroupSequence {
         buffers_(layout_, constants.plan()) {}
 
   void Run(const H3Slots& slots, const SequencePart& part, Captures captures) {
-    const GroupState state = slots.Group(part.slot, group_);
+    const GroupState<Stored> state = slots.Group<Stored>(part.slot, group_);
     const int64_t head = std::min((kScanSteps - part.start % kScanSteps) % kScanSteps, qkv_.rows);
     Steps(state, part.start, 0, head);
     const int64_t whole = (qkv_.rows - head) / kScanSteps * kScanSteps;
@@ -103,9 +106,9 @@ class GroupSequence {
   };
 
   // Tokens [begin, end) one by one.
-  void Steps(const GroupState& state, int64_t start, int64_t begin, int64_t end) const {
+  void Steps(const GroupState<Stored>& state, int64_t start, int64_t begin, int64_t end) const {
     if (begin == end) return;
-    const H3Block block(constants_, group_);
+    const H3Block<Stored> block(constants_, group_);
     for (int64_t t = begin; t < end; ++t) {
       if (Begins(state, start + t)) block.Begin(state, start + t, state);
       block.Step(state, start + t, F32Row(qkv_, t), F32Row(o_, t));
@@ -115,15 +118,15 @@ class GroupSequence {
   // `count` tokens after the first `done`, whole blocks, from a state without pending tokens.
   void Blocks(const H3Slots& slots, const SequencePart& part, Captures captures, int64_t done,
               int64_t count) {
-    const GroupState state = slots.Group(part.slot, group_);
+    const GroupState<Stored> state = slots.Group<Stored>(part.slot, group_);
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
-      const float* ring = state.rings + c * layout_.ring_floats();
+      const Stored* ring = state.rings + c * layout_.ring_values();
       UnrollRing(layout_, ring, (part.start + done) % layout_.taps,
                  buffers_.history + c * buffers_.history_floats);
     }
     const auto capture = [&] {
       if (captures.empty() || captures.front().tokens != done) return;
-      StoreState(state.modes, part.start + done, slots.Group(captures.front().to, group_));
+      StoreState(state.modes, part.start + done, slots.Group<Stored>(captures.front().to, group_));
       captures = captures.subspan(1);
     };
     capture();
@@ -146,20 +149,20 @@ class GroupSequence {
   }
 
   // The state after all tokens before `position`, with these modes.
-  void StoreState(const float* modes, int64_t position, const GroupState& to) const {
+  void StoreState(const Stored* modes, int64_t position, const GroupState<Stored>& to) const {
     for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
-      float* ring = to.rings + c * layout_.ring_floats();
+      Stored* ring = to.rings + c * layout_.ring_values();
       const float* end =
           buffers_.history + c * buffers_.history_floats + layout_.padded_taps() * kTileChannels;
       for (int64_t ago = 1; ago <= layout_.taps; ++ago) {
-        std::copy_n(end - ago * kTileChannels, kTileChannels,
-                    ring + (position - ago + layout_.taps) % layout_.taps * kTileChannels);
+        CopyValues(end - ago * kTileChannels, kTileChannels,
+                   ring + (position - ago + layout_.taps) % layout_.taps * kTileChannels);
       }
     }
     if (modes != to.modes) {
-      std::copy_n(modes, layout_.row_blocks * layout_.block_state_floats(), to.modes);
+      std::copy_n(modes, layout_.row_blocks * layout_.modes_values(), to.modes);
     }
-    *to.block = {.base = static_cast<int32_t>(position), .has_ahead = 0};
+    *to.place = {.base = static_cast<int32_t>(position), .has_ahead = 0};
   }
 
   TileRows Columns(int64_t which, int64_t token) const {
@@ -167,7 +170,7 @@ class GroupSequence {
             qkv_.stride};
   }
 
-  void Segment(int64_t token, const Stretch& stretch, float* modes) {
+  void Segment(int64_t token, const Stretch& stretch, Stored* modes) {
     const int64_t tokens = stretch.tokens;
     ShiftSsm(token, tokens);
     if (layout_.OneChannelPerLane(group_)) {
@@ -183,7 +186,7 @@ class GroupSequence {
     std::fill_n(buffers_.o, layout_.channel_blocks * tokens * kTileChannels, 0.0f);
     for (int64_t r = 0; r < layout_.row_blocks; ++r) {
       ExpandRows(layout_, group_, r, buffers_.ks, buffers_.v, tokens, buffers_.u);
-      DiagonalSsm(r, stretch, modes + r * layout_.block_state_floats());
+      DiagonalSsm(r, stretch, modes + r * layout_.modes_values());
       ContractRows(layout_, group_, r, buffers_.q, buffers_.y, tokens, buffers_.o);
     }
     StorePanel(layout_, group_, buffers_.o, tokens, F32Row(o_, token), o_.stride);
@@ -199,6 +202,7 @@ class GroupSequence {
           std::clamp<int64_t>(layout_.Channels(group_) - c * kTileChannels, 0, kTileChannels);
       LoadBlock({k.data + c * kTileChannels, k.stride}, width, tokens,
                 history + taps * kTileChannels);
+      RoundTo<Stored>(tokens, history + taps * kTileChannels);
       Fir(constants_.Taps(group_, c), taps, history + taps * kTileChannels, tokens,
           buffers_.ks + c * tokens * kTileChannels);
       std::copy_n(history + tokens * kTileChannels, taps * kTileChannels, history);
@@ -206,7 +210,7 @@ class GroupSequence {
   }
 
   // y of one row block from u, and its state.
-  void DiagonalSsm(int64_t row_block, const Stretch& stretch, float* state) {
+  void DiagonalSsm(int64_t row_block, const Stretch& stretch, Stored* state) {
     const RowConstants rows = constants_.Rows(group_, row_block);
     const int64_t blocks = stretch.tokens / kScanSteps;
     switch (stretch.method) {
@@ -234,6 +238,26 @@ class GroupSequence {
   const Buffers buffers_;
 };
 
+// All parts in one group: its constants stay in the cache from one to the next.
+template <typename Stored>
+void RunGroup(const H3PrefillWeights& constants, int64_t group, Tensor qkv, const H3Slots& state,
+              const SequenceParts& parts, Tensor o) {
+  Captures captures = parts.captures;
+  for (size_t i = 0; i < parts.parts.size(); ++i) {
+    const SequencePart& part = parts.parts[i];
+    const auto own =
+        std::find_if(captures.begin(), captures.end(),
+                     [&](const StateCapture& c) { return c.part != static_cast<int32_t>(i); }) -
+        captures.begin();
+    if (part.slot >= 0) {
+      GroupSequence<Stored>(constants, group, qkv.Rows(part.first_row, part.tokens),
+                            o.Rows(part.first_row, part.tokens))
+          .Run(state, part, captures.first(static_cast<size_t>(own)));
+    }
+    captures = captures.subspan(static_cast<size_t>(own));
+  }
+}
+
 }  // namespace
 
 void H3Sequence(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv, H3Slots& state,
@@ -241,23 +265,8 @@ void H3Sequence(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv,
   const H3Layout& layout = constants.layout();
   assert(qkv.cols == 3 * layout.d_model && o.cols == layout.d_model && o.rows == qkv.rows);
   assert(parts.rows() == qkv.rows);
-  // A group's constants stay in the cache from one part to the next.
-  pool.Run(layout.groups, [&](int64_t group, int) {
-    Captures captures = parts.captures;
-    for (size_t i = 0; i < parts.parts.size(); ++i) {
-      const SequencePart& part = parts.parts[i];
-      const auto own =
-          std::find_if(captures.begin(), captures.end(),
-                       [&](const StateCapture& c) { return c.part != static_cast<int32_t>(i); }) -
-          captures.begin();
-      if (part.slot >= 0) {
-        GroupSequence(constants, group, qkv.Rows(part.first_row, part.tokens),
-                      o.Rows(part.first_row, part.tokens))
-            .Run(state, part, captures.first(static_cast<size_t>(own)));
-      }
-      captures = captures.subspan(static_cast<size_t>(own));
-    }
-  });
+  const auto run = state.type() == DType::kF32 ? RunGroup<float> : RunGroup<BF16>;
+  pool.Run(layout.groups, [&](int64_t group, int) { run(constants, group, qkv, state, parts, o); });
 }
 
 }  // namespace hippodrome::cpu

@@ -1,11 +1,14 @@
 #include "kernels/cpu/h3/h3_scan.h"
 
+#include <type_traits>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/h3/h3_scan.cc"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/bf16_lanes-inl.h"
 #include "kernels/cpu/base/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,12 +18,34 @@ namespace HWY_NAMESPACE {
 static_assert(kTileChannels % kLanes == 0);
 HWY_INLINE V Load(const float* p) { return hn::Load(D(), p); }
 HWY_INLINE void Store(V v, float* p) { hn::Store(v, D(), p); }
+HWY_INLINE V Load(const BF16* p) { return LoadWide(D(), p); }
+HWY_INLINE void Store(V v, BF16* p) { StoreNarrow(D(), v, p); }
+
+// The nearest value of the type in which states are stored.
+template <typename Stored>
+HWY_INLINE V Nearest(V v) {
+  if constexpr (std::is_same_v<Stored, BF16>) return NearestBF16(D(), v);
+  return v;
+}
 
 struct Complex {
   V re, im;
 };
 
-HWY_INLINE Complex LoadComplex(const float* p) { return {Load(p), Load(p + kTileChannels)}; }
+template <typename Stored>
+HWY_INLINE Complex LoadComplex(const Stored* p) {
+  return {Load(p), Load(p + kTileChannels)};
+}
+// REQUIRES: values of the type.
+template <typename Stored>
+HWY_INLINE void StoreComplex(Complex x, Stored* p) {
+  Store(x.re, p);
+  Store(x.im, p + kTileChannels);
+}
+template <typename Stored>
+HWY_INLINE Complex Nearest(Complex x) {
+  return {Nearest<Stored>(x.re), Nearest<Stored>(x.im)};
+}
 
 HWY_INLINE Complex Multiply(Complex a, Complex b) {
   return {hn::NegMulAdd(a.im, b.im, hn::Mul(a.re, b.re)),
@@ -76,10 +101,11 @@ HWY_INLINE V Output(const Powers& power, Complex wax, int i, V y) {
 }
 
 // One mode over all blocks. From the state x before a block,
-//   y_i += Re(w a^(i+1) x),  x <- a^8 x + sum_j a^(7-j) u_j.
-template <bool kOutput>
+//   y_i += Re(w a^(i+1) x),  x <- a^8 x + sum_j a^(7-j) u_j,
+// which is rounded to what is stored: after each block where there is output, else at the end.
+template <bool kOutput, typename Stored>
 HWY_INLINE void ScanMode(const RowConstants& rows, int64_t n, int64_t lane, const float* u,
-                         float* y, int64_t blocks, float* state) {
+                         float* y, int64_t blocks, Stored* state) {
   const Powers power(rows.modes[n], lane);
   const Complex a_scan = LoadComplex(rows.a_scan + n * kModeFloats + lane);
   const Complex wa = Multiply(LoadComplex(rows.modes[n].w + lane), power.a[1]);
@@ -94,12 +120,14 @@ HWY_INLINE void ScanMode(const RowConstants& rows, int64_t n, int64_t lane, cons
       y += kScanSteps * kTileChannels;
     }
     x = AbsorbBlock(power, a_scan, u, x);
+    if constexpr (kOutput) x = Nearest<Stored>(x);
   }
-  Store(x.re, state);
-  Store(x.im, state + kTileChannels);
+  StoreComplex(Nearest<Stored>(x), state);
 }
 
-void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, float* state) {
+template <typename Stored>
+HWY_INLINE void ScanRows(const RowConstants& rows, const float* u, float* y, int64_t blocks,
+                         Stored* state) {
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     ScanInside(rows.kernel + lane, u + lane, y + lane, blocks);
     for (int64_t n = 0; n < rows.count; ++n) {
@@ -108,7 +136,9 @@ void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, fl
   }
 }
 
-void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state) {
+template <typename Stored>
+HWY_INLINE void AbsorbRows(const RowConstants& rows, const float* u, int64_t blocks,
+                           Stored* state) {
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     for (int64_t n = 0; n < rows.count; ++n) {
       ScanMode<false>(rows, n, lane, u + lane, nullptr, blocks, state + n * kModeFloats + lane);
@@ -116,10 +146,12 @@ void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* sta
   }
 }
 
-void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, float* state) {
+template <typename Stored>
+HWY_INLINE void AbsorbTokensOf(const RowConstants& rows, const float* u, int64_t tokens,
+                               Stored* state) {
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     for (int64_t n = 0; n < rows.count; ++n) {
-      float* at = state + n * kModeFloats + lane;
+      Stored* at = state + n * kModeFloats + lane;
       const Complex a = LoadComplex(rows.modes[n].a + lane);
       Complex x = LoadComplex(at);
       for (int64_t t = 0; t < tokens; ++t) {
@@ -127,15 +159,14 @@ void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, floa
         x = {hn::NegMulAdd(a.im, x.im, hn::MulAdd(a.re, x.re, input)),
              hn::MulAdd(a.im, x.re, hn::Mul(a.re, x.im))};
       }
-      Store(x.re, at);
-      Store(x.im, at + kTileChannels);
+      StoreComplex(Nearest<Stored>(x), at);
     }
   }
 }
 
 // visit(n, power, x) gives the state of mode n from the stored one.
-template <typename Visit>
-HWY_INLINE void LookAheadFrom(const RowConstants& rows, const float* state, float* y, int64_t lane,
+template <typename Stored, typename Visit>
+HWY_INLINE void LookAheadFrom(const RowConstants& rows, const Stored* state, float* y, int64_t lane,
                               const Visit& visit) {
   V sum[kScanSteps];
   HWY_UNROLL(8)
@@ -152,7 +183,8 @@ HWY_INLINE void LookAheadFrom(const RowConstants& rows, const float* state, floa
   for (int i = 0; i < kScanSteps; ++i) Store(sum[i], y + i * kTileChannels + lane);
 }
 
-void LookAhead(const RowConstants& rows, const float* state, float* y) {
+template <typename Stored>
+HWY_INLINE void LookAheadOf(const RowConstants& rows, const Stored* state, float* y) {
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     LookAheadFrom(rows, state, y, lane, [](int64_t, const Powers&, Complex x) { return x; });
   }
@@ -160,8 +192,9 @@ void LookAhead(const RowConstants& rows, const float* state, float* y) {
 
 // y_j += sum over the ages [1, count) of what is `age` before `next`, taps[age + j] where it is
 // one.
-HWY_INLINE void AddAges(const float* taps, int64_t count, const float* ring, int64_t next,
-                        const float* ahead, V (&y)[kScanSteps]) {
+template <typename Stored>
+HWY_INLINE void AddAges(const float* taps, int64_t count, const Stored* ring, int64_t next,
+                        const Stored* ahead, V (&y)[kScanSteps]) {
   for (int64_t age = 1; age < count; ++age) {
     const int64_t row = next >= age ? next - age : next - age + count;
     hwy::Prefetch(ahead + row * kTileChannels);
@@ -181,8 +214,9 @@ HWY_INLINE void AddAges(const float* taps, int64_t count, const float* ring, int
   }
 }
 
-void LookAheadInRing(const float* taps, int64_t count, const float* ring, int64_t next, float* y,
-                     const float* ahead) {
+template <typename Stored>
+HWY_INLINE void LookAheadInRingOf(const float* taps, int64_t count, const Stored* ring,
+                                  int64_t next, float* y, const Stored* ahead) {
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     V sum[kScanSteps];
     HWY_UNROLL(8)
@@ -193,8 +227,10 @@ void LookAheadInRing(const float* taps, int64_t count, const float* ring, int64_
   }
 }
 
-void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
-                        int64_t block, float* state, const float* ahead) {
+template <typename Stored>
+HWY_INLINE void AbsorbAndLookAheadOf(const RowConstants& rows, const TokenRows& inputs,
+                                     const TokenRows& sums, int64_t block, Stored* state,
+                                     const Stored* ahead) {
   HWY_ALIGN float u[kBlockFloats];
   HWY_ALIGN float y[kBlockFloats];
   const auto copy = [](const float* from, float* to) {
@@ -207,9 +243,8 @@ void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const
       hwy::Prefetch(ahead + n * kModeFloats);
       hwy::Prefetch(ahead + n * kModeFloats + kTileChannels);
       const Complex a_scan = LoadComplex(rows.a_scan + n * kModeFloats + lane);
-      x = AbsorbBlock(power, a_scan, u + lane, x);
-      Store(x.re, state + n * kModeFloats + lane);
-      Store(x.im, state + n * kModeFloats + lane + kTileChannels);
+      x = Nearest<Stored>(AbsorbBlock(power, a_scan, u + lane, x));
+      StoreComplex(x, state + n * kModeFloats + lane);
       return x;
     });
   }
@@ -240,7 +275,8 @@ HWY_INLINE void PrefetchStep(const TokenStep& step, int64_t group) {
   PrefetchRows(step.pending.sums, step.j, step.j + 1, group);
 }
 
-void StepChannels(const TokenStep& step, int64_t groups, const TokenStep* next) {
+template <typename Stored>
+HWY_INLINE void StepChannelsOf(const TokenStep& step, int64_t groups, const TokenStep* next) {
   const int64_t j = step.j;
   for (int64_t g = 0; g < groups; ++g) {
     if (next != nullptr) PrefetchStep(*next, g);
@@ -251,7 +287,7 @@ void StepChannels(const TokenStep& step, int64_t groups, const TokenStep* next) 
                       Load(sums.At(j, g) + lane));
       };
       const int64_t channel = g * kTileChannels + lane;
-      Store(hn::LoadU(D(), step.k + channel), step.pending.keys.At(j, g) + lane);
+      Store(Nearest<Stored>(hn::LoadU(D(), step.k + channel)), step.pending.keys.At(j, g) + lane);
       const V ks = recent(step.taps + g * step.taps_stride, step.pending.keys, step.first_key,
                           step.pending.key_sums);
       Store(hn::Mul(ks, hn::LoadU(D(), step.v + channel)), step.pending.inputs.At(j, g) + lane);
@@ -262,6 +298,55 @@ void StepChannels(const TokenStep& step, int64_t groups, const TokenStep* next) 
   }
 }
 
+// Those for each type in which states are stored.
+
+void ScanF32(const RowConstants& rows, const float* u, float* y, int64_t blocks, float* state) {
+  ScanRows(rows, u, y, blocks, state);
+}
+void ScanBF16(const RowConstants& rows, const float* u, float* y, int64_t blocks, BF16* state) {
+  ScanRows(rows, u, y, blocks, state);
+}
+void AbsorbF32(const RowConstants& rows, const float* u, int64_t blocks, float* state) {
+  AbsorbRows(rows, u, blocks, state);
+}
+void AbsorbBF16(const RowConstants& rows, const float* u, int64_t blocks, BF16* state) {
+  AbsorbRows(rows, u, blocks, state);
+}
+void AbsorbTokensF32(const RowConstants& rows, const float* u, int64_t tokens, float* state) {
+  AbsorbTokensOf(rows, u, tokens, state);
+}
+void AbsorbTokensBF16(const RowConstants& rows, const float* u, int64_t tokens, BF16* state) {
+  AbsorbTokensOf(rows, u, tokens, state);
+}
+void LookAheadF32(const RowConstants& rows, const float* state, float* y) {
+  LookAheadOf(rows, state, y);
+}
+void LookAheadBF16(const RowConstants& rows, const BF16* state, float* y) {
+  LookAheadOf(rows, state, y);
+}
+void LookAheadInRingF32(const float* taps, int64_t count, const float* ring, int64_t next, float* y,
+                        const float* ahead) {
+  LookAheadInRingOf(taps, count, ring, next, y, ahead);
+}
+void LookAheadInRingBF16(const float* taps, int64_t count, const BF16* ring, int64_t next, float* y,
+                         const BF16* ahead) {
+  LookAheadInRingOf(taps, count, ring, next, y, ahead);
+}
+void AbsorbAndLookAheadF32(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
+                           int64_t block, float* state, const float* ahead) {
+  AbsorbAndLookAheadOf(rows, inputs, sums, block, state, ahead);
+}
+void AbsorbAndLookAheadBF16(const RowConstants& rows, const TokenRows& inputs,
+                            const TokenRows& sums, int64_t block, BF16* state, const BF16* ahead) {
+  AbsorbAndLookAheadOf(rows, inputs, sums, block, state, ahead);
+}
+void StepChannelsF32(const TokenStep& step, int64_t groups, const TokenStep* next) {
+  StepChannelsOf<float>(step, groups, next);
+}
+void StepChannelsBF16(const TokenStep& step, int64_t groups, const TokenStep* next) {
+  StepChannelsOf<BF16>(step, groups, next);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace hippodrome::cpu
 HWY_AFTER_NAMESPACE();
@@ -269,47 +354,79 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hippodrome::cpu {
 
-HWY_EXPORT(Scan);
-HWY_EXPORT(Absorb);
-HWY_EXPORT(AbsorbTokens);
-HWY_EXPORT(LookAhead);
-HWY_EXPORT(LookAheadInRing);
-HWY_EXPORT(AbsorbAndLookAhead);
+HWY_EXPORT(ScanF32);
+HWY_EXPORT(ScanBF16);
+HWY_EXPORT(AbsorbF32);
+HWY_EXPORT(AbsorbBF16);
+HWY_EXPORT(AbsorbTokensF32);
+HWY_EXPORT(AbsorbTokensBF16);
+HWY_EXPORT(LookAheadF32);
+HWY_EXPORT(LookAheadBF16);
+HWY_EXPORT(LookAheadInRingF32);
+HWY_EXPORT(LookAheadInRingBF16);
+HWY_EXPORT(AbsorbAndLookAheadF32);
+HWY_EXPORT(AbsorbAndLookAheadBF16);
+HWY_EXPORT(StepChannelsF32);
+HWY_EXPORT(StepChannelsBF16);
 HWY_EXPORT(AddRecent);
-HWY_EXPORT(StepChannels);
 
 void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, float* state) {
-  HWY_DYNAMIC_DISPATCH(Scan)(rows, u, y, blocks, state);
+  HWY_DYNAMIC_DISPATCH(ScanF32)(rows, u, y, blocks, state);
+}
+void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, BF16* state) {
+  HWY_DYNAMIC_DISPATCH(ScanBF16)(rows, u, y, blocks, state);
 }
 
 void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state) {
-  HWY_DYNAMIC_DISPATCH(Absorb)(rows, u, blocks, state);
+  HWY_DYNAMIC_DISPATCH(AbsorbF32)(rows, u, blocks, state);
+}
+void Absorb(const RowConstants& rows, const float* u, int64_t blocks, BF16* state) {
+  HWY_DYNAMIC_DISPATCH(AbsorbBF16)(rows, u, blocks, state);
 }
 
 void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, float* state) {
-  HWY_DYNAMIC_DISPATCH(AbsorbTokens)(rows, u, tokens, state);
+  HWY_DYNAMIC_DISPATCH(AbsorbTokensF32)(rows, u, tokens, state);
+}
+void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, BF16* state) {
+  HWY_DYNAMIC_DISPATCH(AbsorbTokensBF16)(rows, u, tokens, state);
 }
 
 void LookAhead(const RowConstants& rows, const float* state, float* y) {
-  HWY_DYNAMIC_DISPATCH(LookAhead)(rows, state, y);
+  HWY_DYNAMIC_DISPATCH(LookAheadF32)(rows, state, y);
+}
+void LookAhead(const RowConstants& rows, const BF16* state, float* y) {
+  HWY_DYNAMIC_DISPATCH(LookAheadBF16)(rows, state, y);
 }
 
 void LookAheadInRing(const float* taps, int64_t count, const float* ring, int64_t next, float* y,
                      const float* ahead) {
-  HWY_DYNAMIC_DISPATCH(LookAheadInRing)(taps, count, ring, next, y, ahead);
+  HWY_DYNAMIC_DISPATCH(LookAheadInRingF32)(taps, count, ring, next, y, ahead);
+}
+void LookAheadInRing(const float* taps, int64_t count, const BF16* ring, int64_t next, float* y,
+                     const BF16* ahead) {
+  HWY_DYNAMIC_DISPATCH(LookAheadInRingBF16)(taps, count, ring, next, y, ahead);
 }
 
 void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
                         int64_t block, float* state, const float* ahead) {
-  HWY_DYNAMIC_DISPATCH(AbsorbAndLookAhead)(rows, inputs, sums, block, state, ahead);
+  HWY_DYNAMIC_DISPATCH(AbsorbAndLookAheadF32)(rows, inputs, sums, block, state, ahead);
+}
+void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
+                        int64_t block, BF16* state, const BF16* ahead) {
+  HWY_DYNAMIC_DISPATCH(AbsorbAndLookAheadBF16)(rows, inputs, sums, block, state, ahead);
 }
 
 void AddRecent(const float* kernel, TileRows x, int64_t count, const float* sum, float* out) {
   HWY_DYNAMIC_DISPATCH(AddRecent)(kernel, x, count, sum, out);
 }
 
-void StepChannels(const TokenStep& step, int64_t groups, const TokenStep* next) {
-  HWY_DYNAMIC_DISPATCH(StepChannels)(step, groups, next);
+template <>
+void StepChannels<float>(const TokenStep& step, int64_t groups, const TokenStep* next) {
+  HWY_DYNAMIC_DISPATCH(StepChannelsF32)(step, groups, next);
+}
+template <>
+void StepChannels<BF16>(const TokenStep& step, int64_t groups, const TokenStep* next) {
+  HWY_DYNAMIC_DISPATCH(StepChannelsBF16)(step, groups, next);
 }
 
 }  // namespace hippodrome::cpu

@@ -1,11 +1,12 @@
 // The two SSMs of an H3 layer as recurrences, on tiles: time along rows, 16 channels or rows of the
-// layer in lanes.
+// layer in lanes. States are stored as f32 or as bf16, to which they are rounded where it is said.
 #ifndef HIPPODROME_KERNELS_CPU_H3_H3_SCAN_H_
 #define HIPPODROME_KERNELS_CPU_H3_H3_SCAN_H_
 
 #include <cstdint>
 
 #include "kernels/cpu/h3/h3_layout.h"
+#include "kernels/dtype.h"
 
 namespace hippodrome::cpu {
 
@@ -26,29 +27,38 @@ struct RowConstants {
 };
 
 // y and the state after `blocks` blocks of kScanSteps inputs. u, y: [kScanSteps blocks, lanes];
-// state: [modes, re | im, lanes].
+// state: [modes, re | im, lanes], rounded after each block.
 void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, float* state);
+void Scan(const RowConstants& rows, const float* u, float* y, int64_t blocks, BF16* state);
 
-// The state alone.
+// The state alone, rounded at the end.
 void Absorb(const RowConstants& rows, const float* u, int64_t blocks, float* state);
+void Absorb(const RowConstants& rows, const float* u, int64_t blocks, BF16* state);
 
-// The state alone after any number of inputs [tokens, lanes], one after the other.
+// The state alone after any number of inputs [tokens, lanes], one after the other; rounded at the
+// end.
 void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, float* state);
+void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, BF16* state);
 
 // What the state gives to the outputs of the next kScanSteps tokens, if they bring nothing
 // themselves: y_i = Re sum_n w_n dA_n^(i+1) x_n.  y: [kScanSteps, lanes].
 void LookAhead(const RowConstants& rows, const float* state, float* y);
+void LookAhead(const RowConstants& rows, const BF16* state, float* y);
 
 // Absorb() of the block of inputs in block `block` of `inputs`, then LookAhead() into the same
 // block of `sums`, to the bit. Meanwhile fetches the state at `ahead` into cache.
 void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
                         int64_t block, float* state, const float* ahead);
+void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
+                        int64_t block, BF16* state, const BF16* ahead);
 
 // What a ring [N, lanes], the input at time t in row t mod N, gives to the kScanSteps outputs of
 // the shift SSM from time `next` on: y_j = sum_{j < i < N} taps[i] k_{next + j - i}. Meanwhile
 // fetches the ring at `ahead` into cache.  y: [kScanSteps, lanes].
 void LookAheadInRing(const float* taps, int64_t count, const float* ring, int64_t next, float* y,
                      const float* ahead);
+void LookAheadInRing(const float* taps, int64_t count, const BF16* ring, int64_t next, float* y,
+                     const BF16* ahead);
 
 // out = sum + sum_{i < count} kernel[i] x[count - 1 - i]: what the last `count` inputs give.
 // kernel: [>= count, lanes]; x: rows of lanes; sum, out: [lanes].
@@ -70,9 +80,10 @@ struct TokenStep {
   float* o;
 };
 
-// Stores k and u = ks v in row j, where ks = key_sums[j] + sum_i taps[i] keys[j - i], and gives
-// o = q (sums[j] + sum_i K[i] inputs[j - i]). Meanwhile fetches into cache what the same of `next`
-// reads, unless it is null.
+// Stores k, rounded to `Stored`, and u = ks v in row j, where ks = key_sums[j] + sum_i taps[i]
+// keys[j - i], and gives o = q (sums[j] + sum_i K[i] inputs[j - i]). Meanwhile fetches into cache
+// what the same of `next` reads, unless it is null. Stored: float or BF16.
+template <typename Stored>
 void StepChannels(const TokenStep& step, int64_t groups, const TokenStep* next);
 
 }  // namespace hippodrome::cpu

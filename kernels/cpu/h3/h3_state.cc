@@ -110,6 +110,25 @@ void Write(const LaneRows<const float>& lanes, int64_t first, int64_t rows, floa
   HWY_DYNAMIC_DISPATCH(WriteTile)(lanes.data(), first, rows, tile);
 }
 
+// A tile of bf16 goes through one of f32, some rows at a time.
+void Read(const BF16* tile, int64_t rows, const LaneRows<float>& lanes, int64_t first) {
+  alignas(kTileChannels * sizeof(float)) float some[kBlockFloats];
+  for (int64_t r = 0; r < rows; r += kScanSteps) {
+    const int64_t count = std::min(kScanSteps, rows - r);
+    CopyValues(tile + r * kTileChannels, count * kTileChannels, some);
+    Read(some, count, lanes, first + r);
+  }
+}
+
+void Write(const LaneRows<const float>& lanes, int64_t first, int64_t rows, BF16* tile) {
+  alignas(kTileChannels * sizeof(float)) float some[kBlockFloats];
+  for (int64_t r = 0; r < rows; r += kScanSteps) {
+    const int64_t count = std::min(kScanSteps, rows - r);
+    Write(lanes, first + r, count, some);
+    CopyValues(some, count * kTileChannels, tile + r * kTileChannels);
+  }
+}
+
 // shift_inputs [d, N] of a channel block.
 template <typename Value>
 LaneRows<Value> InputLanes(const H3Layout& layout, int64_t group, int64_t channel_block,
@@ -146,59 +165,69 @@ LaneRows<Value> ModeLanes(const H3Layout& layout, int64_t group, int64_t row_blo
 // Calls visit(value, exchanged) for `count` rows of a group's inputs, from `first` on, and
 // pending [P, d1, d2, H].
 template <typename Visit>
-void ForEachInput(const H3Layout& layout, int64_t group, const GroupState& state, int64_t first,
+void ForEachInput(const H3Layout& layout, int64_t group, const TokenRows& inputs, int64_t first,
                   int64_t count, const Visit& visit) {
   const int64_t width = layout.heads * layout.head_dim * layout.head_dim;
   for (int64_t row = 0; row < layout.Rows(group); ++row) {
     const int64_t to = ExchangedRow(layout, group, row);
     for (int64_t i = 0; i < count; ++i) {
-      visit(state.pending.inputs.At(first + i, 0)[row], i * width + to);
+      visit(inputs.At(first + i, 0)[row], i * width + to);
     }
   }
 }
 
 // The parts of a slot.
-int64_t BlocksFloats(const H3Layout& layout) {
-  constexpr int64_t kFloats = sizeof(GroupState::Block) / sizeof(float);
-  return (layout.groups * kFloats + kTileChannels - 1) / kTileChannels * kTileChannels;
+int64_t WholeRows(int64_t floats) {
+  return (floats + kTileChannels - 1) / kTileChannels * kTileChannels;
 }
 
-int64_t RingsFloats(const H3Layout& layout) { return layout.channel_blocks * layout.ring_floats(); }
-
-int64_t GroupFloats(const H3Layout& layout) {
-  return RingsFloats(layout) + layout.row_blocks * layout.block_state_floats();
+int64_t PlacesFloats(const H3Layout& layout) {
+  constexpr int64_t kFloats = sizeof(GroupBlock::Place) / sizeof(float);
+  return WholeRows(layout.groups * kFloats);
 }
 
-int64_t SlotFloats(const H3Layout& layout) {
+int64_t RingsValues(const H3Layout& layout) { return layout.channel_blocks * layout.ring_values(); }
+
+int64_t GroupValues(const H3Layout& layout) {
+  return RingsValues(layout) + layout.row_blocks * layout.modes_values();
+}
+
+int64_t SlotFloats(const H3Layout& layout, DType type) {
   const int64_t pending = 2 * kBlockFloats * (layout.channel_blocks + layout.row_blocks);
-  return BlocksFloats(layout) + layout.groups * (pending + GroupFloats(layout));
+  const int64_t bytes = RowBytes(type, layout.groups * GroupValues(layout));
+  return PlacesFloats(layout) + layout.groups * pending +
+         WholeRows(bytes / static_cast<int64_t>(sizeof(float)));
 }
 
 }  // namespace
 
-H3Slots::H3Slots(const H3PrefillWeights& constants, int64_t slots)
-    : RecurrentSlots(slots, SlotFloats(constants.layout())),
+H3Slots::H3Slots(const H3PrefillWeights& constants, int64_t slots, DType type)
+    : RecurrentSlots(slots, SlotFloats(constants.layout(), type)),
       constants_(constants),
-      layout_(constants.layout()) {}
+      layout_(constants.layout()),
+      type_(type) {}
 
 // At the start of a block rings and modes are read, modes and what looks ahead written, and the
 // pending tokens go to the rings. Each step reads the rows of its block so far and adds its own.
 int64_t H3Slots::bytes_per_step() const {
-  const int64_t row = kTileChannels * static_cast<int64_t>(sizeof(float));
-  const int64_t block_start = layout_.channel_blocks * (layout_.taps + 3 * kScanSteps) +
-                              layout_.row_blocks * (2 * 2 * layout_.modes + 2 * kScanSteps);
+  const int64_t blocks = layout_.channel_blocks + layout_.row_blocks;
+  const int64_t block_start = RowBytes(type_, layout_.channel_blocks * (layout_.taps + kScanSteps) +
+                                                  layout_.row_blocks * 2 * 2 * layout_.modes) +
+                              RowBytes(DType::kF32, blocks * 2 * kScanSteps);
   const int64_t pending = (kScanSteps + 1) / 2;  // rows that are read on average, of four or five
-  const int64_t step = (layout_.channel_blocks + layout_.row_blocks) * (pending + 2);
-  return layout_.groups * row * (block_start / kScanSteps + step);
+  const int64_t step = RowBytes(DType::kF32, blocks * (pending + 2));
+  return layout_.groups * kTileChannels * (block_start / kScanSteps + step);
 }
 
 std::vector<StateArray> H3Slots::arrays() const {
   return H3StateArrays(layout_.heads, layout_.head_dim, layout_.taps);
 }
 
-GroupState H3Slots::Group(int64_t slot, int64_t group) const {
+template <typename Stored>
+GroupState<Stored> H3Slots::Group(int64_t slot, int64_t group) const {
+  assert(SizeOf(type_) == sizeof(Stored));
   Parts parts(Slot(slot));
-  auto* blocks = reinterpret_cast<GroupState::Block*>(parts.Take(BlocksFloats(layout_)));
+  auto* places = reinterpret_cast<GroupBlock::Place*>(parts.Take(PlacesFloats(layout_)));
   const auto rows = [&](int64_t group_blocks) {
     const int64_t floats = group_blocks * kTileChannels;
     float* all = parts.Take(kScanSteps * layout_.groups * floats);
@@ -208,86 +237,105 @@ GroupState H3Slots::Group(int64_t slot, int64_t group) const {
                                .key_sums = rows(layout_.channel_blocks),
                                .inputs = rows(layout_.row_blocks),
                                .sums = rows(layout_.row_blocks)};
-  float* rings = parts.Take(layout_.groups * GroupFloats(layout_)) + group * GroupFloats(layout_);
-  return {blocks + group, pending, rings, rings + RingsFloats(layout_)};
+  Stored* rings = reinterpret_cast<Stored*>(parts.Take(0)) + group * GroupValues(layout_);
+  return {{places + group, pending}, rings, rings + RingsValues(layout_)};
 }
+
+template GroupState<float> H3Slots::Group(int64_t slot, int64_t group) const;
+template GroupState<BF16> H3Slots::Group(int64_t slot, int64_t group) const;
 
 // Whole blocks are taken in first, as the next step would, so that fewer tokens than a block's are
 // pending: in a copy, for the slot is to stay as it is.
+template <typename Stored>
+int64_t H3Slots::ExportGroup(int64_t slot, int64_t group, int64_t position,
+                             std::span<const std::span<float>> arrays) const {
+  const int64_t oldest = position % layout_.taps;  // in a ring
+  const int64_t values = GroupValues(layout_);
+  GroupState<Stored> state = Group<Stored>(slot, group);
+  GroupBlock::Place place = *state.place;
+  Stored* copy = ThreadScratch<Stored>(ScratchUse::kH3Tile, values);
+  if (position % kScanSteps == 0) {
+    std::copy_n(state.rings, values, copy);
+    state = {{&place, state.pending}, copy, copy + RingsValues(layout_)};
+    Settle(constants_, group, state, position);
+  }
+  const int64_t pending = position - place.base;
+  const int64_t first = place.base % kScanSteps;
+  const int64_t in_keys = std::min(pending, layout_.taps);
+  const int64_t in_ring = layout_.taps - in_keys;
+  const int64_t to_end = std::min(in_ring, layout_.taps - oldest);
+  for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
+    const LaneRows<float> lanes = InputLanes(layout_, group, c, arrays[0]);
+    const Stored* ring = state.rings + c * layout_.ring_values();
+    alignas(kTileChannels * sizeof(float)) float keys[kBlockFloats];
+    const TokenRows& rows = state.pending.keys;
+    LoadBlock({rows.At(first + pending - in_keys, c), rows.stride}, kTileChannels, in_keys, keys);
+    Read(ring + oldest * kTileChannels, to_end, lanes, 0);
+    Read(ring, in_ring - to_end, lanes, to_end);
+    Read(keys, in_keys, lanes, in_ring);
+  }
+  for (int64_t r = 0; r < layout_.row_blocks; ++r) {
+    Read(state.modes + r * layout_.modes_values(), 2 * layout_.modes,
+         ModeLanes(layout_, group, r, arrays[1]), 0);
+  }
+  ForEachInput(layout_, group, state.pending.inputs, first, pending,
+               [&](float input, int64_t at) { arrays[2][at] = input; });
+  return pending;
+}
+
 int64_t H3Slots::Export(int64_t slot, int64_t position,
                         std::span<const std::span<float>> arrays) const {
-  const int64_t oldest = position % layout_.taps;  // in a ring
-  const int64_t floats = GroupFloats(layout_);
   int64_t pending = 0;
   for (int64_t group = 0; group < layout_.groups; ++group) {
-    GroupState state = Group(slot, group);
-    GroupState::Block block = *state.block;
-    float* copy = ThreadScratch<float>(ScratchUse::kH3Tile, floats);
-    if (position % kScanSteps == 0) {
-      std::copy_n(state.rings, floats, copy);
-      state = {&block, state.pending, copy, copy + RingsFloats(layout_)};
-      Settle(constants_, group, state, position);
-    }
-    pending = position - block.base;
-    const int64_t first = block.base % kScanSteps;
-    const int64_t in_keys = std::min(pending, layout_.taps);
-    const int64_t in_ring = layout_.taps - in_keys;
-    const int64_t to_end = std::min(in_ring, layout_.taps - oldest);
-    for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
-      const LaneRows<float> lanes = InputLanes(layout_, group, c, arrays[0]);
-      const float* ring = state.rings + c * layout_.ring_floats();
-      alignas(kTileChannels * sizeof(float)) float keys[kBlockFloats];
-      const TokenRows& rows = state.pending.keys;
-      LoadBlock({rows.At(first + pending - in_keys, c), rows.stride}, kTileChannels, in_keys, keys);
-      Read(ring + oldest * kTileChannels, to_end, lanes, 0);
-      Read(ring, in_ring - to_end, lanes, to_end);
-      Read(keys, in_keys, lanes, in_ring);
-    }
-    for (int64_t r = 0; r < layout_.row_blocks; ++r) {
-      Read(state.modes + r * layout_.block_state_floats(), 2 * layout_.modes,
-           ModeLanes(layout_, group, r, arrays[1]), 0);
-    }
-    ForEachInput(layout_, group, state, first, pending,
-                 [&](float input, int64_t at) { arrays[2][at] = input; });
+    pending = type_ == DType::kF32 ? ExportGroup<float>(slot, group, position, arrays)
+                                   : ExportGroup<BF16>(slot, group, position, arrays);
   }
   return pending;
 }
 
 // The rings get what the pending tokens have pushed out of shift_inputs: nothing reads that.
-void H3Slots::Import(int64_t slot, int64_t position,
-                     std::span<const std::span<const float>> arrays) {
+template <typename Stored>
+void H3Slots::ImportGroup(int64_t slot, int64_t group, int64_t position,
+                          std::span<const std::span<const float>> arrays) {
   const int64_t oldest = position % layout_.taps;
   const int64_t width = layout_.heads * layout_.head_dim * layout_.head_dim;
   const int64_t pending = std::ssize(arrays[2]) / width;
   const int64_t base = position - pending;
   assert(pending <= position % kScanSteps && pending * width == std::ssize(arrays[2]));
   const int64_t in_keys = std::min(pending, layout_.taps);
+  const GroupState<Stored> state = Group<Stored>(slot, group);
+  *state.place = {.base = static_cast<int32_t>(base), .has_ahead = 0};
+  const PendingRows& rows = state.pending;
+  for (int64_t i = 0; i < kScanSteps; ++i) {
+    std::fill_n(rows.keys.At(i, 0), layout_.channel_blocks * kTileChannels, 0.0f);
+    std::fill_n(rows.inputs.At(i, 0), layout_.row_blocks * kTileChannels, 0.0f);
+  }
+  for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
+    const LaneRows<const float> lanes = InputLanes(layout_, group, c, arrays[0]);
+    Stored* ring = state.rings + c * layout_.ring_values();
+    alignas(kTileChannels * sizeof(float)) float keys[kBlockFloats];
+    Write(lanes, 0, layout_.taps - oldest, ring + oldest * kTileChannels);
+    Write(lanes, layout_.taps - oldest, oldest, ring);
+    Write(lanes, layout_.taps - in_keys, in_keys, keys);
+    RoundTo<Stored>(in_keys, keys);
+    for (int64_t i = 0; i < in_keys; ++i) {
+      std::copy_n(keys + i * kTileChannels, kTileChannels,
+                  rows.keys.At((position - in_keys + i) % kScanSteps, c));
+    }
+  }
+  for (int64_t r = 0; r < layout_.row_blocks; ++r) {
+    Write(ModeLanes(layout_, group, r, arrays[1]), 0, 2 * layout_.modes,
+          state.modes + r * layout_.modes_values());
+  }
+  ForEachInput(layout_, group, rows.inputs, base % kScanSteps, pending,
+               [&](float& input, int64_t at) { input = arrays[2][at]; });
+}
+
+void H3Slots::Import(int64_t slot, int64_t position,
+                     std::span<const std::span<const float>> arrays) {
   for (int64_t group = 0; group < layout_.groups; ++group) {
-    const GroupState state = Group(slot, group);
-    *state.block = {.base = static_cast<int32_t>(base), .has_ahead = 0};
-    const PendingRows& rows = state.pending;
-    for (int64_t i = 0; i < kScanSteps; ++i) {
-      std::fill_n(rows.keys.At(i, 0), layout_.channel_blocks * kTileChannels, 0.0f);
-      std::fill_n(rows.inputs.At(i, 0), layout_.row_blocks * kTileChannels, 0.0f);
-    }
-    for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
-      const LaneRows<const float> lanes = InputLanes(layout_, group, c, arrays[0]);
-      float* ring = state.rings + c * layout_.ring_floats();
-      alignas(kTileChannels * sizeof(float)) float keys[kBlockFloats];
-      Write(lanes, 0, layout_.taps - oldest, ring + oldest * kTileChannels);
-      Write(lanes, layout_.taps - oldest, oldest, ring);
-      Write(lanes, layout_.taps - in_keys, in_keys, keys);
-      for (int64_t i = 0; i < in_keys; ++i) {
-        std::copy_n(keys + i * kTileChannels, kTileChannels,
-                    rows.keys.At((position - in_keys + i) % kScanSteps, c));
-      }
-    }
-    for (int64_t r = 0; r < layout_.row_blocks; ++r) {
-      Write(ModeLanes(layout_, group, r, arrays[1]), 0, 2 * layout_.modes,
-            state.modes + r * layout_.block_state_floats());
-    }
-    ForEachInput(layout_, group, state, base % kScanSteps, pending,
-                 [&](float& input, int64_t at) { input = arrays[2][at]; });
+    type_ == DType::kF32 ? ImportGroup<float>(slot, group, position, arrays)
+                         : ImportGroup<BF16>(slot, group, position, arrays);
   }
 }
 

@@ -20,7 +20,8 @@ struct Rows {
   int64_t end;
 };
 
-// The tokens of all rows in a range of groups.
+// The tokens of all rows in a range of groups. Stored: of the states, float or BF16.
+template <typename Stored>
 class GroupsStep {
  public:
   GroupsStep(const H3PrefillWeights& constants, Tensor qkv, const H3Slots& state, Tensor slots,
@@ -69,8 +70,8 @@ class GroupsStep {
     while (next.group < end) {
       const Place place = next;
       next = FindBegin(rows, {place.group, place.row + 1}, end);
-      const GroupState own = StateAt(place);
-      H3Block(constants_, place.group)
+      const GroupState<Stored> own = StateAt(place);
+      H3Block<Stored>(constants_, place.group)
           .Begin(own, positions_[place.row], next.group < end ? StateAt(next) : own);
     }
   }
@@ -93,13 +94,13 @@ class GroupsStep {
       const int64_t next = NextRow(rows, row + 1);
       const TokenStep step = TokenAt({begin, row});
       const TokenStep ahead = next < rows.end ? TokenAt({begin, next}) : step;
-      StepChannels(step, end - begin, next < rows.end ? &ahead : nullptr);
+      StepChannels<Stored>(step, end - begin, next < rows.end ? &ahead : nullptr);
       row = next;
     }
   }
 
   void StepGroup(const Rows& rows, int64_t group) const {
-    const H3Block block(constants_, group);
+    const H3Block<Stored> block(constants_, group);
     for (int64_t row = NextRow(rows, rows.begin); row < rows.end; row = NextRow(rows, row + 1)) {
       block.Step(StateAt({group, row}), positions_[row], F32Row(qkv_, row), F32Row(o_, row));
     }
@@ -111,8 +112,8 @@ class GroupsStep {
     return row;
   }
 
-  GroupState StateAt(const Place& place) const {
-    return state_.Group(slots_[place.row], place.group);
+  GroupState<Stored> StateAt(const Place& place) const {
+    return state_.Group<Stored>(slots_[place.row], place.group);
   }
   TokenStep TokenAt(const Place& place) const {
     return StepAt(constants_, place.group, StateAt(place), positions_[place.row],
@@ -128,6 +129,17 @@ class GroupsStep {
   const Tensor o_;
 };
 
+template <typename Stored>
+void RunGroups(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv,
+               const H3Slots& state, Tensor slots, Tensor positions, Tensor o) {
+  const int64_t groups = constants.layout().groups;
+  const GroupsStep<Stored> step(constants, qkv, state, slots, positions, o);
+  const int64_t tasks = std::min(groups, kTasksPerThread * pool.threads());
+  pool.Run(tasks, [&](int64_t task, int) {
+    step.Run(task * groups / tasks, (task + 1) * groups / tasks);
+  });
+}
+
 }  // namespace
 
 void H3Step(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv, H3Slots& state,
@@ -135,11 +147,8 @@ void H3Step(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv, H3S
   const H3Layout& layout = constants.layout();
   assert(qkv.cols == 3 * layout.d_model && o.cols == layout.d_model);
   assert(slots.cols == qkv.rows && positions.cols == qkv.rows && o.rows == qkv.rows);
-  const GroupsStep step(constants, qkv, state, slots, positions, o);
-  const int64_t tasks = std::min(layout.groups, kTasksPerThread * pool.threads());
-  pool.Run(tasks, [&](int64_t task, int) {
-    step.Run(task * layout.groups / tasks, (task + 1) * layout.groups / tasks);
-  });
+  const auto run = state.type() == DType::kF32 ? RunGroups<float> : RunGroups<BF16>;
+  run(pool, constants, qkv, state, slots, positions, o);
   const int32_t* slot = I32Row(slots, 0);
   for (int64_t b = 0; b < qkv.rows; ++b) {
     if (slot[b] < 0) std::fill_n(F32Row(o, b), layout.d_model, 0.0f);

@@ -80,7 +80,7 @@ class H3Layer {
   H3Layer(const Place& place, const H3Parameters& parameters, const Values& qkv)
       : layer_(place, qkv, parameters.d_model),
         weights_(layer_.backend().PrepareH3(parameters, place.weights)),
-        state_(layer_.backend().NewH3State(*weights_, place.slots)) {}
+        state_(layer_.backend().NewH3State(*weights_, place.slots, DType::kF32)) {}
 
   Values Sequence(int64_t first, int64_t count) {
     return layer_.Run(first, count, [&](Tensor qkv, const SequencePart& part, Tensor o) {

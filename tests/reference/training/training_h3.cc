@@ -18,7 +18,7 @@ void TrainingReference::H3Convolution(const H3ConvolutionWeights& weights, Tenso
   for (int64_t b = 0; b < sequences; ++b) {
     H3SlotState state = layer.NewState();
     for (int64_t row = b * tokens; row < (b + 1) * tokens; ++row) {
-      layer.Step(qkv.Rows(row, 1), state, o.Rows(row, 1));
+      layer.Step(qkv.Rows(row, 1), DType::kF32, state, o.Rows(row, 1));
     }
   }
 }

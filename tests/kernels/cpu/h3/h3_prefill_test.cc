@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "kernels/cpu/h3/h3_step.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
 #include "tests/reference/published_state.h"
@@ -203,6 +205,16 @@ Values RunTogether(Problem& p, H3Slots& state, const std::vector<Rest>& rests) {
   return o.values();
 }
 
+// With states of each type.
+std::vector<std::pair<H3Shape, DType>> ShapesOfTypes() {
+  std::vector<std::pair<H3Shape, DType>> shapes;
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    shapes.emplace_back(H3Shape{.d_model = 40}, type);
+    shapes.emplace_back(H3Shape{.d_model = 18, .head_dim = 3, .d_state = 10}, type);
+  }
+  return shapes;
+}
+
 TEST(H3SequenceTest, PartsTogetherArePartsAlone) {
   const std::vector<Rest> rests = {{0, 300, false, {256, 264, 296}},
                                    {64, 7},
@@ -212,11 +224,10 @@ TEST(H3SequenceTest, PartsTogetherArePartsAlone) {
                                    {13, 90, false, {3, 43}},
                                    {256, 257, false, {8, 256}},
                                    {0, 1}};
-  for (const H3Shape& shape :
-       {H3Shape{.d_model = 40}, H3Shape{.d_model = 18, .head_dim = 3, .d_state = 10}}) {
+  for (const auto& [shape, type] : ShapesOfTypes()) {
     for (const int threads : {1, 2, 3}) {
       Problem p(shape, 513, threads);
-      H3Slots state(p.constants, 18), alone(p.constants, 8);
+      H3Slots state(p.constants, 18, type), alone(p.constants, 8, type);
       for (size_t i = 0; i < rests.size(); ++i) {
         if (rests[i].start == 0) continue;
         for (H3Slots* slots : {&state, &alone}) {
@@ -246,16 +257,15 @@ TEST(H3SequenceTest, PartsTogetherArePartsAlone) {
 TEST(H3SequenceTest, CapturesAreStatesOfShorterPrefills) {
   const std::vector<std::pair<int64_t, std::vector<int32_t>>> prefills = {
       {600, {256, 264, 512, 600}}, {257, {256}}, {255, {8, 16, 248}}, {64, {32, 64}}};
-  for (const H3Shape& shape :
-       {H3Shape{.d_model = 40}, H3Shape{.d_model = 18, .head_dim = 3, .d_state = 10}}) {
+  for (const auto& [shape, type] : ShapesOfTypes()) {
     Problem p(shape, 640);
     for (const auto& [tokens, captures] : prefills) {
-      H3Slots state(p.constants, 6);
-      std::fill_n(state.Slot(1), 5 * state.bytes_per_slot() / int64_t{sizeof(float)}, NAN);
+      H3Slots state(p.constants, 6, type);
+      std::memset(state.Slot(1), 0xff, static_cast<size_t>(5 * state.bytes_per_slot()));  // NaN
       RunTogether(p, state, {{0, tokens, false, captures}});
       for (size_t i = 0; i < captures.size(); ++i) {
         SCOPED_TRACE(captures[i]);
-        H3Slots fresh(p.constants, 1);
+        H3Slots fresh(p.constants, 1, type);
         p.Run(fresh, 0, 0, captures[i]);
         const auto slot = static_cast<int64_t>(i + 1);
         EXPECT_EQ(p.StateAt(state, slot, captures[i]), p.StateAt(fresh, 0, captures[i]));
@@ -270,16 +280,18 @@ TEST(H3SequenceTest, CapturesAreStatesOfShorterPrefills) {
 TEST(H3SequenceTest, CutsAtMultiplesChangeNoBit) {
   for (const auto& [tokens, cuts] : std::vector<std::pair<int64_t, std::vector<int64_t>>>{
            {600, {256}}, {600, {264, 512}}, {600, {256, 264, 272, 592}}, {255, {8, 128, 248}}}) {
-    Problem p({.d_model = 40}, tokens);
-    H3Slots whole(p.constants, 1), cut(p.constants, 1);
-    Values o;
-    for (size_t i = 0; i <= cuts.size(); ++i) {
-      const Values part =
-          p.Run(cut, 0, i == 0 ? 0 : cuts[i - 1], i == cuts.size() ? tokens : cuts[i]);
-      o.insert(o.end(), part.begin(), part.end());
+    for (const auto& [shape, type] : ShapesOfTypes()) {
+      Problem p(shape, tokens);
+      H3Slots whole(p.constants, 1, type), cut(p.constants, 1, type);
+      Values o;
+      for (size_t i = 0; i <= cuts.size(); ++i) {
+        const Values part =
+            p.Run(cut, 0, i == 0 ? 0 : cuts[i - 1], i == cuts.size() ? tokens : cuts[i]);
+        o.insert(o.end(), part.begin(), part.end());
+      }
+      EXPECT_EQ(o, p.Run(whole, 0, 0, tokens));
+      EXPECT_EQ(p.StateAt(cut, 0, tokens), p.StateAt(whole, 0, tokens));
     }
-    EXPECT_EQ(o, p.Run(whole, 0, 0, tokens));
-    EXPECT_EQ(p.StateAt(cut, 0, tokens), p.StateAt(whole, 0, tokens));
   }
 }
 
@@ -299,9 +311,11 @@ TEST(H3SequenceTest, CapturesFitAtMultiplesBehindTheTransform) {
 TEST(H3SequenceTest, RepeatsBitForBitOnManyThreads) {
   Problem one({.d_model = 100}, 700, 1);
   Problem three({.d_model = 100}, 700, 3);
-  H3Slots a(one.constants, 1);
-  H3Slots b(three.constants, 1);
-  EXPECT_EQ(one.Run(a, 0, 0, 700), three.Run(b, 0, 0, 700));
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    H3Slots a(one.constants, 1, type);
+    H3Slots b(three.constants, 1, type);
+    EXPECT_EQ(one.Run(a, 0, 0, 700), three.Run(b, 0, 0, 700));
+  }
 }
 
 TEST(H3SequenceTest, CountsItsBytes) {
@@ -311,6 +325,71 @@ TEST(H3SequenceTest, CountsItsBytes) {
   // and a line for each of two groups.
   EXPECT_EQ(state.bytes_per_slot(), 32 * 8 * 4 + 64 * 4 * 8 + (32 + 64) * 16 * 4 + 64);
   EXPECT_EQ(state.slots(), 5);
+  // Of bf16 the inputs and modes.
+  const H3Slots half(p.constants, 5, DType::kBF16);
+  EXPECT_EQ(half.bytes_per_slot(), 32 * 8 * 2 + 64 * 4 * 4 + (32 + 64) * 16 * 4 + 64);
+  // Once in eight steps these are read and the modes written, with eight inputs to the rings.
+  EXPECT_EQ(state.bytes_per_step() - half.bytes_per_step(),
+            (32 * (8 + 8) + 64 * 4 * 2 * 2) * 2 / 8);
+}
+
+// What states of bf16 may change in o [T, d] of one sequence from an empty state, head_dim 1: each
+// rounding is off by 2^-8 of its number at most, and all that follows carries it on. Sums of
+// magnitudes stand for the numbers, so that nothing is taken to cancel.
+std::vector<double> RoundingBounds(const H3Parameters& p, const Values& qkv) {
+  constexpr double kRounding = 0x1p-8;
+  const int64_t d = p.d_model;
+  const int64_t tokens = std::ssize(qkv) / (3 * d);
+  const auto magnitude = [&](int64_t t, int64_t column) {
+    return std::abs(double{qkv[static_cast<size_t>(t * 3 * d + column)]});
+  };
+  std::vector<double> bounds(static_cast<size_t>(tokens * d));
+  for (int64_t c = 0; c < d; ++c) {
+    const reference::H3ShiftSsm shift = reference::Shift(p, c);
+    std::vector<double> taps, x(static_cast<size_t>(p.d_state));
+    for (int64_t j = 0; j < p.d_state; ++j) taps.push_back(std::abs(shift.Step(j == 0 ? 1 : 0, x)));
+    const reference::H3DiagonalSsm ssm = reference::Discretize(p, c);
+    std::vector<double> largest(ssm.da.size()), error(ssm.da.size());  // of x / dB
+    for (int64_t t = 0; t < tokens; ++t) {
+      double u = 0;  // ks v
+      for (int64_t j = 0; j <= std::min(t, p.d_state - 1); ++j) {
+        u += taps[static_cast<size_t>(j)] * magnitude(t - j, d + c) * magnitude(t, 2 * d + c);
+      }
+      double y = std::abs(ssm.d) * kRounding * u;
+      const bool rounds =
+          (t + 1) % kScanSteps == 0 && (tokens < kTransformTokens || t + 1 >= kTransformTokens);
+      for (size_t n = 0; n < ssm.da.size(); ++n) {
+        largest[n] = std::abs(ssm.da[n]) * largest[n] + (1 + kRounding) * u;
+        error[n] = std::abs(ssm.da[n]) * error[n] + kRounding * u;
+        y += 2 * std::abs(ssm.c[n] * ssm.db[n]) * error[n];
+        if (!rounds) continue;
+        error[n] += kRounding * largest[n];
+        largest[n] *= 1 + kRounding;
+      }
+      bounds[static_cast<size_t>(t * d + c)] = magnitude(t, c) * y;
+    }
+  }
+  return bounds;
+}
+
+TEST(H3SequenceTest, StatesOfBF16AreOffByTheirRoundingsAtMost) {
+  for (const int64_t d_state : {10, 64}) {
+    for (const int64_t tokens : {40, 255, 256, 1000}) {
+      SCOPED_TRACE(tokens);
+      Problem p({.d_model = 19, .d_state = d_state}, tokens);
+      H3Slots whole(p.constants, 1), half(p.constants, 1, DType::kBF16);
+      const Values expected = p.Run(whole, 0, 0, tokens);
+      const Values o = p.Run(half, 0, 0, tokens);
+      const H3Expectation scales = ExpectedH3(p.layer.parameters(), p.qkv);
+      const std::vector<double> bounds = RoundingBounds(p.layer.parameters(), p.qkv);
+      EXPECT_NE(o, expected);
+      for (size_t i = 0; i < o.size(); ++i) {
+        const double of_f32 =
+            2 * kOutputConstant * Roundoff(tokens) * scales.o_scale[i % static_cast<size_t>(p.d)];
+        ASSERT_NEAR(o[i], expected[i], bounds[i] + of_f32) << i;
+      }
+    }
+  }
 }
 
 }  // namespace

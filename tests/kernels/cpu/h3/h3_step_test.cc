@@ -15,11 +15,11 @@ using Values = std::vector<float>;
 
 class Stepper {
  public:
-  Stepper(const H3Shape& shape, int threads, int64_t slots)
+  Stepper(const H3Shape& shape, int threads, int64_t slots, DType type = DType::kF32)
       : pool_(threads),
         layer_(shape),
         constants_(pool_, layer_.parameters()),
-        state_(constants_, slots),
+        state_(constants_, slots, type),
         taken_(static_cast<size_t>(slots)) {}
 
   // qkv: [slots.size(), 3 d]; each slot's next token.
@@ -118,12 +118,16 @@ TEST(H3StepTest, ContinuesASequence) {
   }
 }
 
-TEST(H3StepTest, BatchRowsAreIndependentBitForBit) {
+// Of each type of states.
+class H3StepTypeTest : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, H3StepTypeTest, testing::Values(DType::kF32, DType::kBF16));
+
+TEST_P(H3StepTypeTest, BatchRowsAreIndependentBitForBit) {
   for (const int64_t head_dim : {1, 4}) {
     const H3Shape shape = {.d_model = 36, .head_dim = head_dim};
     constexpr int32_t kSequences = 7;
-    Stepper batch(shape, 3, kSequences);
-    Stepper single(shape, 1, kSequences);
+    Stepper batch(shape, 3, kSequences, GetParam());
+    Stepper single(shape, 1, kSequences, GetParam());
     const int64_t d = shape.d_model;
     for (int64_t t = 0; t < 70; ++t) {
       const Values qkv = RandomValues(kSequences * 3 * d, static_cast<uint32_t>(t));
@@ -139,11 +143,11 @@ TEST(H3StepTest, BatchRowsAreIndependentBitForBit) {
 }
 
 // Rows of one sequence side by side, up to a block's end, and going back to before some of them.
-TEST(H3StepTest, TokensInARowAreAsOneByOneBitForBit) {
+TEST_P(H3StepTypeTest, TokensInARowAreAsOneByOneBitForBit) {
   for (const int64_t head_dim : {1, 4}) {
     const H3Shape shape = {.d_model = 36, .head_dim = head_dim};
-    Stepper rows(shape, 3, 2);
-    Stepper single(shape, 1, 2);
+    Stepper rows(shape, 3, 2, GetParam());
+    Stepper single(shape, 1, 2, GetParam());
     const int64_t d = shape.d_model;
     uint32_t seed = 0;
     for (int64_t t = 0; t < 90;) {
