@@ -117,6 +117,7 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(Backend& backend,
                            ", expected at least 0 and 1");
   }
   HIPPODROME_RETURN_IF_ERROR(CheckWindow(options.attention_window, model.config()));
+  HIPPODROME_RETURN_IF_ERROR(model.CheckH3State(backend, options.h3_state));
   int64_t pages = 0;
   if (!model.config().attention_layers.empty()) {
     const int64_t page_bytes = model.NewState(backend, 1, 1, kPageTokens)->bytes_per_page();
@@ -128,7 +129,7 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(Backend& backend,
     pages = std::min<int64_t>(pages, std::numeric_limits<int32_t>::max());
   }
   auto state = model.NewState(backend, options.max_sequences + options.prefix_slots, pages,
-                              kPageTokens, options.attention_window);
+                              kPageTokens, options.attention_window, options.h3_state);
   HIPPODROME_ASSIGN_OR_RETURN(std::unique_ptr<Drafter> drafter,
                               MakeDrafter(backend, model, options, *state));
   return std::unique_ptr<Generator>(new Generator(

@@ -103,6 +103,8 @@ struct GeneratorOptions {
   // Tokens before a new one that attention sees at least, 64 or more; what lies before is dropped.
   // An approximation, with which a sequence may go on without end. 0: it sees all.
   int64_t attention_window = 0;
+  // As that of Backend::NewH3State(): kF32, or kBF16, which takes less memory and rounds.
+  DType h3_state = DType::kF32;
   int64_t prefix_slots = 0;       // of the tree of prefixes, beside those; 0: there is none
   int64_t prefix_interval = 512;  // tokens of a prompt between two states of the tree; >= 1
   // Of host memory for the checkpoints of all sequences; those that they share count for each.
@@ -139,7 +141,8 @@ class Generator {
 
   // `backend` and `model` must outlive the generator. Allocates all state. Errors:
   // kInvalidArgument when the options leave no room for a single sequence, or want drafts where
-  // states cannot go back (DecodeState::rewind_block()), or by a model with other tokens.
+  // states cannot go back (DecodeState::rewind_block()), or by a model with other tokens; those of
+  // HybridH3::CheckH3State().
   static absl::StatusOr<std::unique_ptr<Generator>> Create(Backend& backend, const HybridH3& model,
                                                            const GeneratorOptions& options);
   ~Generator();

@@ -41,7 +41,7 @@ struct Generator::Impl {
        std::unique_ptr<DecodeState> state, std::unique_ptr<Drafter> drafter)
       : b(backend),
         model(model),
-        arithmetic(Arithmetic(backend, model.linear_dtype(), state->window())),
+        arithmetic(Arithmetic(backend, model.linear_dtype(), state->window(), options.h3_state)),
         max_sequences(options.max_sequences),
         drafter(std::move(drafter)),
         limits(model, *state, max_sequences, backend.prefill_shape().grid),

@@ -204,7 +204,7 @@ absl::StatusOr<std::unique_ptr<Drafter>> MakeModelDrafter(Backend& backend, cons
   const bool paged = !config.attention_layers.empty();
   auto state = draft.NewState(backend, options.max_sequences,
                               PagesOf(backend, draft, options.key_value_bytes), kPageTokens,
-                              paged ? options.attention_window : 0);
+                              paged ? options.attention_window : 0, options.h3_state);
   if (state->rewind_block() == 1) {
     return InvalidArgument(
         "states of the draft model cannot go back to earlier tokens: expected H3 and attention "

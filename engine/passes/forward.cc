@@ -59,9 +59,10 @@ void ForwardStep(Backend& b, const HybridH3& model, std::span<const int32_t> ids
 absl::Status ForwardRows(Backend& backend, const HybridH3& model, std::span<const int32_t> ids,
                          const ForwardMode& mode, const RowsSink& sink) {
   HIPPODROME_RETURN_IF_ERROR(ValidateIds(model.config(), ids));
+  HIPPODROME_RETURN_IF_ERROR(model.CheckH3State(backend, mode.h3_state));
   const bool has_attention = !model.config().attention_layers.empty();
   const int64_t pages = has_attention ? PagesFor(std::ssize(ids)) : 0;
-  const auto state = model.NewState(backend, 1, pages, kPageTokens);
+  const auto state = model.NewState(backend, 1, pages, kPageTokens, 0, mode.h3_state);
   const SequenceState sequence = *state->Reserve(pages);
   if (mode.step) {
     ForwardStep(backend, model, ids, sequence, *state, sink);

@@ -15,11 +15,13 @@
 
 namespace hippodrome {
 
-// How a sequence goes through the model; all ways give the same logits within rounding.
+// How a sequence goes through the model; all ways give the same logits within rounding, that of
+// states included.
 struct ForwardMode {
   bool step = false;  // token by token through the recurrence
   // Tokens per prefill chunk, cut from the start; 0: the serving grid.
   int64_t chunk = 0;
+  DType h3_state = DType::kF32;  // as that of GeneratorOptions
 };
 
 // Receives logits [rows, padded V] (host f32, row-major, valid during the call) of the positions
@@ -27,7 +29,7 @@ struct ForwardMode {
 using LogitsSink = std::function<void(int64_t first_position, std::span<const float> logits)>;
 
 // Runs `ids` from a zero state. Errors: kInvalidArgument for an empty sequence or ids out of
-// [0, padded V); kOutOfRange beyond the position table.
+// [0, padded V); kOutOfRange beyond the position table; those of HybridH3::CheckH3State().
 absl::Status Forward(Backend& backend, const HybridH3& model, std::span<const int32_t> ids,
                      const ForwardMode& mode, const LogitsSink& sink);
 

@@ -195,11 +195,13 @@ int64_t Elements(const std::vector<int64_t>& shape) {
   return product;
 }
 
-std::string Arithmetic(const SequenceBackend& backend, DType weights, int64_t window) {
+std::string Arithmetic(const SequenceBackend& backend, DType weights, int64_t window,
+                       DType h3_state) {
   const std::string name = backend.name();
-  return fmt::format("{}{}{} {}{}", name, name == "cpu" ? " " : "",
-                     name == "cpu" ? CpuInstructionSet() : "", WeightsName(weights),
-                     window > 0 ? fmt::format(" window {}", window) : "");
+  return fmt::format(
+      "{}{}{} {}{}{}", name, name == "cpu" ? " " : "", name == "cpu" ? CpuInstructionSet() : "",
+      WeightsName(weights), window > 0 ? fmt::format(" window {}", window) : "",
+      h3_state != DType::kF32 ? fmt::format(" h3-state {}", WeightsName(h3_state)) : "");
 }
 
 }  // namespace hippodrome

@@ -110,8 +110,10 @@ int64_t PendingTokens(const Checkpoint& checkpoint, const StateLayout& layout);
 int64_t Elements(const std::vector<int64_t>& shape);
 
 // What decides about the last bits of a state: the backend, its instruction set, the dtype of
-// packed matrices, and the window of attention if there is one, as "cpu AVX3_DL bf16 window 1024".
-std::string Arithmetic(const SequenceBackend& backend, DType weights, int64_t window = 0);
+// packed matrices, the window of attention if there is one, and the dtype of H3 layers' states
+// unless it is f32, as "cpu AVX3_DL bf16 window 1024 h3-state bf16".
+std::string Arithmetic(const SequenceBackend& backend, DType weights, int64_t window = 0,
+                       DType h3_state = DType::kF32);
 
 }  // namespace hippodrome
 

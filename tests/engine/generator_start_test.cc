@@ -52,13 +52,16 @@ class GeneratorStartTest : public testing::TestWithParam<DType> {
       : backend_(MakeCpuBackend({.threads = 2})),
         model_(MakeTestModel(*backend_, TinyConfig(), GetParam())) {}
 
-  std::unique_ptr<Generator> NewGenerator() {
-    return Generator::Create(*backend_, *model_, {3, 1 << 22}).value();
+  std::unique_ptr<Generator> NewGenerator(DType h3_state = DType::kF32) {
+    return Generator::Create(*backend_, *model_,
+                             {.max_sequences = 3, .key_value_bytes = 1 << 22, .h3_state = h3_state})
+        .value();
   }
 
   // The first `count` tokens of a request, and what it is then.
-  std::pair<Answer, SavedState> Run(const GenerationRequest& request, int64_t count) {
-    const auto generator = NewGenerator();
+  std::pair<Answer, SavedState> Run(const GenerationRequest& request, int64_t count,
+                                    DType h3_state = DType::kF32) {
+    const auto generator = NewGenerator(h3_state);
     const SequenceId id = generator->Admit(request).value();
     std::vector<TokenEvent> events;
     generator->Prefill(kForever, events);
@@ -314,6 +317,27 @@ TEST_P(GeneratorStartTest, HalfAPromptGoesOnAsIfItHadNeverStopped) {
       EXPECT_EQ(TokensBefore(rest), TokensBefore(request));
       EXPECT_EQ(Run(rest, 8).first, whole) << "after " << half.position;
     }
+  }
+}
+
+// Exactly, if the states of both have the same type.
+TEST_P(GeneratorStartTest, GoesOnFromH3StatesOfAnotherType) {
+  const GenerationRequest request = Request(300, 40, 5);
+  const Answer whole = Run(request, 40, DType::kBF16).first;
+  EXPECT_NE(whole.scores, Run(request, 40).first.scores);
+  for (const DType from : {DType::kF32, DType::kBF16}) {
+    SavedState saved = Run(request, 13, from).second;
+    GenerationRequest rest = request;
+    rest.prompt = {};
+    rest.max_tokens = 27;
+    rest.start = std::make_shared<SavedState>(saved);
+    const auto [answer, end] = Run(rest, 27, DType::kBF16);
+    EXPECT_EQ(end.exact, from == DType::kBF16);
+    EXPECT_EQ(GoesOnExactly(saved, NewGenerator(DType::kBF16)->arithmetic()), end.exact);
+    EXPECT_NE(GoesOnExactly(saved, NewGenerator()->arithmetic()), end.exact);
+    const std::vector<float> last(whole.scores.end() - std::ssize(answer.scores),
+                                  whole.scores.end());
+    EXPECT_EQ(answer.scores == last, end.exact);
   }
 }
 

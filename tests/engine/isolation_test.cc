@@ -50,6 +50,19 @@ TEST(IsolationTest, HybridModelInFewBits) {
   for (const DType weights : {DType::kI8, DType::kI4}) Check(TinyConfig(), weights, {}, 7);
 }
 
+// Devices have none.
+TEST(IsolationTest, H3StatesInBF16) {
+  if (TestBackendIsSlow()) GTEST_SKIP();
+  IsolationOptions options;
+  options.generator.h3_state = DType::kBF16;
+  Check(TinyConfig(), DType::kF32, options, 9);
+  options = LongPrompts();
+  options.generator.h3_state = DType::kBF16;
+  options.generator.speculate = true;
+  options.most_new_tokens = 60;
+  Check(TinyConfig(), DType::kBF16, options, 10);
+}
+
 TEST(IsolationTest, WithDrafts) {
   if (TestBackendIsSlow()) GTEST_SKIP();
   IsolationOptions options{.most_new_tokens = 60};

@@ -20,6 +20,8 @@ TEST(ArithmeticTest, NamesWhatDecidesAboutLastBits) {
   const auto cpu = MakeCpuBackend({.threads = 1});
   EXPECT_EQ(Arithmetic(*cpu, DType::kBF16), std::string("cpu ") + CpuInstructionSet() + " bf16");
   EXPECT_EQ(Arithmetic(*cpu, DType::kF32), std::string("cpu ") + CpuInstructionSet() + " f32");
+  EXPECT_EQ(Arithmetic(*cpu, DType::kF32, 128, DType::kBF16),
+            std::string("cpu ") + CpuInstructionSet() + " f32 window 128 h3-state bf16");
   const auto reference = MakeReferenceBackend();
   EXPECT_EQ(Arithmetic(*reference, DType::kF32), "reference f32");
 }

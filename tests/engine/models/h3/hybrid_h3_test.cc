@@ -188,6 +188,25 @@ TEST_P(HybridH3QuantizedTest, StaysCloseToTheReferenceWithTheSameWeights) {
   }
 }
 
+TEST(HybridH3Test, RefusesStatesThatThereAreNot) {
+  HIPPODROME_TEST_BACKEND(backend);
+  const ForwardMode mode{.h3_state = DType::kBF16};
+  const auto run = [&](const H3Config& config) {
+    const auto model = MakeTestModel(*backend, config);
+    return Forward(*backend, *model, {{1, 2, 3}}, mode, [](int64_t, std::span<const float>) {});
+  };
+  const absl::Status status = run(TinyConfig());
+  if (backend->HasH3States(DType::kBF16)) {
+    EXPECT_TRUE(status.ok()) << status;
+  } else {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_EQ(status.message(), backend->name() + " has no bf16 states of H3 layers, expected f32");
+  }
+  const absl::Status without = run(With([](H3Config& c) { c.mixer = DecoderMixer::kS4d; }));
+  EXPECT_TRUE(absl::IsInvalidArgument(without));
+  EXPECT_EQ(without.message(), "h3_state is bf16, but the model has no H3 layers");
+}
+
 TEST(HybridH3Test, RefusesSequencesItCannotRun) {
   HIPPODROME_TEST_BACKEND(backend);
   H3Config config = TinyConfig();
