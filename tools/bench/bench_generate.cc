@@ -37,7 +37,7 @@ class Runner {
  public:
   static absl::StatusOr<Runner> Make(Backend& backend, const HybridH3& model,
                                      const GenerateBenchmark& benchmark, int64_t batch) {
-    GeneratorOptions options{.max_sequences = batch};
+    GeneratorOptions options{.max_sequences = batch, .h3_state = benchmark.h3_state};
     const int64_t rows = benchmark.prompt + kStepsPerRound * (benchmark.repeats + 1) + 64;
     options.key_value_bytes = KeyValueBytes(model.config(), batch * rows);
     Runner runner;

@@ -21,7 +21,8 @@ namespace hippodrome {
 struct GenerateBenchmark {
   H3Config config;
   DType weights = DType::kBF16;
-  int64_t prompt = 512;  // tokens of each prompt
+  DType h3_state = DType::kF32;  // of GeneratorOptions
+  int64_t prompt = 512;          // tokens of each prompt
   std::vector<int64_t> batches = {1, 32};
   int repeats = 3;  // rounds, interleaved; the best of each result counts
 };

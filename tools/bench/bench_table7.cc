@@ -57,7 +57,8 @@ absl::StatusOr<BenchReport> BenchTable7(Machine& machine, const Table7Benchmark&
   for (const int64_t prompt : benchmark.prompts) {
     const int64_t rows = benchmark.batch * (prompt + benchmark.new_tokens + 64);
     const GeneratorOptions options{.max_sequences = benchmark.batch,
-                                   .key_value_bytes = KeyValueBytes(benchmark.config, rows)};
+                                   .key_value_bytes = KeyValueBytes(benchmark.config, rows),
+                                   .h3_state = benchmark.h3_state};
     HIPPODROME_ASSIGN_OR_RETURN(const auto generator, Generator::Create(backend, *model, options));
     HIPPODROME_RETURN_IF_ERROR(Run(*generator, benchmark, prompt).status());
     double seconds = 0;

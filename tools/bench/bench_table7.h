@@ -13,6 +13,7 @@ namespace hippodrome {
 struct Table7Benchmark {
   H3Config config;  // the 1.3B shape in the paper
   DType weights = DType::kBF16;
+  DType h3_state = DType::kF32;  // of GeneratorOptions
   int64_t batch = 64;
   int64_t new_tokens = 128;                          // of each sequence
   std::vector<int64_t> prompts = {512, 1024, 1536};  // tokens

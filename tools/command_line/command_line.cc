@@ -247,6 +247,11 @@ absl::StatusOr<int64_t> CommandLine::AttentionWindow() const {
                ", expected 0 or at least " + std::to_string(kWindowBlock));
 }
 
+absl::StatusOr<DType> CommandLine::H3State() const {
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string type, Choice("h3-state"));
+  return type == "bf16" ? DType::kBF16 : DType::kF32;
+}
+
 absl::Status CommandLine::CheckDrafts() const {
   if (!Has("speculate") || !Has("draft")) return absl::OkStatus();
   return Usage("give either " + Called("speculate") + " or " + Called("draft"));

@@ -66,6 +66,7 @@ class CommandLine {
   // other's.
   absl::Status RefusePlacement() const;
   absl::StatusOr<int64_t> AttentionWindow() const;
+  absl::StatusOr<DType> H3State() const;
   // Usage errors where both --speculate and --draft are given.
   absl::Status CheckDrafts() const;
   absl::StatusOr<DeviceChoice> Device() const;

@@ -73,6 +73,7 @@ Option ThreadsOption();
 Option PinOption();
 Option NumaNodeOption();
 Option AttentionWindowOption();
+Option H3StateOption();
 Option SpeculateOption();
 Option DraftOption();
 Option JsonOption();

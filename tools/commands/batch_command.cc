@@ -186,7 +186,7 @@ absl::StatusOr<nlohmann::json> Describe(const CommandLine& line, const JobPlan& 
       {"defaults", plan.task.defaults},
       {"seed", plan.task.seed},
       {"version", Version()}};
-  for (const char* name : {"device", "weights", "pad-to", "attention-window"}) {
+  for (const char* name : {"device", "weights", "pad-to", "attention-window", "h3-state"}) {
     job[name] = line.Text(name);
   }
   return job;

@@ -77,6 +77,7 @@ const CommandSpec kGenerateBenchSpec = {
                      std::to_string(Table7Benchmark().new_tokens) + ")"},
                 RepeatsOption(),
                 WeightsOption("bf16"),
+                H3StateOption(),
                 DeviceOption(),
                 ThreadsOption(),
                 PinOption(),
@@ -262,6 +263,7 @@ absl::StatusOr<BenchReport> RunTable7(const CommandLine& line, Machine& machine)
                                                     : H3Preset(kTable7Preset));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   benchmark.weights = weights.value_or(benchmark.weights);
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.h3_state, line.H3State());
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.prompts,
                               ReadSizes(line, "prompt", benchmark.prompts, kMostPrompt));
   HIPPODROME_ASSIGN_OR_RETURN(benchmark.batch,
@@ -290,6 +292,7 @@ absl::StatusOr<BenchReport> RunGenerate(const CommandLine& line, Machine& machin
   HIPPODROME_ASSIGN_OR_RETURN(GenerateBenchmark benchmark, ReadGenerate(line, {}));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   benchmark.weights = weights.value_or(benchmark.weights);
+  HIPPODROME_ASSIGN_OR_RETURN(benchmark.h3_state, line.H3State());
   return BenchGenerate(machine, benchmark);
 }
 

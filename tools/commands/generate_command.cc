@@ -64,6 +64,7 @@ const CommandSpec kGenerateSpec = {
         {"state-dtype", "f32|bf16", "its numbers; bf16 halves the file, and rounds", "f32"},
         {"state-key", "FILE", "sign it with this secret, and take only states that it has signed"},
         AttentionWindowOption(),
+        H3StateOption(),
         SpeculateOption(),
         DraftOption(),
         {"ignore-eos", "", "go on where the model ends its text"},
@@ -141,6 +142,7 @@ struct Models {
 absl::StatusOr<LoneOptions> ReadLoneOptions(const CommandLine& line, const Models& models) {
   LoneOptions options{.speculate = line.Has("speculate"), .draft = models.draft.get()};
   HIPPODROME_ASSIGN_OR_RETURN(options.attention_window, line.AttentionWindow());
+  HIPPODROME_ASSIGN_OR_RETURN(options.h3_state, line.H3State());
   return options;
 }
 

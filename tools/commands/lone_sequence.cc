@@ -22,6 +22,7 @@ absl::StatusOr<std::unique_ptr<Generator>> MakeLoneGenerator(Backend& backend,
                                                              const LoneOptions& how) {
   GeneratorOptions options{.max_sequences = 1,
                            .attention_window = how.attention_window,
+                           .h3_state = how.h3_state,
                            .speculate = how.speculate,
                            .draft = how.draft};
   const int64_t chunk = backend.prefill_shape().grid;

@@ -23,6 +23,7 @@ namespace hippodrome {
 // As those of GeneratorOptions.
 struct LoneOptions {
   int64_t attention_window = 0;
+  DType h3_state = DType::kF32;
   bool speculate = false;
   const HybridH3* draft = nullptr;
 };

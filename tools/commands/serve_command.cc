@@ -13,6 +13,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -96,11 +97,17 @@ absl::StatusOr<std::vector<ModelParts>> LoadModels(const ServeOptions& options,
       std::printf("%s sees the last %lld tokens or a few more: an approximation of the model\n",
                   source.name.c_str(), static_cast<long long>(parts.info.attention_window()));
     }
+    const bool decodes = std::holds_alternative<DecoderParts>(parts.family);
+    const std::string h3_state = decodes ? WeightsName(load.generator.h3_state) : "";
+    if (h3_state == "bf16") {
+      std::printf("%s keeps the states of its H3 layers in bf16\n", source.name.c_str());
+    }
     Log(LogLine(LogLevel::kInfo, "model_loaded")
             .Text("model", source.name)
             .Text("device", parts.device)
             .Text("obstacle", parts.device_obstacle)
             .Integer("attention_window", parts.info.attention_window())
+            .Text("h3_state", h3_state)
             .Seconds("duration_s", std::chrono::steady_clock::now() - begin));
     models.push_back(std::move(parts));
   }

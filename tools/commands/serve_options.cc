@@ -94,6 +94,7 @@ const CommandSpec kServeSpec = {
         {"kv-bytes", "N", "bytes for the keys and values of attention layers, per model",
          std::to_string(GeneratorOptions().key_value_bytes)},
         AttentionWindowOption(),
+        H3StateOption(),
         {"state-store", "memory|DIR|redis://HOST:PORT/DATABASE",
          "where states are kept that clients go on from by handle", StateOptions().store},
         {"state-store-bytes", "N",
@@ -228,6 +229,7 @@ absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(generator.key_value_bytes,
                               line.Integer("kv-bytes", 0, int64_t{1} << 50));
   HIPPODROME_ASSIGN_OR_RETURN(generator.attention_window, line.AttentionWindow());
+  HIPPODROME_ASSIGN_OR_RETURN(generator.h3_state, line.H3State());
   HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_slots, line.Integer("prefix-slots", 0, 1 << 16));
   HIPPODROME_ASSIGN_OR_RETURN(generator.prefix_interval,
                               line.Integer("prefix-interval", 1, int64_t{1} << 30));

@@ -22,10 +22,10 @@ absl::StatusOr<ServeOptions> ReadServeOptions(const CommandLine& line);
 // Those of them that say how models are loaded. Of CpuOptions only the threads are read: whoever
 // loads places them (CommandLine::PlaceThreads()).
 inline constexpr const char* kLoadOptions[] = {
-    "device",       "weights",         "threads",   "pin",
-    "numa-node",    "max-sequences",   "kv-bytes",  "attention-window",
-    "prefix-slots", "prefix-interval", "speculate", "draft",
-    "pad-to",       "max-batch-tokens"};
+    "device",    "weights",       "threads",         "pin",
+    "numa-node", "max-sequences", "kv-bytes",        "attention-window",
+    "h3-state",  "prefix-slots",  "prefix-interval", "speculate",
+    "draft",     "pad-to",        "max-batch-tokens"};
 absl::StatusOr<LoadOptions> ReadLoadOptions(const CommandLine& line);
 // A model's directory with its name, which is the directory's where the text has none; `called`:
 // how errors call the option.

@@ -29,6 +29,7 @@ const CommandSpec kPerplexitySpec = {
                 {"data", "FILE", "UTF-8 text"},
                 {"window", "N", "tokens of a window", "2048"},
                 WeightsOption(),
+                H3StateOption(),
                 DeviceOption(),
                 ThreadsOption(),
                 PinOption(),
@@ -40,6 +41,8 @@ absl::Status EvaluateText(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string data, line.Required("data"));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, line.Integer("window", 1, 1 << 30));
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
+  ForwardMode mode;
+  HIPPODROME_ASSIGN_OR_RETURN(mode.h3_state, line.H3State());
   HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(data));
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
@@ -53,13 +56,14 @@ absl::Status EvaluateText(const CommandLine& line) {
   Progress progress("eval perplexity");
   HIPPODROME_ASSIGN_OR_RETURN(
       const Perplexity p,
-      EvaluatePerplexity(*backend, *loaded.model, ids, window,
+      EvaluatePerplexity(*backend, *loaded.model, ids, window, mode,
                          [&](int64_t done, int64_t total) { progress.Update(done, total); }));
   // As if every token stood for the text's mean number of bytes.
   const double bytes_per_token = static_cast<double>(text.size()) / static_cast<double>(ids.size());
   return Report(line, {{"task", "perplexity"},
                        {"window", window},
                        {"weights", WeightsName(loaded.weights)},
+                       {"h3_state", WeightsName(mode.h3_state)},
                        {"tokens", p.tokens},
                        {"nll", p.nll},
                        {"perplexity", p.perplexity},
@@ -74,7 +78,7 @@ double NegativeLogLikelihood(std::span<const float> logits, int64_t vocab, int32
 
 absl::StatusOr<Perplexity> EvaluatePerplexity(
     Backend& backend, const HybridH3& model, std::span<const int32_t> ids, int64_t window,
-    const std::function<void(int64_t done, int64_t total)>& progress) {
+    const ForwardMode& mode, const std::function<void(int64_t done, int64_t total)>& progress) {
   const int64_t windows = (static_cast<int64_t>(ids.size()) - 1) / window;
   if (ids.empty() || windows < 1) {
     return InvalidArgument("the text has " + std::to_string(ids.size()) +
@@ -93,8 +97,7 @@ absl::StatusOr<Perplexity> EvaluatePerplexity(
             config.vocab_size, ids[begin + first + r + 1]);
       }
     };
-    HIPPODROME_RETURN_IF_ERROR(
-        Forward(backend, model, ids.subspan(begin, window), ForwardMode{}, score));
+    HIPPODROME_RETURN_IF_ERROR(Forward(backend, model, ids.subspan(begin, window), mode, score));
     if (progress) progress(w + 1, windows);
   }
   Perplexity result{.tokens = windows * window};

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/models/h3/hybrid_h3.h"
+#include "engine/passes/forward.h"
 #include "kernels/backend.h"
 
 namespace hippodrome {
@@ -23,9 +24,11 @@ double NegativeLogLikelihood(std::span<const float> logits, int64_t vocab, int32
 
 // Scores non-overlapping windows of `window` tokens from a zero state each; every token of a window
 // predicts its successor, so the last one predicts the first of the next window, and the incomplete
-// tail is dropped. Errors: kInvalidArgument when `ids` has not window + 1 tokens.
+// tail is dropped. Errors: kInvalidArgument when `ids` has not window + 1 tokens, and those of
+// Forward().
 absl::StatusOr<Perplexity> EvaluatePerplexity(
     Backend& backend, const HybridH3& model, std::span<const int32_t> ids, int64_t window,
+    const ForwardMode& mode = {},
     const std::function<void(int64_t done, int64_t total)>& progress = {});
 
 }  // namespace hippodrome

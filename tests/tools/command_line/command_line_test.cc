@@ -20,6 +20,7 @@ const CommandSpec kSpec = {.name = "test",
                                        {"share", "X", "", "1"},
                                        {"kind", "tall|small|N", ""},
                                        WeightsOption(),
+                                       H3StateOption(),
                                        DeviceOption("cuda"),
                                        ThreadsOption(),
                                        PinOption(),
@@ -101,6 +102,15 @@ TEST(CommandLineTest, ProcessesOfAJobAreNotPlaced) {
   EXPECT_TRUE(IsUsage(Parse({"file", "--pin"})->RefusePlacement()));
   EXPECT_EQ(Message(Parse({"file", "--numa-node=0"})->RefusePlacement()),
             "--numa-node is for one process: mpirun places its own (--map-by numa --bind-to numa)");
+}
+
+TEST(CommandLineTest, ReadsTheTypeOfStates) {
+  EXPECT_EQ(*Parse({"file"})->H3State(), DType::kF32);
+  EXPECT_EQ(*Parse({"file", "--h3-state=f32"})->H3State(), DType::kF32);
+  EXPECT_EQ(*Parse({"file", "--h3-state", "bf16"})->H3State(), DType::kBF16);
+  const absl::Status refused = Parse({"file", "--h3-state", "int8"})->H3State().status();
+  EXPECT_TRUE(IsUsage(refused));
+  EXPECT_EQ(Message(refused), "--h3-state is 'int8', expected f32 or bf16");
 }
 
 TEST(CommandLineTest, ReadsWeights) {

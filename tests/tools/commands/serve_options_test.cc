@@ -60,6 +60,7 @@ TEST(ServeOptionsTest, EveryOption) {
                                           "--kv-bytes",
                                           "1000",
                                           "--attention-window=512",
+                                          "--h3-state=bf16",
                                           "--speculate",
                                           "--max-queue",
                                           "7",
@@ -89,6 +90,7 @@ TEST(ServeOptionsTest, EveryOption) {
   EXPECT_EQ(options->load.generator.max_sequences, 5);
   EXPECT_EQ(options->load.generator.key_value_bytes, 1000);
   EXPECT_EQ(options->load.generator.attention_window, 512);
+  EXPECT_EQ(options->load.generator.h3_state, DType::kBF16);
   EXPECT_TRUE(options->load.generator.speculate);
   EXPECT_EQ(options->server.batcher.max_queue, 7);
   EXPECT_EQ(options->server.encoding.max_queue, 7);
@@ -137,6 +139,7 @@ TEST(ServeOptionsTest, MistakesAreNamed) {
       {"--model", "x", "--max-sequences", "0"},
       {"--model", "x", "--kv-bytes", "9999999999999999999"},
       {"--model", "x", "--attention-window", "63"},
+      {"--model", "x", "--h3-state", "int8"},
       {"--model", "x", "--speculate", "--draft", "y"},
       {"--model", "x", "--attention-window", "-64"},
       {"--model", "x", "--max-stall-ms", "0"},

@@ -37,6 +37,15 @@ TEST(PerplexityTest, ScoresEveryWindowFromAZeroStateAndDropsTheTail) {
   EXPECT_NEAR(p->nll, EvaluatePerplexity(*reference, *truth, ids, 10)->nll, 1e-4);
 }
 
+TEST(PerplexityTest, TakesTheTypeOfStates) {
+  const auto cpu = MakeCpuBackend({.threads = 1});
+  const auto model = MakeTestModel(*cpu, TinyConfig());
+  const auto ids = RandomIds(41, 40, 9);
+  const ForwardMode half{.h3_state = DType::kBF16};
+  EXPECT_NE(EvaluatePerplexity(*cpu, *model, ids, 20, half)->nll,
+            EvaluatePerplexity(*cpu, *model, ids, 20)->nll);
+}
+
 TEST(PerplexityTest, NeedsAWindowAndItsSuccessor) {
   const auto cpu = MakeCpuBackend({.threads = 1});
   const auto model = MakeTestModel(*cpu, TinyConfig());
