@@ -62,9 +62,11 @@ HWY_INLINE float Dot(const float* a, const T* b, int64_t n) {
   for (; i + kLanes <= n; i += kLanes) {
     sum0 = hn::MulAdd(hn::LoadU(d, a + i), LoadWide(d, b + i), sum0);
   }
-  float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
-  for (; i < n; ++i) sum += a[i] * Widen(b[i]);
-  return sum;
+  // With the operation of vectors: compilers may fuse it in one of the two types alone.
+  const One one;
+  auto sum = hn::Set(one, hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1))));
+  for (; i < n; ++i) sum = hn::MulAdd(hn::LoadU(one, a + i), LoadWide(one, b + i), sum);
+  return hn::GetLane(sum);
 }
 
 // Into the second-level cache: the first has too few misses under way for what memory gives (20

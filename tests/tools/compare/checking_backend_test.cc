@@ -283,7 +283,8 @@ TEST_F(CheckingBackendTest, StatesAndRowsAreCompared) {
   EXPECT_FALSE(backend.first_difference().has_value()) << ToString(*backend.first_difference());
 }
 
-// Against double precision: the tolerances have room for rounding, and no more than they need.
+// Against double precision: the tolerances have room for rounding, and no more than they need. What
+// is stored as bf16 is off by up to 2^-9 of an element, a fifth of its tolerance.
 TEST_F(CheckingBackendTest, RoundingIsNoDifference) {
   const auto reference = MakeReferenceBackend();
   CheckingBackend backend(*reference, *inner_);
@@ -306,7 +307,7 @@ TEST_F(CheckingBackendTest, RoundingIsNoDifference) {
     ASSERT_TRUE(EncoderForward(backend, *model, inputs, [](std::span<const float>) {}).ok());
   }
   EXPECT_FALSE(backend.first_difference().has_value()) << ToString(*backend.first_difference());
-  for (const auto& [operation, error] : backend.worst()) EXPECT_LT(error, 0.1) << operation;
+  for (const auto& [operation, error] : backend.worst()) EXPECT_LT(error, 0.2) << operation;
   EXPECT_EQ(backend.name(), "cpu against reference");
 }
 
