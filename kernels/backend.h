@@ -486,8 +486,7 @@ class SequenceBackend {
   virtual void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) = 0;
 
   // y = epilogue(x W^T).  x: activations [rows, in]; y: [rows, out], activations or of the residual
-  // stream's type; bias and residual: of y's type, or that of other activations where y is of
-  // NewProductInputs(), which has no gate and no residual.
+  // stream's type; bias and residual: of y's type, or of activations' where y is product inputs.
   // kF32 weights: |error| <= g(in + 2) |x| |W|^T before the epilogue. kBF16 weights: x is rounded
   // to bf16 first, products are exact and sums f32. kI8, kI4: x is rounded as quantized_group.h
   // says, sums within a group are exact, and with those of its G groups S_g: |error| <= g(G + 2)

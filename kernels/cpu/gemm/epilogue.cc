@@ -202,28 +202,12 @@ namespace hippodrome::cpu {
 HWY_EXPORT(ApplyEpilogue);
 HWY_EXPORT(ApplyEpilogueBackward);
 
-EpilogueArguments EpilogueInPlace(const Epilogue& epilogue, float* sums, int64_t rows,
-                                  int64_t column, int64_t cols) {
-  assert(epilogue.gate.data == nullptr && epilogue.residual.data == nullptr);
-  const bool has_bias = epilogue.bias.data != nullptr;
-  return {.sums = sums,
-          .rows = rows,
-          .cols = cols,
-          .bias = has_bias ? F32Row(epilogue.bias, 0) + column : nullptr,
-          .activation = epilogue.activation,
-          .gate = nullptr,
-          .gate_stride = 0,
-          .residual = nullptr,
-          .residual_stride = 0,
-          .y = sums,
-          .y_stride = kPanelColumns};
-}
-
-EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, const float* sums,
+EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, float* sums,
                                  int64_t row, int64_t rows, int64_t column, int64_t cols) {
   const bool has_bias = epilogue.bias.data != nullptr;
   const bool has_gate = epilogue.gate.data != nullptr;
   const bool has_residual = epilogue.residual.data != nullptr;
+  const bool in_place = y.dtype != DType::kF32;
   return {.sums = sums,
           .rows = rows,
           .cols = cols,
@@ -233,8 +217,8 @@ EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, cons
           .gate_stride = epilogue.gate.stride,
           .residual = has_residual ? F32Row(epilogue.residual, row) + column : nullptr,
           .residual_stride = epilogue.residual.stride,
-          .y = F32Row(y, row) + column,
-          .y_stride = y.stride};
+          .y = in_place ? sums : F32Row(y, row) + column,
+          .y_stride = in_place ? kPanelColumns : y.stride};
 }
 
 void ApplyEpilogue(const EpilogueArguments& arguments) {

@@ -24,13 +24,10 @@ struct EpilogueArguments {
   int64_t y_stride;
 };
 
-// What `epilogue` means for sums of the rows from `row` and the columns from `column` of y.
-EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, const float* sums,
+// What `epilogue` means for sums of the rows from `row` and the columns from `column` of y; results
+// replace the sums where y is not of kF32.
+EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, float* sums,
                                  int64_t row, int64_t rows, int64_t column, int64_t cols);
-
-// The same with sums in place of y, which is of another type. REQUIRES: no gate, no residual.
-EpilogueArguments EpilogueInPlace(const Epilogue& epilogue, float* sums, int64_t rows,
-                                  int64_t column, int64_t cols);
 
 // y = activation(sums + bias) * gate + residual. GELU errs by a few ulp of its value, and for x < 0
 // by about x^2 ulp more, where the value itself is as small as exp(-x^2 / 2).

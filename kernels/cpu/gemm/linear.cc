@@ -158,10 +158,8 @@ void MultiplyExpanded(const Slice<float, BF16>& slice, int64_t rows, float* sums
 // Writes a corner of y. The sums of a kBF16 one are rounded where they are in the cache.
 void FinishTile(const Epilogue& epilogue, const Tensor& y, float* sums, int64_t row, int64_t rows,
                 int64_t column, int64_t cols) {
-  if (y.dtype == DType::kF32) {
-    return ApplyEpilogue(EpilogueOfTile(epilogue, y, sums, row, rows, column, cols));
-  }
-  ApplyEpilogue(EpilogueInPlace(epilogue, sums, rows, column, cols));
+  ApplyEpilogue(EpilogueOfTile(epilogue, y, sums, row, rows, column, cols));
+  if (y.dtype == DType::kF32) return;
   for (int64_t r = 0; r < rows; ++r) {
     RoundToBF16Dot(sums + r * kPanelColumns, cols, BF16Row(y, row + r) + column);
   }
@@ -276,12 +274,6 @@ const A* RoundRows(ThreadPool& pool, const Tensor& x, int64_t stride,
   return rounded;
 }
 
-// The rows of x that kDot reads.
-const BF16* RowsForBF16Dot(ThreadPool& pool, const Tensor& x, int64_t stride) {
-  if (x.dtype == DType::kBF16) return BF16Row(x, 0);
-  return RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
-}
-
 template <typename Panel>
 void LinearQuantized(ThreadPool& pool, const Tensor& x, const PackedWeights& w,
                      const Epilogue& epilogue, const Tensor& y, DotKernel kernel) {
@@ -334,8 +326,9 @@ void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& 
     case DotKernel::kAmx:
       return LinearAmx(pool, x, w, epilogue, y);
     case DotKernel::kDot: {
-      const int64_t a_stride = x.dtype == DType::kBF16 ? x.stride : stride;
-      const BF16* a = RowsForBF16Dot(pool, x, stride);
+      const bool rounded = x.dtype == DType::kBF16;
+      const BF16* a = rounded ? BF16Row(x, 0) : RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
+      const int64_t a_stride = rounded ? x.stride : stride;
       return Multiply<BF16, BF16>(pool, {{MicrokernelBF16Dot}, a, a_stride, 2, w, epilogue, y});
     }
     default: {

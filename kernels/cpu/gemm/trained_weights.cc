@@ -10,6 +10,7 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/base/bf16_lanes-inl.h"
 #include "kernels/cpu/base/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,21 +19,10 @@ namespace HWY_NAMESPACE {
 
 using Bits = hn::RebindToUnsigned<D>;
 
-// The bits of the nearest bf16 value in the upper half of each lane, as ToBF16(); what the lower
-// half holds is to be cut off.
-HWY_INLINE hn::Vec<Bits> NearBits(hn::Vec<D> x) {
-  const Bits d;
-  const auto bits = hn::BitCast(d, x);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
-  const auto near = hn::Add(bits, hn::Add(odd, hn::Set(d, 0x7fff)));
-  const auto quiet = hn::Or(bits, hn::Set(d, 0x400000));
-  return hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(x)), quiet, near);
-}
-
 HWY_INLINE hn::Vec<Bits> Pair(hn::Vec<D> first, hn::Vec<D> second) {
   const Bits d;
-  return hn::Or(hn::ShiftRight<16>(NearBits(first)),
-                hn::And(NearBits(second), hn::Set(d, 0xffff0000u)));
+  return hn::Or(hn::ShiftRight<16>(hn::BitCast(d, NearestBF16(D(), first))),
+                hn::BitCast(d, NearestBF16(D(), second)));
 }
 
 // One row of pairs of a panel.

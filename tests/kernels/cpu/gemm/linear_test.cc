@@ -139,6 +139,24 @@ TEST(ProductInputTest, RoundedOnesGiveTheBitsOfOthers) {
   EXPECT_EQ(ProductInputType(DType::kF32, 96), DType::kF32);
 }
 
+TEST(ProductInputTest, AreRoundedBehindTheWholeEpilogue) {
+  ThreadPool pool(2);
+  const Problem p = MakeProblem(9, 96, 134);
+  const DType type = ProductInputType(DType::kBF16, p.out);
+  if (type == DType::kF32) GTEST_SKIP() << "products make rows of their own";
+  const StridedMatrix gate(p.rows, p.out, 3, RandomValues(p.rows * p.out, 4));
+  const StridedMatrix residual(p.rows, p.out, 5, RandomValues(p.rows * p.out, 5));
+  const Epilogue epilogue = {.gate = gate.view(), .residual = residual.view()};
+  Values expected = Multiply(pool, p, DType::kBF16, DotKernel::kBest, 0, epilogue);
+  for (float& value : expected) value = ToFloat(ToBF16(value));
+  const StridedMatrix x(p.rows, p.in, 0, p.x);
+  const OwnedTensor y = NewMatrix(p.rows, p.out, type);
+  Linear(pool, x.view(), *Pack(pool, p.w, p.out, p.in, DType::kBF16), epilogue, y);
+  Values values(expected.size());
+  CopyOut(y, values);
+  EXPECT_EQ(values, expected);
+}
+
 // Where there are fused multiply-adds.
 TEST(QuantizedLinearTest, KernelsGiveTheSameBits) {
   if (!HaveInt8Dot()) GTEST_SKIP() << "no dot product";
