@@ -44,15 +44,13 @@ TEST(IsolationTest, HybridModel) { Check(TinyConfig(), DType::kF32, {}, 1); }
 
 TEST(IsolationTest, HybridModelInBF16) { Check(TinyConfig(), DType::kBF16, {}, 2); }
 
-// Devices have neither.
 TEST(IsolationTest, HybridModelInFewBits) {
-  if (TestBackendIsSlow()) GTEST_SKIP();
+  if (TestBackendIsSlow()) GTEST_SKIP() << "devices have no such weights";
   for (const DType weights : {DType::kI8, DType::kI4}) Check(TinyConfig(), weights, {}, 7);
 }
 
-// Devices have none.
 TEST(IsolationTest, H3StatesInBF16) {
-  if (TestBackendIsSlow()) GTEST_SKIP();
+  if (TestBackendIsSlow()) GTEST_SKIP() << "devices have no such states";
   IsolationOptions options;
   options.generator.h3_state = DType::kBF16;
   Check(TinyConfig(), DType::kF32, options, 9);
@@ -64,7 +62,7 @@ TEST(IsolationTest, H3StatesInBF16) {
 }
 
 TEST(IsolationTest, WithDrafts) {
-  if (TestBackendIsSlow()) GTEST_SKIP();
+  if (TestBackendIsSlow()) GTEST_SKIP() << "devices take no drafts";
   IsolationOptions options{.most_new_tokens = 60};
   options.generator.speculate = true;
   Check(TinyConfig(), DType::kF32, options, 8);
