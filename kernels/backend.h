@@ -403,8 +403,8 @@ class SequenceBackend {
   // devices for kBF16 weights, else as NewTensor().
   virtual OwnedTensor NewActivations(int64_t rows, int64_t cols, DType weights) = 0;
   // A zeroed matrix of activations that nothing reads but products with weights of type `weights`,
-  // in the form that they read: kBF16 on processors whose products round rows to it by themselves,
-  // with the same bits; else as NewActivations().
+  // in the form that they read: kBF16, or kI8 in groups, on processors whose products would round
+  // rows to it by themselves, with the same bits; else as NewActivations().
   virtual OwnedTensor NewProductInputs(int64_t rows, int64_t cols, DType weights) {
     return NewActivations(rows, cols, weights);
   }

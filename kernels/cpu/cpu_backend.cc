@@ -14,6 +14,7 @@
 #include "kernels/cpu/gemm/linear.h"
 #include "kernels/cpu/gemm/linear_backward.h"
 #include "kernels/cpu/gemm/packed_weights.h"
+#include "kernels/cpu/gemm/product_inputs.h"
 #include "kernels/cpu/gemm/trained_weights.h"
 #include "kernels/cpu/h3/h3_convolution.h"
 #include "kernels/cpu/h3/h3_convolution_weights.h"
@@ -77,20 +78,24 @@ OwnedTensor CpuBackend::NewActivations(int64_t rows, int64_t cols, DType /*weigh
 }
 
 OwnedTensor CpuBackend::NewProductInputs(int64_t rows, int64_t cols, DType weights) {
-  return cpu::NewMatrix(rows, cols, cpu::ProductInputType(weights, cols));
+  return cpu::NewProductInputs(rows, cols, weights);
 }
 
 OwnedTensor CpuBackend::NewIndices(int64_t rows, int64_t cols) {
   return cpu::NewMatrix(rows, cols, DType::kI32);
 }
 
-void CpuBackend::Upload(std::span<const float> values, Tensor dst) { cpu::CopyIn(values, dst); }
+void CpuBackend::Upload(std::span<const float> values, Tensor dst) {
+  dst.dtype == DType::kI8 ? cpu::CopyGroupsIn(values, dst) : cpu::CopyIn(values, dst);
+}
 
 void CpuBackend::UploadIndices(std::span<const int32_t> values, Tensor dst) {
   cpu::CopyIn(values, dst);
 }
 
-void CpuBackend::Download(Tensor src, std::span<float> values) { cpu::CopyOut(src, values); }
+void CpuBackend::Download(Tensor src, std::span<float> values) {
+  src.dtype == DType::kI8 ? cpu::CopyGroupsOut(src, values) : cpu::CopyOut(src, values);
+}
 
 void CpuBackend::DownloadIndices(Tensor src, std::span<int32_t> values) {
   cpu::CopyOut(src, values);

@@ -52,6 +52,11 @@ class NoisyBackend final : public ForwardingBackend {
  public:
   NoisyBackend(Backend& inner, uint32_t seed) : ForwardingBackend(inner), random_(seed) {}
 
+  // Its products read f32.
+  OwnedTensor NewProductInputs(int64_t rows, int64_t cols, DType /*weights*/) override {
+    return NewActivations(rows, cols, DType::kF32);
+  }
+
   std::unique_ptr<LinearWeights> PackLinear(std::span<const HostMatrix> parts,
                                             DType dtype) override {
     std::vector<std::vector<float>> values;

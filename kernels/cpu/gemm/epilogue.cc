@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/gemm/microkernel.h"
 #include "kernels/cpu/gemm/packed_weights.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -223,6 +224,15 @@ EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, floa
 
 void ApplyEpilogue(const EpilogueArguments& arguments) {
   HWY_DYNAMIC_DISPATCH(ApplyEpilogue)(arguments);
+}
+
+void FinishTile(const Epilogue& epilogue, const Tensor& y, float* sums, int64_t row, int64_t rows,
+                int64_t column, int64_t cols) {
+  ApplyEpilogue(EpilogueOfTile(epilogue, y, sums, row, rows, column, cols));
+  if (y.dtype == DType::kF32) return;
+  for (int64_t r = 0; r < rows; ++r) {
+    RoundToBF16Dot(sums + r * kPanelColumns, cols, BF16Row(y, row + r) + column);
+  }
 }
 
 void ApplyEpilogueBackward(const EpilogueBackwardArguments& arguments) {

@@ -29,6 +29,10 @@ struct EpilogueArguments {
 EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, float* sums,
                                  int64_t row, int64_t rows, int64_t column, int64_t cols);
 
+// Writes that corner of y, of kF32 or kBF16: there sums are rounded where they are in the cache.
+void FinishTile(const Epilogue& epilogue, const Tensor& y, float* sums, int64_t row, int64_t rows,
+                int64_t column, int64_t cols);
+
 // y = activation(sums + bias) * gate + residual. GELU errs by a few ulp of its value, and for x < 0
 // by about x^2 ulp more, where the value itself is as small as exp(-x^2 / 2).
 void ApplyEpilogue(const EpilogueArguments& arguments);

@@ -1,10 +1,8 @@
 #include "kernels/cpu/gemm/linear.h"
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <type_traits>
-#include <vector>
 
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/base/parallel_loops.h"
@@ -12,6 +10,7 @@
 #include "kernels/cpu/gemm/linear_amx.h"
 #include "kernels/cpu/gemm/microkernel.h"
 #include "kernels/cpu/gemm/microkernel_amx.h"
+#include "kernels/cpu/gemm/product_inputs.h"
 
 namespace hippodrome::cpu {
 namespace {
@@ -155,30 +154,27 @@ void MultiplyExpanded(const Slice<float, BF16>& slice, int64_t rows, float* sums
                 done);
 }
 
-// Writes a corner of y. The sums of a kBF16 one are rounded where they are in the cache.
-void FinishTile(const Epilogue& epilogue, const Tensor& y, float* sums, int64_t row, int64_t rows,
-                int64_t column, int64_t cols) {
-  ApplyEpilogue(EpilogueOfTile(epilogue, y, sums, row, rows, column, cols));
-  if (y.dtype == DType::kF32) return;
-  for (int64_t r = 0; r < rows; ++r) {
-    RoundToBF16Dot(sums + r * kPanelColumns, cols, BF16Row(y, row + r) + column);
-  }
-}
+// A panel by rows [begin, end) of x, and the panel that will be wanted afterwards.
+struct Block {
+  int64_t panel;
+  int64_t next_panel;
+  int64_t begin;
+  int64_t end;
+};
 
-// Rows [begin, end) of one panel's columns; `next_panel` will be wanted afterwards.
-template <typename A, typename W>
-void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_panel, int64_t begin,
-                   int64_t end) {
+// To sums [rows][kPanelColumns]; calls finish(row, rows) for each tile whose sums are complete.
+template <typename A, typename W, typename Finish>
+void MultiplyBlock(const Product<A, W>& product, const Block& block, float* sums,
+                   const Finish& finish) {
   constexpr bool kExpands = std::is_same_v<A, float> && std::is_same_v<W, BF16>;
-  const int64_t rows = end - begin;
+  const int64_t rows = block.end - block.begin;
   const int64_t tiles = DivideUp(rows, product.tile.rows);
   const int64_t depth = product.w.depth();
   SlicePlan plan = PlanSlices(product.tile, tiles);
   plan.depth /= kUnitRows<W>;
   const bool expand = kExpands && tiles >= kManyTiles;
   if (expand) plan.depth /= 2;
-  const char* weights = product.w.panel(panel);
-  float* sums = ThreadScratch<float>(ScratchUse::kLinearSums, rows * kPanelColumns);
+  const char* weights = product.w.panel(block.panel);
   const int64_t slices = DivideUp(depth, plan.depth);
   for (int64_t i = 0; i < slices; ++i) {
     const int64_t k = depth * i / slices;
@@ -186,17 +182,15 @@ void MultiplyBlock(const Product<A, W>& product, int64_t panel, int64_t next_pan
     const bool last = i + 1 == slices;
     const Slice<A, W> slice = {
         .tile = product.tile,
-        .a = product.a + begin * product.a_stride + k * product.per_depth,
+        .a = product.a + block.begin * product.a_stride + k * product.per_depth,
         .a_stride = product.a_stride,
         .panel = reinterpret_cast<const W*>(weights + k * kUnitBytes<W>),
         .depth = slice_depth,
         .accumulate = k > 0,
-        .next = last ? product.w.panel(next_panel) : weights + (k + slice_depth) * kUnitBytes<W>};
+        .next =
+            last ? product.w.panel(block.next_panel) : weights + (k + slice_depth) * kUnitBytes<W>};
     const auto done = [&](int64_t first, int64_t height) {
-      if (!last) return;
-      const int64_t column = panel * kPanelColumns;
-      FinishTile(product.epilogue, product.y, sums + first * kPanelColumns, begin + first, height,
-                 column, std::min(kPanelColumns, product.y.cols - column));
+      if (last) finish(first, height);
     };
     if constexpr (kExpands) {
       if (expand) {
@@ -214,49 +208,78 @@ int64_t CountBlocks(int64_t rows, int64_t panels, int64_t threads) {
   return std::max(DivideUp(rows, kMaxBlockRows), std::min(wanted, DivideUp(rows, kMinBlockRows)));
 }
 
-// Calls task(index) for each index in [0, count). Each thread has a run of neighbours, so that what
-// it reads lies in one stream and it knows what comes next; who is done takes from others' runs.
-template <typename Task>
-void RunNeighbours(ThreadPool& pool, int64_t count, const Task& task) {
-  struct alignas(64) Run {
-    std::atomic<int64_t> next;
-    int64_t end;
-  };
-  const int64_t threads = pool.threads();
-  std::vector<Run> runs(static_cast<size_t>(threads));
-  for (int64_t i = 0; i < threads; ++i) {
-    runs[i].next = count * i / threads;
-    runs[i].end = count * (i + 1) / threads;
+// Writes rows of y, which is kI8, from the complete sums of a group's panels, `panel_sums` apart.
+void FinishGroups(const Epilogue& epilogue, const Tensor& y, float* sums, int64_t panel_sums,
+                  int64_t row, int64_t rows, int64_t column) {
+  alignas(64) float values[kInt8AmxRows * kInt8Group];
+  const int64_t cols = std::min(kInt8Group, y.cols - column);
+  for (int64_t c = 0; c < cols; c += kPanelColumns, sums += panel_sums) {
+    EpilogueArguments corner =
+        EpilogueOfTile(epilogue, y, sums, row, rows, column + c, std::min(kPanelColumns, cols - c));
+    corner.y = values + c;
+    corner.y_stride = kInt8Group;
+    ApplyEpilogue(corner);
   }
-  pool.Run(threads, [&](int64_t first, int) {
-    for (int64_t i = 0; i < threads; ++i) {
-      Run& run = runs[(first + i) % threads];
-      for (int64_t index = 0; (index = run.next.fetch_add(1)) < run.end;) task(index);
+  for (int64_t r = 0; r < rows; ++r) {
+    RoundToInt8(values + r * kInt8Group, cols, GroupAt(y, row + r, column / kInt8Group));
+  }
+}
+
+// Panels whose columns are written together: those of a group where y is rounded by groups.
+int64_t PanelsTogether(const Tensor& y) {
+  return y.dtype == DType::kI8 ? kInt8Group / kPanelColumns : 1;
+}
+
+// Panels [first, last), whose columns are written together, by rows [begin, end) of x; `after` will
+// be wanted then.
+template <typename A, typename W>
+void MultiplyPanels(const Product<A, W>& product, int64_t first, int64_t last, int64_t after,
+                    int64_t begin, int64_t end) {
+  const int64_t panel_sums = (end - begin) * kPanelColumns;
+  float* const sums = ThreadScratch<float>(ScratchUse::kLinearSums, (last - first) * panel_sums);
+  const auto finish = [&](int64_t row, int64_t rows) {
+    const Tensor& y = product.y;
+    float* const of_rows = sums + row * kPanelColumns;
+    const int64_t column = first * kPanelColumns;
+    if (y.dtype == DType::kI8) {
+      return FinishGroups(product.epilogue, y, of_rows, panel_sums, begin + row, rows, column);
     }
-  });
+    FinishTile(product.epilogue, y, of_rows, begin + row, rows, column,
+               std::min(kPanelColumns, y.cols - column));
+  };
+  for (int64_t panel = first; panel < last; ++panel) {
+    const bool completes = panel + 1 == last;
+    MultiplyBlock(product, {panel, completes ? after : panel + 1, begin, end},
+                  sums + (panel - first) * panel_sums, [&](int64_t row, int64_t rows) {
+                    if (completes) finish(row, rows);
+                  });
+  }
 }
 
 template <typename A, typename W>
 void Multiply(ThreadPool& pool, const Product<A, W>& product) {
   const int64_t rows = product.y.rows;
   const int64_t panels = product.w.panels();
-  const int64_t blocks = CountBlocks(rows, panels, pool.threads());
+  const int64_t together = PanelsTogether(product.y);
+  const int64_t units = DivideUp(panels, together);
+  const int64_t blocks = CountBlocks(rows, units, pool.threads());
   // Whole tiles, but for the last block.
   const auto begin_of = [&](int64_t block) {
     return std::min(RoundUp(rows * block / blocks, product.tile.rows), rows);
   };
   const auto task = [&](int64_t index) {
     const int64_t block = index % blocks;
-    const int64_t panel = index / blocks;
-    const int64_t next_panel = std::min((index + 1) / blocks, panels - 1);
+    const int64_t first = index / blocks * together;
+    const int64_t after = std::min((index + 1) / blocks * together, panels - 1);
     std::optional<AmxRegisters> registers;
     if (product.tile.matrix_registers) registers.emplace();
-    MultiplyBlock(product, panel, next_panel, begin_of(block), begin_of(block + 1));
+    MultiplyPanels(product, first, std::min(first + together, panels), after, begin_of(block),
+                   begin_of(block + 1));
   };
   if (rows * panels * product.w.in() * kPanelColumns < kSerialProducts) {
-    for (int64_t i = 0; i < panels * blocks; ++i) task(i);
+    for (int64_t i = 0; i < units * blocks; ++i) task(i);
   } else {
-    RunNeighbours(pool, panels * blocks, task);
+    RunNeighbours(pool, units * blocks, task);
   }
 }
 
@@ -287,14 +310,32 @@ void LinearQuantized(ThreadPool& pool, const Tensor& x, const PackedWeights& w,
     return;
   }
   using Group = RoundedGroup<int8_t, Panel>;
-  const Group* a = RoundRows<Group>(pool, x, groups, RoundToInt8<Panel>);
   TileKernel<Group, Panel> tile = {MicrokernelQuantizedDot<Panel>};
+  const Group* a = nullptr;
   if constexpr (Panel::kType == DType::kI8) {
     if (chosen == DotKernel::kAmx && x.rows >= kInt8AmxLeastRows) {
       tile = {MicrokernelInt8Amx, kInt8AmxRows, kAmxRows, true};
     }
+    if (x.dtype == DType::kI8) a = GroupAt(x, 0, 0);
   }
+  if (a == nullptr) a = RoundRows<Group>(pool, x, groups, RoundToInt8<Panel>);
   Multiply<Group, Panel>(pool, {tile, a, groups, 1, w, epilogue, y});
+}
+
+void LinearBF16(ThreadPool& pool, const Tensor& x, const PackedWeights& w, const Epilogue& epilogue,
+                const Tensor& y, DotKernel kernel) {
+  if (kernel == DotKernel::kPlain) {
+    const int64_t stride = 2 * w.depth();
+    const float* a = RoundRows<float>(pool, x, stride, RoundToBF16Plain);
+    return Multiply<float, BF16>(pool, {{MicrokernelBF16Plain}, a, stride, 2, w, epilogue, y});
+  }
+  const bool rounded = x.dtype == DType::kBF16;
+  const int64_t stride = rounded ? x.stride : InputStride(x.cols);
+  const BF16* a = rounded ? BF16Row(x, 0) : RoundRows<BF16>(pool, x, stride, RoundToSteps);
+  if (kernel == DotKernel::kAmx) {
+    return MultiplyAmx(pool, AmxRowsOperand(a, stride, x.rows, x.cols), w, epilogue, y);
+  }
+  Multiply<BF16, BF16>(pool, {{MicrokernelBF16Dot}, a, stride, 2, w, epilogue, y});
 }
 
 }  // namespace
@@ -307,11 +348,6 @@ DotKernel ChosenKernel(DotKernel kernel, DType dtype) {
   return FastBF16Dot() ? DotKernel::kDot : DotKernel::kPlain;
 }
 
-DType ProductInputType(DType weights, int64_t in) {
-  const bool dot = weights == DType::kBF16 && ChosenKernel(DotKernel::kBest) == DotKernel::kDot;
-  return dot && in % 2 == 0 ? DType::kBF16 : DType::kF32;
-}
-
 void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue, Tensor y,
             DotKernel kernel) {
   assert(x.cols == w.in() && y.cols == w.out() && x.rows == y.rows);
@@ -321,21 +357,7 @@ void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& 
   }
   if (w.dtype() == DType::kI8) return LinearQuantized<Int8Panel>(pool, x, w, epilogue, y, kernel);
   if (w.dtype() == DType::kI4) return LinearQuantized<Int4Panel>(pool, x, w, epilogue, y, kernel);
-  const int64_t stride = 2 * w.depth();
-  switch (ChosenKernel(kernel)) {
-    case DotKernel::kAmx:
-      return LinearAmx(pool, x, w, epilogue, y);
-    case DotKernel::kDot: {
-      const bool rounded = x.dtype == DType::kBF16;
-      const BF16* a = rounded ? BF16Row(x, 0) : RoundRows<BF16>(pool, x, stride, RoundToBF16Dot);
-      const int64_t a_stride = rounded ? x.stride : stride;
-      return Multiply<BF16, BF16>(pool, {{MicrokernelBF16Dot}, a, a_stride, 2, w, epilogue, y});
-    }
-    default: {
-      const float* a = RoundRows<float>(pool, x, stride, RoundToBF16Plain);
-      return Multiply<float, BF16>(pool, {{MicrokernelBF16Plain}, a, stride, 2, w, epilogue, y});
-    }
-  }
+  LinearBF16(pool, x, w, epilogue, y, ChosenKernel(kernel));
 }
 
 }  // namespace hippodrome::cpu

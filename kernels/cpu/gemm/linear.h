@@ -27,11 +27,8 @@ enum class DotKernel : uint8_t {
 // `kernel` itself unless it is kBest; for weights of `dtype`, not kF32.
 DotKernel ChosenKernel(DotKernel kernel, DType dtype = DType::kBF16);
 
-// The type of the rows of x that a product with weights of `weights` reads as they are, kBF16 where
-// kDot multiplies such weights; else kF32, of which it makes rows of its own first.
-DType ProductInputType(DType weights, int64_t in);
-
-// The contract of Backend::Linear; x and y may also be of ProductInputType().
+// The contract of Backend::Linear; x and y may also be product inputs (product_inputs.h), x beside
+// these weights.
 void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue, Tensor y,
             DotKernel kernel = DotKernel::kBest);
 

@@ -65,8 +65,8 @@ void RoundToTiles(ThreadPool& pool, const Tensor& x, const AmxTiles& tiles) {
   });
 }
 
-void MultiplyTiles(ThreadPool& pool, const AmxTiles& a, const PackedWeights& w,
-                   const Epilogue& epilogue, const Tensor& y) {
+void MultiplyAmx(ThreadPool& pool, const AmxOperand& a, const PackedWeights& w,
+                 const Epilogue& epilogue, const Tensor& y) {
   const bool deep = a.steps >= kDeepSteps;
   const Blocking blocking =
       deep ? DeepBlocking(pool.threads(), a.rows, w) : ShallowBlocking(pool.threads(), a.rows, w);
@@ -74,9 +74,9 @@ void MultiplyTiles(ThreadPool& pool, const AmxTiles& a, const PackedWeights& w,
   const int64_t blocks = DivideUp(a.rows, blocking.rows);
   const int64_t groups = DivideUp(panels, blocking.panels);
   const auto finish = [&](const AmxSums& s) {
-    ApplyEpilogue(EpilogueOfTile(epilogue, y, s.sums, s.row, s.rows, s.column, s.cols));
+    FinishTile(epilogue, y, s.sums, s.row, s.rows, s.column, s.cols);
   };
-  const auto task = [&](int64_t index, int) {
+  const auto task = [&](int64_t index) {
     const AmxRegisters registers;
     const int64_t group = index / blocks;
     const int64_t begin = index % blocks * blocking.rows;
@@ -89,18 +89,10 @@ void MultiplyTiles(ThreadPool& pool, const AmxTiles& a, const PackedWeights& w,
   };
   const int64_t products = DivideUp(a.rows, kAmxRows) * a.steps * kAmxTile * panels * kPanelColumns;
   if (products < kSerialProducts) {
-    for (int64_t i = 0; i < groups * blocks; ++i) task(i, 0);
+    for (int64_t i = 0; i < groups * blocks; ++i) task(i);
   } else {
-    pool.Run(groups * blocks, task);
+    RunNeighbours(pool, groups * blocks, task);
   }
-}
-
-void LinearAmx(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue,
-               Tensor y) {
-  BF16* memory = ThreadScratch<BF16>(ScratchUse::kLinearInput, AmxTiles::Elements(x.rows, x.cols));
-  const AmxTiles tiles(x.rows, x.cols, memory);
-  RoundToTiles(pool, x, tiles);
-  MultiplyTiles(pool, tiles, w, epilogue, y);
 }
 
 }  // namespace hippodrome::cpu

@@ -13,12 +13,32 @@
 
 namespace hippodrome::cpu {
 
-// The contract of Backend::Linear. REQUIRES: HaveAmx(), kBF16 weights.
-void LinearAmx(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue,
-               Tensor y);
+// A left operand (microkernel_amx.h). Its rows are read 32 at a time, those behind the last one
+// too.
+struct AmxOperand {
+  const BF16* at(int64_t row_index, int64_t step_index) const {  // row_index: a multiple of 16
+    return data + row_index / kAmxRows * tile + step_index * step;
+  }
 
-// A left operand in tiles (microkernel_amx.h), in memory that the caller keeps. Rows of tiles come
-// in pairs, so that a block of 32 rows can always be read.
+  const BF16* data;
+  int64_t rows;
+  int64_t steps;
+  int64_t row;   // elements from a row to the next one of its tile
+  int64_t step;  // from a tile to the next one of its rows
+  int64_t tile;  // from a tile to the one below
+};
+
+// Rows as Linear() has them, `stride` elements apart: InputStride().
+inline AmxOperand AmxRowsOperand(const BF16* data, int64_t stride, int64_t rows, int64_t depth) {
+  return {.data = data,
+          .rows = rows,
+          .steps = (depth + kAmxDepth - 1) / kAmxDepth,
+          .row = stride,
+          .step = kAmxDepth,
+          .tile = kAmxRows * stride};
+}
+
+// One in tiles [ceil(rows / 32) * 2][steps][16][32], in memory that the caller keeps.
 struct AmxTiles {
   AmxTiles(int64_t row_count, int64_t depth, BF16* memory)
       : rows(row_count), steps((depth + kAmxDepth - 1) / kAmxDepth), data(memory) {}
@@ -28,6 +48,14 @@ struct AmxTiles {
   int64_t row_stride() const { return steps * kAmxTile; }
   // The row of tiles that begins with row `row`, a multiple of 16.
   BF16* at(int64_t row) const { return data + row / kAmxRows * row_stride(); }
+  operator AmxOperand() const {  // NOLINT(google-explicit-constructor)
+    return {.data = data,
+            .rows = rows,
+            .steps = steps,
+            .row = kAmxDepth,
+            .step = kAmxTile,
+            .tile = row_stride()};
+  }
 
   int64_t rows;
   int64_t steps;
@@ -37,9 +65,9 @@ struct AmxTiles {
 // x rounded to bf16, to nearest even.
 void RoundToTiles(ThreadPool& pool, const Tensor& x, const AmxTiles& tiles);
 
-// y = epilogue(A W^T).
-void MultiplyTiles(ThreadPool& pool, const AmxTiles& a, const PackedWeights& w,
-                   const Epilogue& epilogue, const Tensor& y);
+// y = epilogue(A W^T), y of kF32 or kBF16.
+void MultiplyAmx(ThreadPool& pool, const AmxOperand& a, const PackedWeights& w,
+                 const Epilogue& epilogue, const Tensor& y);
 
 // One piece of a product: sums [rows][64 apart] of the rows from `row` and the columns from
 // `column` on.
@@ -56,7 +84,7 @@ struct AmxSums {
 // Of products over a long depth a part of A is read once for all panels. REQUIRES: AmxRegisters in
 // this thread; begin a multiple of 32.
 template <typename Done>
-void MultiplyAmxPanels(const AmxTiles& a, const PackedWeights& w, int64_t first, int64_t last,
+void MultiplyAmxPanels(const AmxOperand& a, const PackedWeights& w, int64_t first, int64_t last,
                        int64_t begin, int64_t end, const Done& done) {
   // Steps after which the other rows come: half a panel's then stay in the first-level cache.
   constexpr int64_t kSliceSteps = 16;
@@ -80,8 +108,10 @@ void MultiplyAmxPanels(const AmxTiles& a, const PackedWeights& w, int64_t first,
       return shared ? sums : sums + (panel - first) * panel_sums + row * kPanelColumns + column;
     };
     const auto block = [&](int64_t row, int64_t column) -> AmxBlock {
-      return {.a = a.at(begin + row) + step * kAmxTile,
-              .a_stride = a.row_stride(),
+      return {.a = a.at(begin + row, step),
+              .a_row = a.row,
+              .a_step = a.step,
+              .a_tile = a.tile,
               .panel = weights + step * kAmxDepth * kPanelColumns + column * 2,
               .steps = a.steps * (slice + 1) / slices - step,
               .accumulate = slice > 0,

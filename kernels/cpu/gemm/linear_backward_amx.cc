@@ -81,7 +81,7 @@ void AddWeightGradient(ThreadPool& pool, const Tensor& x, const AmxTiles& dz, co
                                      DivideUp(x.cols, kPanelColumns) * panel_bytes);
   const PackedWeights columns(x.cols, x.rows, DType::kBF16, memory);
   PackColumns(pool, RowsOf(std::span(&x, 1)), columns);
-  MultiplyTiles(pool, dz, columns, {.residual = dw}, dw);
+  MultiplyAmx(pool, dz, columns, {.residual = dw}, dw);
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ void LinearBackwardAmx(ThreadPool& pool, const Tensor& x, const TrainedWeights& 
   });
   if (gradients.bias.data != nullptr) AddColumnSums(dz, gradients.bias);
   if (const Tensor& dx = gradients.x.tensor; dx.data != nullptr) {
-    MultiplyTiles(pool, dz.rows, w.transposed(), {.residual = gradients.x.add ? dx : Tensor{}}, dx);
+    MultiplyAmx(pool, dz.rows, w.transposed(), {.residual = gradients.x.add ? dx : Tensor{}}, dx);
   }
   if (gradients.weights.data != nullptr) {
     AddWeightGradient(pool, x, dz.columns, gradients.weights);

@@ -10,8 +10,8 @@
 
 namespace hippodrome::cpu {
 
-// A left operand of `rows` by `depth` values comes in tiles [ceil(rows / 16)][ceil(depth /
-// 32)][16][32], zero beyond `depth`, anything beyond `rows`.
+// A left operand of `rows` by `depth` values is read in tiles of 16 rows by 32 values, zero beyond
+// `depth`, anything beyond `rows`.
 inline constexpr int64_t kAmxRows = 16;
 inline constexpr int64_t kAmxDepth = 32;
 inline constexpr int64_t kAmxTile = kAmxRows * kAmxDepth;
@@ -37,8 +37,10 @@ class AmxRegisters {
 // which may be that of the next panel, comes into the second-level cache. REQUIRES: AmxRegisters in
 // this thread.
 struct AmxBlock {
-  const BF16* a;      // tiles of `steps` of a row of them
-  int64_t a_stride;   // from a row of tiles to the next, in elements
+  const BF16* a;      // of the first tile
+  int64_t a_row;      // elements from a row of a tile to the next
+  int64_t a_step;     // from a tile to that of the next step
+  int64_t a_tile;     // from a tile to the one 16 rows below
   const BF16* panel;  // [steps][16][64][2]
   int64_t steps;
   bool accumulate;
@@ -56,7 +58,8 @@ void MultiplyAmx16x64(const AmxBlock& block);
 inline constexpr int kInt8AmxRows = 32;
 void MicrokernelInt8Amx(const QuantizedTile<Int8Panel>& tile);
 
-// Rounds rows of n floats to bf16, to nearest even, into a row of tiles. REQUIRES: HaveAmx().
+// Rounds rows of n floats to bf16, to nearest even, into tiles [ceil(n / 32)][16][32]. REQUIRES:
+// HaveAmx().
 void RoundToAmxTiles(const float* x, int64_t stride, int64_t rows, int64_t n, BF16* tiles);
 
 // Both tile forms of a gradient: its rows, for dx = dz W, and its columns, for dW = dz^T x.

@@ -18,9 +18,16 @@ HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
 
+// Rows lie apart as no processor's own prefetching follows.
+HWY_INLINE void FetchRow(const TileRows& rows, int64_t t, int64_t steps) {
+  constexpr int64_t kAhead = 16;
+  if (t + kAhead < steps) hwy::Prefetch(rows.data + (t + kAhead) * rows.stride);
+}
+
 // Between rows and neighbouring tiles, one for each group: memory comes in pairs of cache lines.
 void RowsToTiles(TileRows from, int64_t steps, GroupRun groups, float* tiles) {
   for (int64_t t = 0; t < steps; ++t) {
+    FetchRow(from, t, steps);
     const float* row = from.data + t * from.stride;
     for (int64_t i = 0; i < groups.end - groups.begin; ++i, row += kTileChannels) {
       float* tile = tiles + i * groups.distance + t * kTileChannels;
@@ -64,6 +71,7 @@ void TilesToRows(GroupRun groups, const float* tiles, int64_t steps, StoreForm f
 
 void MultiplyRows(TileRows a, TileRows b, int64_t steps, float* out, int64_t out_stride) {
   for (int64_t t = 0; t < steps; ++t) {
+    FetchRow(b, t, steps);
     for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
       const V x = hn::LoadU(D(), a.data + t * a.stride + lane);
       const V y = hn::LoadU(D(), b.data + t * b.stride + lane);

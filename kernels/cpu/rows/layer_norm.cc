@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/base/parallel_loops.h"
-#include "kernels/cpu/gemm/microkernel.h"
+#include "kernels/cpu/gemm/product_inputs.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/rows/layer_norm.cc"
@@ -156,7 +156,7 @@ void AddRows(const float* x, int64_t rows, int64_t stride, const Tensor& y) {
 
 void LayerNorm(ThreadPool& pool, Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) {
   assert(x.rows == y.rows && x.cols == y.cols && gamma.cols == x.cols && beta.cols == x.cols);
-  const bool rounds = y.dtype == DType::kBF16;
+  const bool rounds = y.dtype != DType::kF32;
   ParallelRows(pool, x.rows, x.cols, [&](int64_t begin, int64_t end) {
     float* const scratch =
         rounds ? ThreadScratch<float>(ScratchUse::kNormalisedRow, x.cols) : nullptr;
@@ -164,7 +164,7 @@ void LayerNorm(ThreadPool& pool, Tensor x, Tensor gamma, Tensor beta, double eps
       float* const to = rounds ? scratch : F32Row(y, row);
       HWY_DYNAMIC_DISPATCH(NormaliseRow)(F32Row(x, row), F32Row(gamma, 0), F32Row(beta, 0), epsilon,
                                          x.cols, to);
-      if (rounds) RoundToBF16Dot(scratch, x.cols, BF16Row(y, row));
+      if (rounds) StoreInputs(scratch, y, row);
     }
   });
 }

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/cpu/rows/layer_norm.h"
 #include "tests/kernels/cpu/gemm/linear_kernels.h"
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/reference/linear.h"
@@ -107,54 +106,6 @@ TEST_P(LinearTest, MatchesDoubleLoopsOnExtremeValues) {
   ThreadPool pool(2);
   const Problem p = ExtremeProblem();
   ExpectProduct(p, dtype(), Multiply(pool, p, dtype(), kernel()));
-}
-
-// An MLP with its inputs in `type`: LN, a product with GELU, another one.
-Values Mlp(ThreadPool& pool, const Problem& p, const Values& second, DType type) {
-  const StridedMatrix x(p.rows, p.in, 0, p.x);
-  const StridedMatrix gamma(1, p.in, 0, RandomValues(p.in, 4));
-  const StridedMatrix beta(1, p.in, 0, RandomValues(p.in, 5));
-  const StridedMatrix bias(1, p.out, 0, RandomValues(p.out, 6));
-  const OwnedTensor u = NewMatrix(p.rows, p.in, type);
-  const OwnedTensor hidden = NewMatrix(p.rows, p.out, type);
-  const StridedMatrix y(p.rows, p.in, 0);
-  LayerNorm(pool, x.view(), gamma.view(), beta.view(), 1e-5, u);
-  Linear(pool, u, *Pack(pool, p.w, p.out, p.in, DType::kBF16),
-         {.bias = bias.view(), .activation = Epilogue::Activation::kGeluTanh}, hidden);
-  Linear(pool, hidden, *Pack(pool, second, p.in, p.out, DType::kBF16), {.residual = x.view()},
-         y.view());
-  return y.values();
-}
-
-TEST(ProductInputTest, RoundedOnesGiveTheBitsOfOthers) {
-  ThreadPool pool(2);
-  for (const int64_t rows : {1, 7, 33, 250}) {
-    const Problem p = MakeProblem(rows, 96, 134);
-    const DType type = ProductInputType(DType::kBF16, p.in);
-    if (type == DType::kF32) GTEST_SKIP() << "products make rows of their own";
-    const Values second = RandomValues(p.in * p.out, 3);
-    EXPECT_EQ(Mlp(pool, p, second, type), Mlp(pool, p, second, DType::kF32)) << rows << " rows";
-  }
-  EXPECT_EQ(ProductInputType(DType::kBF16, 95), DType::kF32) << "pairs do not fill a row";
-  EXPECT_EQ(ProductInputType(DType::kF32, 96), DType::kF32);
-}
-
-TEST(ProductInputTest, AreRoundedBehindTheWholeEpilogue) {
-  ThreadPool pool(2);
-  const Problem p = MakeProblem(9, 96, 134);
-  const DType type = ProductInputType(DType::kBF16, p.out);
-  if (type == DType::kF32) GTEST_SKIP() << "products make rows of their own";
-  const StridedMatrix gate(p.rows, p.out, 3, RandomValues(p.rows * p.out, 4));
-  const StridedMatrix residual(p.rows, p.out, 5, RandomValues(p.rows * p.out, 5));
-  const Epilogue epilogue = {.gate = gate.view(), .residual = residual.view()};
-  Values expected = Multiply(pool, p, DType::kBF16, DotKernel::kBest, 0, epilogue);
-  for (float& value : expected) value = ToFloat(ToBF16(value));
-  const StridedMatrix x(p.rows, p.in, 0, p.x);
-  const OwnedTensor y = NewMatrix(p.rows, p.out, type);
-  Linear(pool, x.view(), *Pack(pool, p.w, p.out, p.in, DType::kBF16), epilogue, y);
-  Values values(expected.size());
-  CopyOut(y, values);
-  EXPECT_EQ(values, expected);
 }
 
 // Where there are fused multiply-adds.
