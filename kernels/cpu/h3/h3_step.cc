@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "kernels/cpu/base/memory.h"
+#include "kernels/cpu/base/parallel_loops.h"
 #include "kernels/cpu/h3/h3_block.h"
 #include "kernels/cpu/h3/h3_layout.h"
 
@@ -135,7 +136,7 @@ void RunGroups(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv,
   const int64_t groups = constants.layout().groups;
   const GroupsStep<Stored> step(constants, qkv, state, slots, positions, o);
   const int64_t tasks = std::min(groups, kTasksPerThread * pool.threads());
-  pool.Run(tasks, [&](int64_t task, int) {
+  RunNeighbours(pool, tasks, [&](int64_t task) {
     step.Run(task * groups / tasks, (task + 1) * groups / tasks);
   });
 }
