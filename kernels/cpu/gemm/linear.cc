@@ -32,7 +32,7 @@ constexpr int64_t kMinBlockRows = 8 * kMicrokernelRows;
 constexpr int64_t kTasksPerThread = 4;
 
 // Rows from which on matrix registers multiply bytes faster than dot products, with the same bits.
-constexpr int64_t kInt8AmxLeastRows = 32;
+constexpr int64_t kInt8AmxLeastRows = 16;
 
 // Below this many multiplications waking a thread costs more than it saves.
 constexpr int64_t kSerialProducts = 1 << 15;

@@ -7,20 +7,17 @@
 namespace hippodrome::cpu {
 namespace {
 
-// Rows of a block. More of them would lie on more pages than prefetching of the output follows:
-// with 128 rows of 4 KiB a product takes three times as long.
-constexpr int64_t kBlockRows = 32;
-
-// Weights that one task takes, so that they stay in the second-level cache for all blocks of rows.
-constexpr int64_t kCachedBytes = 1 << 19;
+// Rows of a task, whose sums stay in the second-level cache, and the least that share the fetching
+// of a panel.
+constexpr int64_t kBlockRows = 256;
+constexpr int64_t kMinBlockRows = 32;
 
 // Tasks per thread, so that threads of unequal speed finish together.
 constexpr int64_t kTasksPerThread = 4;
 
-// From this depth on a task's operands come from beyond the second-level cache, each value once for
-// a whole block of sums, which stays in it: gradients of weights, whose depth is the batch.
+// From this depth on the rows of a task come from beyond the second-level cache: once for so many
+// panels.
 constexpr int64_t kDeepSteps = 64;
-constexpr int64_t kDeepRows = 256;
 constexpr int64_t kDeepPanels = 4;
 
 // Below this many multiplications waking a thread costs more than it saves.
@@ -33,23 +30,18 @@ struct Blocking {
   int64_t panels;
 };
 
-// Rows and panels of a task, of a product whose operands stay in the cache.
-Blocking ShallowBlocking(int64_t threads, int64_t rows, const PackedWeights& w) {
-  const int64_t fair = w.panels() * DivideUp(rows, kBlockRows) / (kTasksPerThread * threads);
-  const int64_t cached = kCachedBytes / PackedWeights::PanelBytes(w.in(), w.dtype());
-  return {kBlockRows, std::clamp<int64_t>(std::min(fair, cached), 1, w.panels())};
-}
-
-// The same of a deep one: as large as leaves work for all threads.
-Blocking DeepBlocking(int64_t threads, int64_t rows, const PackedWeights& w) {
-  Blocking blocking = {kDeepRows, kDeepPanels};
-  const auto tasks = [&] {
-    return DivideUp(rows, blocking.rows) * DivideUp(w.panels(), blocking.panels);
+// Rows and panels of a task: as many as leave work for all threads.
+Blocking ChooseBlocking(int64_t threads, const AmxOperand& a, int64_t panels) {
+  Blocking blocking = {kBlockRows, a.steps >= kDeepSteps ? kDeepPanels : 1};
+  const auto few = [&] {
+    const int64_t tasks = DivideUp(a.rows, blocking.rows) * DivideUp(panels, blocking.panels);
+    return tasks < kTasksPerThread * threads;
   };
-  while (tasks() < 2 * threads && blocking.rows > kBlockRows) {
-    blocking.rows /= 2;
-    if (tasks() < 2 * threads && blocking.panels > 1) blocking.panels /= 2;
-  }
+  while (few() && blocking.panels > 1) blocking.panels /= 2;
+  while (few() && blocking.rows > kMinBlockRows) blocking.rows /= 2;
+  // All alike.
+  const int64_t rows = DivideUp(a.rows, DivideUp(a.rows, blocking.rows));
+  blocking.rows = DivideUp(rows, kMinBlockRows) * kMinBlockRows;
   return blocking;
 }
 
@@ -67,10 +59,8 @@ void RoundToTiles(ThreadPool& pool, const Tensor& x, const AmxTiles& tiles) {
 
 void MultiplyAmx(ThreadPool& pool, const AmxOperand& a, const PackedWeights& w,
                  const Epilogue& epilogue, const Tensor& y) {
-  const bool deep = a.steps >= kDeepSteps;
-  const Blocking blocking =
-      deep ? DeepBlocking(pool.threads(), a.rows, w) : ShallowBlocking(pool.threads(), a.rows, w);
   const int64_t panels = w.panels();
+  const Blocking blocking = ChooseBlocking(pool.threads(), a, panels);
   const int64_t blocks = DivideUp(a.rows, blocking.rows);
   const int64_t groups = DivideUp(panels, blocking.panels);
   const auto finish = [&](const AmxSums& s) {
@@ -78,14 +68,10 @@ void MultiplyAmx(ThreadPool& pool, const AmxOperand& a, const PackedWeights& w,
   };
   const auto task = [&](int64_t index) {
     const AmxRegisters registers;
-    const int64_t group = index / blocks;
+    const int64_t first = index / blocks * blocking.panels;
     const int64_t begin = index % blocks * blocking.rows;
-    const int64_t end = std::min(begin + blocking.rows, a.rows);
-    const int64_t last = panels * (group + 1) / groups;
-    const int64_t together = deep ? blocking.panels : 1;
-    for (int64_t p = panels * group / groups; p < last; p += together) {
-      MultiplyAmxPanels(a, w, p, std::min(p + together, last), begin, end, finish);
-    }
+    MultiplyAmxPanels(a, w, first, std::min(first + blocking.panels, panels), begin,
+                      std::min(begin + blocking.rows, a.rows), finish);
   };
   const int64_t products = DivideUp(a.rows, kAmxRows) * a.steps * kAmxTile * panels * kPanelColumns;
   if (products < kSerialProducts) {

@@ -80,61 +80,47 @@ struct AmxSums {
 };
 
 // Rows [begin, end) of A by panels [first, last) of W; calls done(AmxSums) on pieces of at most 32
-// rows, for each half of a panel's columns or for both, in the order of the rows for each column.
-// Of products over a long depth a part of A is read once for all panels. REQUIRES: AmxRegisters in
-// this thread; begin a multiple of 32.
+// rows by a panel's columns, in the order of the rows. Of a product in several slices of the depth
+// a slice of A is read once for all panels. REQUIRES: AmxRegisters in this thread; begin a multiple
+// of 32.
 template <typename Done>
 void MultiplyAmxPanels(const AmxOperand& a, const PackedWeights& w, int64_t first, int64_t last,
                        int64_t begin, int64_t end, const Done& done) {
-  // Steps after which the other rows come: half a panel's then stay in the first-level cache.
-  constexpr int64_t kSliceSteps = 16;
-  constexpr int64_t kHalf = kPanelColumns / 2;
-  const int64_t padded = (end - begin + kAmxRows - 1) / kAmxRows * kAmxRows;
-  const int64_t paired = padded / 32 * 32;  // rows that are taken 32 at a time
-  const int64_t panel_sums = (padded + kAmxRows) * kPanelColumns;
-  const int64_t slices = (a.steps + kSliceSteps - 1) / kSliceSteps;
+  constexpr int64_t kPieceRows = 2 * kAmxRows;
+  const int64_t rows = end - begin;
+  // Steps after which the next 16 rows come: the panel's part then stays in the first-level cache.
+  const int64_t slice_steps = rows > kAmxRows ? 8 : 16;
+  const int64_t slices = (a.steps + slice_steps - 1) / slice_steps;
+  const int64_t panel_sums = (rows + kPieceRows) * kPanelColumns;
   // One slice leaves nothing behind: all pieces then share one place in the first-level cache.
   const bool shared = slices == 1;
-  float* sums =
+  float* const memory =
       ThreadScratch<float>(ScratchUse::kLinearSums, panel_sums * (shared ? 1 : last - first));
-  // Few rows take weights as fast as memory gives them: the first to read a panel fetches.
-  const bool streams = a.rows <= 2 * kAmxDepth;
   const auto multiply = [&](int64_t slice, int64_t panel) {
     const int64_t step = a.steps * slice / slices;
-    const int64_t first_column = panel * kPanelColumns;
-    const int64_t cols = std::min(kPanelColumns, w.out() - first_column);
-    const BF16* weights = reinterpret_cast<const BF16*>(w.panel(panel));
-    const auto sums_of = [&](int64_t row, int64_t column) {
-      return shared ? sums : sums + (panel - first) * panel_sums + row * kPanelColumns + column;
-    };
-    const auto block = [&](int64_t row, int64_t column) -> AmxBlock {
-      return {.a = a.at(begin + row, step),
-              .a_row = a.row,
-              .a_step = a.step,
-              .a_tile = a.tile,
-              .panel = weights + step * kAmxDepth * kPanelColumns + column * 2,
-              .steps = a.steps * (slice + 1) / slices - step,
-              .accumulate = slice > 0,
-              .fetch = streams && row == 0 && column == 0,
-              .sums = sums_of(row, column)};
-    };
-    const auto finish = [&](int64_t row, int64_t rows, int64_t column, int64_t count) {
-      if (slice + 1 < slices) return;
-      done(AmxSums{.sums = sums_of(row, column),
-                   .row = begin + row,
-                   .rows = std::min(rows, end - begin - row),
-                   .column = first_column + column,
-                   .cols = std::min(count, cols - column)});
-    };
-    for (int64_t column = 0; column < cols; column += kHalf) {
-      for (int64_t row = 0; row < paired; row += 32) {
-        MultiplyAmx32x32(block(row, column));
-        finish(row, 32, column, kHalf);
+    const BF16* const weights =
+        reinterpret_cast<const BF16*>(w.panel(panel)) + step * kAmxDepth * kPanelColumns;
+    for (int64_t row = 0; row < rows; row += kPieceRows) {
+      const int64_t count = std::min(kPieceRows, rows - row);
+      float* const sums =
+          shared ? memory : memory + (panel - first) * panel_sums + row * kPanelColumns;
+      for (int64_t r = 0; r < count; r += kAmxRows) {
+        MultiplyAmxTile({.a = a.at(begin + row + r, step),
+                         .a_row = a.row,
+                         .a_step = a.step,
+                         .panel = weights,
+                         .steps = a.steps * (slice + 1) / slices - step,
+                         .accumulate = slice > 0,
+                         .fetch = row + r == 0,
+                         .sums = sums + r * kPanelColumns});
       }
-    }
-    if (paired < padded) {
-      MultiplyAmx16x64(block(paired, 0));
-      finish(paired, kAmxRows, 0, kPanelColumns);
+      if (slice + 1 < slices) continue;
+      const int64_t column = panel * kPanelColumns;
+      done(AmxSums{.sums = sums,
+                   .row = begin + row,
+                   .rows = count,
+                   .column = column,
+                   .cols = std::min(kPanelColumns, w.out() - column)});
     }
   };
   for (int64_t slice = 0; slice < slices; ++slice) {

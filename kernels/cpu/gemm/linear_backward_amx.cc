@@ -10,7 +10,9 @@ namespace {
 // of the sums depends on it.
 constexpr int64_t kBlockRows = 32;
 
-// Panels of a task: their weights stay in the second-level cache for all rows.
+// Rows and panels of a task: a panel's weights serve all the rows, and those of all panels stay in
+// the second-level cache.
+constexpr int64_t kTaskRows = 8 * kBlockRows;
 constexpr int64_t kGroupPanels = 8;
 
 constexpr int64_t kSide = 32;  // of the blocks that are stored as tiles
@@ -92,10 +94,10 @@ void LinearBackwardAmx(ThreadPool& pool, const Tensor& x, const TrainedWeights& 
   const Operands dz = ScratchOperands(x.rows, w.out());
   const AmxTiles inputs = ScratchTiles(ScratchUse::kLinearInput, x.rows, x.cols);
   if (multiplies) RoundToTiles(pool, x, inputs);
-  const int64_t blocks = DivideUp(x.rows, kBlockRows);
+  const int64_t blocks = DivideUp(x.rows, kTaskRows);
   pool.Run(blocks * DivideUp(w.panels(), kGroupPanels), [&](int64_t index, int) {
-    const int64_t begin = index % blocks * kBlockRows;
-    const int64_t end = std::min(begin + kBlockRows, x.rows);
+    const int64_t begin = index % blocks * kTaskRows;
+    const int64_t end = std::min(begin + kTaskRows, x.rows);
     const int64_t first = index / blocks * kGroupPanels;
     const int64_t last = std::min(first + kGroupPanels, w.panels());
     const AmxRegisters registers;

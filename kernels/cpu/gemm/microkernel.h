@@ -35,10 +35,11 @@ struct MicrokernelArguments {
 
 // A group of a row of activations, rounded as kernels/quantized_group.h says, for Panel's weights.
 // T: int8_t, or int16_t for the plain kernel, with the first, the third, the second and the fourth
-// of each four values.
+// of each four values. Whole cache lines, where values fill some: matrix registers load a row that
+// lies across two of them five times as slowly.
 template <typename T, typename Panel>
 struct RoundedGroup {
-  T values[Panel::kGroup];
+  alignas(Panel::kGroup % 64 == 0 ? 64 : sizeof(float)) T values[Panel::kGroup];
   float scale;
   int32_t offset;  // -Panel::kOffset times the sum of the values, which takes the weights' off
 };

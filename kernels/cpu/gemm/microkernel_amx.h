@@ -30,27 +30,22 @@ class AmxRegisters {
   AmxRegisters& operator=(const AmxRegisters&) = delete;
 };
 
-// sums[r][c] = (accumulate ? sums[r][c] : 0) + sum_k a[r][k] panel[k][c], rows of 64 sums. Each sum
-// is one chain over steps of 32 k, the products of a step being added in an order of the
-// processor's own: it is the same whatever the block and wherever the chain is cut between steps.
-// Subnormal numbers count as zero. Meanwhile, if `fetch`, the panel's memory some steps ahead,
-// which may be that of the next panel, comes into the second-level cache. REQUIRES: AmxRegisters in
-// this thread.
+// 16 rows by a panel of 64 columns:
+//   sums[r][c] = (accumulate ? sums[r][c] : 0) + sum_k a[r][k] panel[k][c]
+// in rows of 64 sums. Each sum is one chain over steps of 32 k, the products of a step being added
+// in an order of the processor's own: it is the same wherever the chain is cut between steps.
+// Subnormal numbers count as zero. REQUIRES: AmxRegisters in this thread.
 struct AmxBlock {
   const BF16* a;      // of the first tile
   int64_t a_row;      // elements from a row of a tile to the next
   int64_t a_step;     // from a tile to that of the next step
-  int64_t a_tile;     // from a tile to the one 16 rows below
   const BF16* panel;  // [steps][16][64][2]
   int64_t steps;
   bool accumulate;
-  bool fetch;
+  bool fetch;  // the panel's memory, and what lies behind it, comes meanwhile into the second level
   float* sums;
 };
-// 32 rows by 32 columns: two rows of tiles, and half a panel from `panel` on.
-void MultiplyAmx32x32(const AmxBlock& block);
-// 16 rows by 64 columns: reads a panel once, from memory where there are but few rows.
-void MultiplyAmx16x64(const AmxBlock& block);
+void MultiplyAmxTile(const AmxBlock& block);
 
 // MicrokernelQuantizedDot() of up to kInt8AmxRows rows, with the same bits, which fetches nothing.
 // Reads 16 or 32 rows of `a`, whatever is in those past tile.rows. REQUIRES: HaveInt8Amx(),

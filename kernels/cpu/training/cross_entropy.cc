@@ -48,7 +48,7 @@ void CrossEntropyOfBlock(ThreadPool& pool, const Block& block, const TrainedWeig
   LinearBackward(pool, block.x, w, {}, logits, *block.gradients, kernel);
 }
 
-constexpr int64_t kBlockRows = 64;
+constexpr int64_t kBlockRows = 256;  // of a task
 constexpr int64_t kGroupPanels = 8;  // of a task; fixed, as the order of the sums depends on it
 
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
