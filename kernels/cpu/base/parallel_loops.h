@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cassert>
 #include <cstdint>
-#include <vector>
 
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/base/thread_pool.h"
@@ -17,28 +15,6 @@ namespace hippodrome::cpu {
 
 // Elements of simple work (a few operations each) that take about as long as waking a thread.
 inline constexpr int64_t kSerialWork = 1 << 14;
-
-// Calls task(index) for each index in [0, count). Each thread has a run of neighbours, so that what
-// it reads lies in one stream and it knows what comes next; who is done takes from others' runs.
-template <typename Task>
-void RunNeighbours(ThreadPool& pool, int64_t count, const Task& task) {
-  struct alignas(64) Run {
-    std::atomic<int64_t> next;
-    int64_t end;
-  };
-  const int64_t threads = pool.threads();
-  std::vector<Run> runs(static_cast<size_t>(threads));
-  for (int64_t i = 0; i < threads; ++i) {
-    runs[i].next = count * i / threads;
-    runs[i].end = count * (i + 1) / threads;
-  }
-  pool.Run(threads, [&](int64_t first, int) {
-    for (int64_t i = 0; i < threads; ++i) {
-      Run& run = runs[(first + i) % threads];
-      for (int64_t index = 0; (index = run.next.fetch_add(1)) < run.end;) task(index);
-    }
-  });
-}
 
 // Calls body(begin, end) on ranges that cover [0, rows), where a row costs `work` elements.
 template <typename Body>

@@ -117,6 +117,24 @@ void ThreadPool::Run(int64_t count, const std::function<void(int64_t, int)>& tas
   if (failed_.exchange(false)) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
+void ThreadPool::RunNeighbours(int64_t count, const std::function<void(int64_t)>& task) {
+  struct alignas(64) Neighbours {
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+  std::vector<Neighbours> runs(static_cast<size_t>(threads()));
+  for (int64_t i = 0; i < threads(); ++i) {
+    runs[i].next = count * i / threads();
+    runs[i].end = count * (i + 1) / threads();
+  }
+  Run(threads(), [&](int64_t first, int) {
+    for (int64_t i = 0; i < threads(); ++i) {
+      Neighbours& run = runs[(first + i) % threads()];
+      for (int64_t index = 0; (index = run.next.fetch_add(1)) < run.end;) task(index);
+    }
+  });
+}
+
 void ThreadPool::AwaitTasks() {
   const auto count = static_cast<uint32_t>(count_);
   int spins = 0;

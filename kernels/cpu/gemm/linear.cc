@@ -279,7 +279,7 @@ void Multiply(ThreadPool& pool, const Product<A, W>& product) {
   if (rows * panels * product.w.in() * kPanelColumns < kSerialProducts) {
     for (int64_t i = 0; i < units * blocks; ++i) task(i);
   } else {
-    RunNeighbours(pool, units * blocks, task);
+    pool.RunNeighbours(units * blocks, task);
   }
 }
 

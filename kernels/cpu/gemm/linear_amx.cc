@@ -77,7 +77,7 @@ void MultiplyAmx(ThreadPool& pool, const AmxOperand& a, const PackedWeights& w,
   if (products < kSerialProducts) {
     for (int64_t i = 0; i < groups * blocks; ++i) task(i);
   } else {
-    RunNeighbours(pool, groups * blocks, task);
+    pool.RunNeighbours(groups * blocks, task);
   }
 }
 

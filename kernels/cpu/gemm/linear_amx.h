@@ -13,7 +13,7 @@
 
 namespace hippodrome::cpu {
 
-// A left operand (microkernel_amx.h). Its rows are read 32 at a time, those behind the last one
+// A left operand (microkernel_amx.h). Its rows are read 16 at a time, those behind the last one
 // too.
 struct AmxOperand {
   const BF16* at(int64_t row_index, int64_t step_index) const {  // row_index: a multiple of 16

@@ -42,7 +42,7 @@ struct AmxBlock {
   const BF16* panel;  // [steps][16][64][2]
   int64_t steps;
   bool accumulate;
-  bool fetch;  // the panel's memory, and what lies behind it, comes meanwhile into the second level
+  bool fetch;  // the panel, and what lies behind it, comes meanwhile into the second-level cache
   float* sums;
 };
 void MultiplyAmxTile(const AmxBlock& block);

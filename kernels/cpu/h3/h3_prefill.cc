@@ -4,7 +4,6 @@
 #include <cassert>
 
 #include "kernels/cpu/base/memory.h"
-#include "kernels/cpu/base/parallel_loops.h"
 #include "kernels/cpu/conv/direct_conv.h"
 #include "kernels/cpu/h3/h3_block.h"
 #include "kernels/cpu/h3/h3_layout.h"
@@ -268,8 +267,8 @@ void H3Sequence(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv,
   assert(parts.rows() == qkv.rows);
   const auto run = state.type() == DType::kF32 ? RunGroup<float> : RunGroup<BF16>;
   // Two neighbouring groups of 16 channels share what a processor fetches of a row.
-  RunNeighbours(pool, layout.groups,
-                [&](int64_t group) { run(constants, group, qkv, state, parts, o); });
+  pool.RunNeighbours(layout.groups,
+                     [&](int64_t group) { run(constants, group, qkv, state, parts, o); });
 }
 
 }  // namespace hippodrome::cpu

@@ -4,7 +4,6 @@
 #include <cassert>
 
 #include "kernels/cpu/base/memory.h"
-#include "kernels/cpu/base/parallel_loops.h"
 #include "kernels/cpu/h3/h3_block.h"
 #include "kernels/cpu/h3/h3_layout.h"
 
@@ -136,9 +135,8 @@ void RunGroups(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv,
   const int64_t groups = constants.layout().groups;
   const GroupsStep<Stored> step(constants, qkv, state, slots, positions, o);
   const int64_t tasks = std::min(groups, kTasksPerThread * pool.threads());
-  RunNeighbours(pool, tasks, [&](int64_t task) {
-    step.Run(task * groups / tasks, (task + 1) * groups / tasks);
-  });
+  pool.RunNeighbours(
+      tasks, [&](int64_t task) { step.Run(task * groups / tasks, (task + 1) * groups / tasks); });
 }
 
 }  // namespace

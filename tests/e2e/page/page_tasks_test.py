@@ -61,13 +61,13 @@ class DesktopTest(Steps):
         self.assertEqual(self.written(), stopped)
 
     def test_goes_on_from_another_token(self):
-        before = self.complete(PROMPT, seed=7, max_tokens=20)
-        self.settle(seed=7, max_tokens=20)
+        seed, before = self.visible(5, max_tokens=20)
+        self.settle(seed=seed, max_tokens=20)
         self.browser.click("#go")
         self.finish()
         self.reach('.token[data-index="5"]')
         self.browser.wait("return !document.querySelector('#alternatives').hidden")
-        self.branch(lambda: self.browser.click("#alternatives button:enabled"), before)
+        self.branch(lambda: self.browser.click("#alternatives button:enabled"), before, seed)
         self.browser.click("#undo")
         self.assertEqual(self.written(), PROMPT + before["text"])
         self.browser.click("#colour")

@@ -26,7 +26,7 @@ from testing.http_peers import Server, wait_until
 STREAMS, STREAMS_LONG, STOPS_LONG = 32, 64, 10
 TOKENS = 1200
 # Its parts take turns with the streams' tokens, so that it is not done when they migrate.
-PROMPT_TOKENS = 20480
+PROMPT_TOKENS = 40960
 # Streams migrate after two thirds of the grace period.
 GRACE = ("--grace-seconds", "4", "--max-stall-ms", "1")
 MIGRATED = 3  # FINISH_REASON_MIGRATED

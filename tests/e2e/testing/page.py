@@ -119,6 +119,14 @@ class Steps(unittest.TestCase):
         return self.api("v1/completions", {"model": "h3-demo", "prompt": prompt, "temperature": 0.8,
                                            "top_p": 0.95, "logprobs": 8, **settings})["choices"][0]
 
+    def visible(self, index, **settings):
+        """A seed with which token `index` has something to point at, and the answer."""
+        for seed in range(7, 107):
+            answer = self.complete(PROMPT, seed=seed, **settings)
+            if answer["logprobs"]["tokens"][index].strip():
+                return seed, answer
+        self.fail(f"token {index} is blank with every seed")
+
     def rows(self, within):
         """(name, percent) of each row with a bar."""
         return [tuple(row) for row in self.browser.run(
@@ -152,8 +160,8 @@ class Steps(unittest.TestCase):
             "return [...document.querySelectorAll(arguments[0] + ' mark')].map((m) => m.firstChild.data)",
             "#" + task)
 
-    def branch(self, choose, before):
-        """`before`: the answer from which `choose` goes another way at token 5, its first row."""
+    def branch(self, choose, before, seed=7):
+        """`before`: the answer with `seed` from which `choose` goes another way at token 5, its first row."""
         names = [name.replace(" ", "·").replace("\n", "↵") for name in before["logprobs"]["top_logprobs"][5]]
         probabilities = before["logprobs"]["top_logprobs"][5].values()
         expected = sorted(zip(names, (2.718281828459045 ** x for x in probabilities)),
@@ -168,7 +176,7 @@ class Steps(unittest.TestCase):
         ids = self.api("tokenize", {"model": "h3-demo", "prompt": PROMPT})["tokens"]
         ids += before["token_ids"][:5]
         ids += self.api("tokenize", {"model": "h3-demo", "prompt": other})["tokens"]
-        after = self.complete(ids, seed=7, max_tokens=20)
+        after = self.complete(ids, seed=seed, max_tokens=20)
         stem = "".join(before["logprobs"]["tokens"][:5])
         self.assertEqual(self.written(), PROMPT + stem + other + after["text"])
 
