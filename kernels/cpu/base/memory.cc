@@ -81,7 +81,7 @@ void CopyRowsOut(const Stored* data, const Tensor& src, std::span<T> values, Con
 }  // namespace
 
 OwnedTensor NewMatrix(int64_t rows, int64_t cols, DType dtype) {
-  assert(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kI32);
+  assert(dtype == DType::kF32 || dtype == DType::kI32);
   assert(rows >= 0 && cols >= 0);
   std::shared_ptr<void> memory = AllocateZeroed(static_cast<size_t>(rows * cols) * SizeOf(dtype));
   return {{memory.get(), dtype, rows, cols, cols}, memory};

@@ -65,10 +65,10 @@ class Parts {
   float* next_;
 };
 
-// Tensors of the CPU backend are f32 activations, inputs of products in bf16, and i32 indices, in
-// plain memory.
+// Tensors of the CPU backend are f32 activations, inputs of products in what these read
+// (kernels/cpu/gemm/product_inputs.h), and i32 indices, in plain memory.
 
-// A zeroed matrix of `dtype` (kF32, kBF16 or kI32) with adjacent rows.
+// A zeroed matrix of `dtype` (kF32 or kI32) with adjacent rows.
 OwnedTensor NewMatrix(int64_t rows, int64_t cols, DType dtype);
 
 // Row-major `values` to or from a view whose rows may be apart. REQUIRES: sizes and types agree.

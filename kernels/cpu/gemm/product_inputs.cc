@@ -1,7 +1,6 @@
 #include "kernels/cpu/gemm/product_inputs.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/gemm/linear.h"

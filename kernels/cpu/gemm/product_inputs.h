@@ -3,6 +3,7 @@
 #ifndef HIPPODROME_KERNELS_CPU_GEMM_PRODUCT_INPUTS_H_
 #define HIPPODROME_KERNELS_CPU_GEMM_PRODUCT_INPUTS_H_
 
+#include <cassert>
 #include <cstdint>
 #include <span>
 
@@ -20,7 +21,7 @@ using Int8Group = RoundedGroup<int8_t, Int8Panel>;
 //   kI8 beside kI8 weights, where it multiplies bytes: rows of QuantizedGroups() Int8Group, its
 //     stride in bytes, columns that cannot be taken apart;
 //   kF32 otherwise, of which a product makes rows of its own first.
-// Behind the last row are as many as a kernel reads too much.
+// Rows that are more than these, which kernels may read and nobody writes, lie behind the last one.
 OwnedTensor NewProductInputs(int64_t rows, int64_t cols, DType weights);
 
 // Elements from a row of bf16 to the next: whole steps of matrix tiles, and an odd number of cache

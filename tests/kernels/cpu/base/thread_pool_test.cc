@@ -30,6 +30,25 @@ TEST(ThreadPoolTest, RunsEveryIndexOnce) {
   }
 }
 
+TEST(ThreadPoolTest, RunsNeighboursOnceAndThoseOfOthers) {
+  for (int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    for (int64_t count : {0, 1, 2, 7, 1000}) {
+      std::vector<int> runs(static_cast<size_t>(count));
+      pool.RunNeighbours(count, [&](int64_t index) {
+        // The first run is slow, so that its rest is taken by others.
+        if (index == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        ++runs[static_cast<size_t>(index)];
+      });
+      EXPECT_EQ(runs, std::vector<int>(static_cast<size_t>(count), 1));
+    }
+    const auto fail = [](int64_t index) {
+      if (index == 3) throw std::bad_alloc();
+    };
+    EXPECT_THROW(pool.RunNeighbours(40, fail), std::bad_alloc);
+  }
+}
+
 TEST(ThreadPoolTest, WritesOfOneLoopAreSeenByTheNext) {
   ThreadPool pool(3);
   std::vector<int64_t> values(64);
