@@ -101,6 +101,7 @@ hippodrome_test_files(evaluate_tests
     tools/evaluate/eval_perplexity_test.cc
     tools/evaluate/eval_syntax_test.cc
     tools/evaluate/eval_tasks_test.cc
+    tools/evaluate/interval_test.cc
     tools/evaluate/label_names_test.cc
     tools/evaluate/labelled_texts_test.cc
     tools/evaluate/metrics_test.cc
