@@ -16,6 +16,7 @@ hippodrome_test_files(tools_tests
     tools/command_line/help_test.cc
     tools/command_line/progress_test.cc
     tools/command_line/stop_signal_test.cc
+    tools/command_line/strict_reader_test.cc
     tools/command_line/token_ids_test.cc
     tools/commands/bench_command_test.cc
     tools/commands/forward_command_test.cc
@@ -122,7 +123,6 @@ hippodrome_test_files(train_tests
     tools/train/run/run_file_test.cc
     tools/train/run/schedule_test.cc
     tools/train/run/starting_model_test.cc
-    tools/train/run/strict_reader_test.cc
     tools/train/session/metrics_log_test.cc
     tools/train/session/replicas_test.cc
     tools/train/session/training_session_test.cc

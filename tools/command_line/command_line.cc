@@ -116,7 +116,8 @@ absl::StatusOr<CommandLine> CommandLine::Parse(int argc, char** argv, const Comm
   const size_t least = most - static_cast<size_t>(std::count_if(
                                   spec.arguments.begin(), spec.arguments.end(),
                                   [](const Argument& argument) { return argument.optional; }));
-  if (line.positional_.size() < least || line.positional_.size() > most) {
+  const bool any = most > 0 && spec.arguments.back().repeatable;
+  if (line.positional_.size() < least || (line.positional_.size() > most && !any)) {
     return Usage(ExpectedArguments(least, most) + ", got " +
                  std::to_string(line.positional_.size()));
   }

@@ -23,6 +23,7 @@ struct Argument {
   std::string name;  // as an option's value
   std::string meaning;
   bool optional = false;
+  bool repeatable = false;  // the last one: any number of it
 };
 
 // All of what a command takes, --help apart. Texts may be of any width.

@@ -8,6 +8,7 @@ namespace hippodrome {
 int EvalCommand(int argc, char** argv) {
   const Subcommand tasks[] = {
       {"perplexity", "of a decoder over a text", EvalPerplexity},
+      {"lm", "of a decoder in tasks for language models", EvalLm},
       {"choices", "of continuations of contexts, by a decoder", EvalChoices},
       {GlueTaskNames().c_str(), "tasks of GLUE", EvalGlue},
       {"classification", "of the texts in another table", EvalClassification},

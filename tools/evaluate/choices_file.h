@@ -5,15 +5,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/evaluate/lm/continuation.h"
 
 namespace hippodrome {
-
-// A text, or token ids.
-using Passage = std::variant<std::string, std::vector<int32_t>>;
 
 struct ChoiceQuestion {
   int64_t line = 0;

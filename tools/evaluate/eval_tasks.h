@@ -6,6 +6,7 @@
 namespace hippodrome {
 
 int EvalPerplexity(int argc, char** argv);
+int EvalLm(int argc, char** argv);
 int EvalChoices(int argc, char** argv);
 // argv[0] names a task of GLUE.
 int EvalGlue(int argc, char** argv);

@@ -3,10 +3,11 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <numeric>
+
+#include "tools/evaluate/python_text.h"
 
 namespace hippodrome {
 namespace {
@@ -54,18 +55,6 @@ std::vector<double> Ranks(std::span<const double> x) {
   return ranks;
 }
 
-bool IsAsciiPunctuation(utf8proc_int32_t c) {
-  return c < 0x80 && std::ispunct(static_cast<int>(c)) != 0;
-}
-
-// As str.isspace() of Python.
-bool IsSpace(utf8proc_int32_t c) {
-  if ((c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F) || c == 0x85) return true;
-  const utf8proc_category_t category = utf8proc_category(c);
-  return category == UTF8PROC_CATEGORY_ZS || category == UTF8PROC_CATEGORY_ZL ||
-         category == UTF8PROC_CATEGORY_ZP;
-}
-
 // As \w: letters and numbers; "_" was punctuation.
 bool IsWordCharacter(utf8proc_int32_t c) {
   const utf8proc_category_t category = utf8proc_category(c);
@@ -77,16 +66,8 @@ bool IsWordCharacter(utf8proc_int32_t c) {
 bool IsArticle(std::u32string_view word) { return word == U"a" || word == U"an" || word == U"the"; }
 
 std::u32string LowerWithoutPunctuation(std::string_view text) {
-  std::u32string result;
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  for (size_t i = 0; i < text.size();) {
-    utf8proc_int32_t c = 0;
-    const utf8proc_ssize_t length =
-        utf8proc_iterate(bytes + i, static_cast<utf8proc_ssize_t>(text.size() - i), &c);
-    i += static_cast<size_t>(std::max<utf8proc_ssize_t>(length, 1));
-    if (length < 1 || IsAsciiPunctuation(c)) continue;
-    result.push_back(static_cast<char32_t>(utf8proc_tolower(c)));
-  }
+  std::u32string result = Lower(ToCodePoints(text));
+  std::erase_if(result, IsAsciiPunctuation);
   return result;
 }
 
@@ -105,22 +86,16 @@ std::u32string WithoutArticles(const std::u32string& text) {
   return result;
 }
 
-void AppendUtf8(char32_t c, std::string& text) {
-  utf8proc_uint8_t bytes[4];
-  const utf8proc_ssize_t length = utf8proc_encode_char(static_cast<utf8proc_int32_t>(c), bytes);
-  text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(length));
-}
+using AnswerWordList = std::vector<std::string>;
 
-using Words = std::vector<std::string>;
-
-AnswerScore Compare(const Words& prediction, const Words& gold) {
+AnswerScore Compare(const AnswerWordList& prediction, const AnswerWordList& gold) {
   AnswerScore score{.exact = prediction == gold ? 1.0 : 0.0};
   if (prediction.empty() || gold.empty()) return {score.exact, score.exact};
-  Words a = prediction;
-  Words b = gold;
+  AnswerWordList a = prediction;
+  AnswerWordList b = gold;
   std::sort(a.begin(), a.end());
   std::sort(b.begin(), b.end());
-  Words common;
+  AnswerWordList common;
   std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(common));
   score.f1 = 2.0 * static_cast<double>(common.size()) / static_cast<double>(a.size() + b.size());
   return score;
@@ -171,24 +146,20 @@ double Spearman(std::span<const double> x, std::span<const double> y) {
 
 std::vector<std::string> AnswerWords(std::string_view answer) {
   std::vector<std::string> words;
-  bool in_word = false;
-  for (const char32_t c : WithoutArticles(LowerWithoutPunctuation(answer))) {
-    const bool space = IsSpace(static_cast<utf8proc_int32_t>(c));
-    if (!space && !in_word) words.emplace_back();
-    if (!space) AppendUtf8(c, words.back());
-    in_word = !space;
+  for (const std::u32string& word : Words(WithoutArticles(LowerWithoutPunctuation(answer)))) {
+    words.push_back(ToUtf8(word));
   }
   return words;
 }
 
 AnswerScore ScoreAnswer(std::string_view prediction, std::span<const std::string> gold) {
-  const Words words = AnswerWords(prediction);
-  std::vector<Words> answers;
+  const AnswerWordList words = AnswerWords(prediction);
+  std::vector<AnswerWordList> answers;
   for (const std::string& answer : gold) answers.push_back(AnswerWords(answer));
-  std::erase_if(answers, [](const Words& answer) { return answer.empty(); });
+  std::erase_if(answers, [](const AnswerWordList& answer) { return answer.empty(); });
   if (answers.empty()) answers.emplace_back();
   AnswerScore best;
-  for (const Words& answer : answers) {
+  for (const AnswerWordList& answer : answers) {
     const AnswerScore score = Compare(words, answer);
     best = {std::max(best.exact, score.exact), std::max(best.f1, score.f1)};
   }

@@ -10,7 +10,7 @@
 #include "engine/base/status.h"
 #include "tools/train/checkpoint/checksum.h"
 #include "tools/train/run/run_file_words.h"
-#include "tools/train/run/strict_reader.h"
+#include "tools/command_line/strict_reader.h"
 
 namespace hippodrome {
 namespace {

@@ -1,6 +1,6 @@
 // Reading JSON objects in which every member must be known, so that a misspelt one is an error.
-#ifndef HIPPODROME_TOOLS_TRAIN_RUN_STRICT_READER_H_
-#define HIPPODROME_TOOLS_TRAIN_RUN_STRICT_READER_H_
+#ifndef HIPPODROME_TOOLS_COMMAND_LINE_STRICT_READER_H_
+#define HIPPODROME_TOOLS_COMMAND_LINE_STRICT_READER_H_
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -54,4 +54,4 @@ class StrictReader {
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_TRAIN_RUN_STRICT_READER_H_
+#endif  // HIPPODROME_TOOLS_COMMAND_LINE_STRICT_READER_H_

@@ -1,4 +1,4 @@
-#include "tools/train/run/strict_reader.h"
+#include "tools/command_line/strict_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
