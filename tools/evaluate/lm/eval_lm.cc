@@ -50,7 +50,7 @@ const CommandSpec kLmSpec = {
          "tokens of a request, of which the model reads all but one, as in lm-evaluation-harness: "
          "longer contexts lose their beginning, texts are read in windows (default: any)"},
         {"stride", "N", "new tokens in each window of a text (default: the whole window)"},
-        {"samples", "FILE", "write what the model said to each question, as JSON lines"},
+        {"samples", "FILE", "write each question and what the model said, as JSON lines"},
         WeightsOption(),
         DeviceOption(),
         ThreadsOption(),
@@ -128,34 +128,37 @@ class Examples {
       examples.documents_.push_back(document.document);
     }
     std::error_code ignored;
-    examples.questions_too_ = std::filesystem::equivalent(path, questions, ignored);
-    const int64_t needed = options.shots + (examples.questions_too_ ? 1 : 0);
+    const bool same = std::filesystem::equivalent(path, questions, ignored);
+    examples.drawn_ += same || task.spare_example ? 1 : 0;
+    const auto needed = static_cast<int64_t>(examples.drawn_);
     if (std::ssize(examples.texts_) >= needed) return examples;
     return InFile(path,
                   InvalidArgument(fmt::format("it has {} documents, expected {} for {} shots",
                                               examples.texts_.size(), needed, options.shots)));
   }
 
-  // Of a question that is among the examples, the others.
+  // Where the question is among them, the others.
   std::vector<std::string> Draw(const Document& question) {
-    std::vector<std::string> drawn;
-    if (shots_ == 0) return drawn;
-    for (const size_t i : sampler_.Sample(texts_.size(), shots_ + (questions_too_ ? 1 : 0))) {
-      if (questions_too_ && documents_[i] == question) continue;
-      if (drawn.size() < shots_) drawn.push_back(texts_[i]);
+    std::vector<std::string> shown;
+    if (shots_ == 0) return shown;
+    for (const size_t i : sampler_.Sample(texts_.size(), drawn_)) {
+      const bool other = drawn_ == shots_ || documents_[i] != question;
+      if (other && shown.size() < shots_) shown.push_back(texts_[i]);
     }
-    return drawn;
+    return shown;
   }
 
  private:
   explicit Examples(const LmOptions& options)
-      : shots_(static_cast<size_t>(options.shots)), sampler_(static_cast<uint32_t>(options.seed)) {}
+      : shots_(static_cast<size_t>(options.shots)),
+        drawn_(shots_),
+        sampler_(static_cast<uint32_t>(options.seed)) {}
 
   size_t shots_;
+  size_t drawn_;  // for each question, of which so many are shown
   PythonSampler sampler_;
   std::vector<Document> documents_;
   std::vector<std::string> texts_;
-  bool questions_too_ = false;  // whether questions are among them
 };
 
 struct PreparedTask {
@@ -263,6 +266,10 @@ class Evaluation {
       const auto sample = [&](const LmAnswer& answer, const LmQuestion& question) {
         if (!sampled) return;
         nlohmann::ordered_json line = {{"task", prepared.task.name}, {"line", question.line}};
+        if (!question.prompt.empty()) line["asked"] = {question.prompt};
+        for (const TextContinuation& scored : question.scored) {
+          line["asked"].push_back({scored.context, scored.continuation});
+        }
         line.update(answer.record);
         samples_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
         samples_.flush();

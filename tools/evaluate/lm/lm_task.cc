@@ -124,6 +124,7 @@ absl::StatusOr<LmTask> ReadTask(const json& object) {
   task.form = ReadWord(reader, "form", "json", kForms);
   task.data = reader.Texts("data").value_or(std::vector<std::string>());
   task.examples = reader.Texts("examples").value_or(std::vector<std::string>());
+  task.spare_example = reader.Boolean("spare_example", false);
   task.unfold = ReadMembers(reader, "unfold");
   task.let = ReadMembers(reader, "let");
   task.by = ReadExpression(reader, "by");

@@ -6,6 +6,8 @@
 //    "form": "json",                       or "text", "wikitext" (documents.h)
 //    "data": ["copa.jsonl", ..],           where a data directory may have the documents
 //    "examples": ["copa.train.jsonl"],     and those that shots are taken from
+//    "spare_example": false,               whether one example more is drawn than is shown, as the
+//                                          harness does where it evaluates on a validation split
 //    "unfold": [["question", LIST], ..],   a document for each element, which becomes that member
 //    "let": [["name", ANY], ..],           members that others are made of, in this order
 //    "by": TEXT,                           figures for each of these beside those of all
@@ -52,6 +54,7 @@ struct LmTask {
   DocumentForm form = DocumentForm::kJson;
   std::vector<std::string> data;
   std::vector<std::string> examples;
+  bool spare_example = false;
   std::vector<std::pair<std::string, nlohmann::json>> unfold, let;
   nlohmann::json by;
   std::string delimiter = " ";

@@ -143,10 +143,15 @@ void Asker::ChooseAnswer(const LmQuestion& question, const Scores& scores, LmAns
     answer.record["gold"] = question.gold;
     return;
   }
-  const AnswerScore score =
-      ScoreAnswer(question.names[static_cast<size_t>(outcome.best)], question.answers);
-  outcome.means["em"] = score.exact;
-  outcome.means["f1"] = score.f1;
+  // Each by itself: an answer of articles alone counts.
+  double& exact = outcome.means["em"];
+  double& f1 = outcome.means["f1"];
+  for (const std::string& right : question.answers) {
+    const AnswerScore score =
+        ScoreAnswer(question.names[static_cast<size_t>(outcome.best)], std::span(&right, 1));
+    exact = std::max(exact, score.exact);
+    f1 = std::max(f1, score.f1);
+  }
 }
 
 LmAnswer Asker::AnswerOf(const LmQuestion& question, const Scores& scores) const {
