@@ -31,11 +31,13 @@ void Generator::Impl::ScoreNext(int64_t part, std::span<const SequenceId> family
     Sequence& s = sequences.at(id);
     if (!s.request.score_prompt || s.score_at != s.position) continue;
     if (!computed) {
-      scorer.ComputeLogits(prefill, prefill.FirstRow(part) + prefill.TokensOf(part) - 1, 1);
+      const int64_t last = prefill.FirstRow(part) + prefill.TokensOf(part) - 1;
+      const int32_t rows[] = {static_cast<int32_t>(last)};
+      scorer.ComputeLogits(prefill, rows);
     }
     computed = true;
     s.prompt_scores.clear();
-    scorer.Score(s, s.position);
+    scorer.Score(s, s.position, 0, 1);
   }
 }
 

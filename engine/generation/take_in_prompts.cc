@@ -134,16 +134,34 @@ bool Generator::Impl::SkipUnscored() {
   return false;
 }
 
-// Rows of one prompt, as many as there is room for logits. REQUIRES: SkipUnscored().
+// Rows of the chunk, as many as there is room for logits, also of several prompts. REQUIRES:
+// SkipUnscored().
 void Generator::Impl::ScoreBlock() {
-  const auto part = static_cast<int64_t>(scored_part);
-  Sequence& s = sequences.at(chunk[scored_part].id);
-  const int64_t next = s.position + scored_rows + 1;
-  const int64_t rows =
-      std::min({scorer.max_rows(), prefill.TokensOf(part) - scored_rows, s.prompt_end - next});
-  scorer.ComputeLogits(prefill, prefill.FirstRow(part) + scored_rows, rows);
-  scorer.Score(s, next);
-  scored_rows += rows;
+  struct Part {
+    SequenceId id;
+    int64_t next;  // the first token that is scored
+    int64_t rows;
+  };
+  std::vector<Part> parts;
+  std::vector<int32_t> rows;
+  while (std::ssize(rows) < scorer.max_rows() && SkipUnscored()) {
+    const auto part = static_cast<int64_t>(scored_part);
+    const SequenceId id = chunk[scored_part].id;
+    const Sequence& s = sequences.at(id);
+    const int64_t next = s.position + scored_rows + 1;
+    const int64_t count = std::min({scorer.max_rows() - std::ssize(rows),
+                                    prefill.TokensOf(part) - scored_rows, s.prompt_end - next});
+    parts.push_back({id, next, count});
+    const auto first = static_cast<int32_t>(prefill.FirstRow(part) + scored_rows);
+    for (int32_t i = 0; i < count; ++i) rows.push_back(first + i);
+    scored_rows += count;
+  }
+  scorer.ComputeLogits(prefill, rows);
+  int64_t first = 0;
+  for (const Part& part : parts) {
+    scorer.Score(sequences.at(part.id), part.next, first, part.rows);
+    first += part.rows;
+  }
 }
 
 void Generator::Impl::FinishChunk(std::vector<TokenEvent>& events) {

@@ -105,20 +105,21 @@ void PrefillChunk::RunLayer(DecodeState& state) {
 }
 
 void PrefillChunk::LastLogits(Tensor logits) {
-  const ActivationRows a = Rows();
-  if (last_.view.rows < last_rows()) {
-    last_ = {};  // before the larger one
-    const auto most = std::bit_ceil(static_cast<uint64_t>(last_rows()));
-    last_ = b_.NewTensor(static_cast<int64_t>(most), a.r.cols);
-  }
-  const Tensor last = last_.view.Rows(0, last_rows());
-  b_.GatherRows(a.r, indices_.view.Rows(2, 1).Cols(0, last_rows()), last);
-  model_.Logits(b_, {.r = last, .u = a.u.Rows(0, last_rows())}, logits);
+  RowLogits(indices_.view.Rows(2, 1).Cols(0, last_rows()), logits);
 }
 
-void PrefillChunk::RowLogits(int64_t first, Tensor logits) const {
+void PrefillChunk::AllLogits(Tensor logits) const { model_.Logits(b_, Rows(), logits); }
+
+void PrefillChunk::RowLogits(Tensor rows, Tensor logits) {
   const ActivationRows a = Rows();
-  model_.Logits(b_, {.r = a.r.Rows(first, logits.rows), .u = a.u.Rows(first, logits.rows)}, logits);
+  if (gathered_.view.rows < rows.cols) {
+    gathered_ = {};  // before the larger one
+    const auto most = std::bit_ceil(static_cast<uint64_t>(rows.cols));
+    gathered_ = b_.NewTensor(static_cast<int64_t>(most), a.r.cols);
+  }
+  const Tensor gathered = gathered_.view.Rows(0, rows.cols);
+  b_.GatherRows(a.r, rows, gathered);
+  model_.Logits(b_, {.r = gathered, .u = a.u.Rows(0, rows.cols)}, logits);
 }
 
 }  // namespace hippodrome

@@ -56,9 +56,9 @@ class PrefillChunk {
   // Logits after the last token of each part, then after each step, [parts + steps, padded V], or
   // after all tokens, [rows, padded V]. REQUIRES: done().
   void LastLogits(Tensor logits);
-  void AllLogits(Tensor logits) const { RowLogits(0, logits); }
-  // Those of the rows from `first`, [rows, padded V].
-  void RowLogits(int64_t first, Tensor logits) const;
+  void AllLogits(Tensor logits) const;
+  // Those of some rows, kI32 [1, n], each in [0, rows()): [n, padded V].
+  void RowLogits(Tensor rows, Tensor logits);
 
  private:
   ActivationRows Rows() const { return activations_.Rows(rows()); }
@@ -72,7 +72,7 @@ class PrefillChunk {
   Activations activations_;
   OwnedTensor indices_;      // kI32 [4, rows]: ids, positions, last rows, slots of steps
   IndexMatrix page_tables_;  // [parts + steps, pages of the longest sequence]
-  OwnedTensor last_;         // [most so far, d], the last rows
+  OwnedTensor gathered_;     // [most so far, d], rows of which logits are made
   std::vector<SequencePart> parts_;
   int64_t steps_ = 0;  // behind the rows of the parts
   std::vector<StateCapture> captures_;

@@ -98,6 +98,16 @@ size_t FirstWordLength(std::string_view text) {
   return kind == Kind::kSpace ? SpacesLength(text) : RunEnd(text, start, kind);
 }
 
+size_t SettledLength(std::string_view text) {
+  size_t settled = 0;
+  size_t last = 0;  // where the last word begins
+  for (size_t i = 0; i < text.size(); i += FirstWordLength(text.substr(i))) {
+    settled = last;
+    last = i;
+  }
+  return settled;
+}
+
 size_t TrailingSpaceLength(std::string_view text) {
   size_t end = 0;  // of what is no space
   for (size_t i = 0; i < text.size();) {

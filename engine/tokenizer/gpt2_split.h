@@ -14,6 +14,10 @@ namespace hippodrome {
 // the words cover any text.
 size_t FirstWordLength(std::string_view text);
 
+// Bytes of the words at the beginning of `text` that stay the same, whatever is appended to it: all
+// but its last two ("'" and "r" with "e" appended are one word).
+size_t SettledLength(std::string_view text);
+
 // Bytes of the run of White_Space in which `text` ends; 0: none.
 size_t TrailingSpaceLength(std::string_view text);
 

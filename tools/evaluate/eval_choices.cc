@@ -52,9 +52,10 @@ absl::Status InChoice(const ChoiceQuestion& question, size_t choice, const absl:
 // In tokens, which the model can read.
 absl::StatusOr<std::vector<Continuation>> JoinChoices(const DecoderSession& session,
                                                       const ChoiceQuestion& question) {
+  Joiner joiner = session.NewJoiner();
   std::vector<Continuation> joined;
   for (const Passage& choice : question.choices) {
-    auto one = Join(question.context, choice, session.tokenizer(), session.config().eos_token_id);
+    auto one = joiner.Join(question.context, choice);
     if (!one.ok()) return InChoice(question, joined.size(), one.status());
     const absl::Status status = session.Check(*one);
     if (!status.ok()) return InChoice(question, joined.size(), status);

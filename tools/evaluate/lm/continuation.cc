@@ -8,15 +8,6 @@
 namespace hippodrome {
 namespace {
 
-absl::StatusOr<Continuation> JoinTexts(const std::string& context, const std::string& continuation,
-                                       const BpeTokenizer* tokenizer) {
-  if (tokenizer == nullptr) return FailedPrecondition("the model has no tokenizer for its text");
-  const std::string own = context.substr(0, context.size() - TrailingSpaceLength(context));
-  Continuation joined{.ids = tokenizer->Encode(context + continuation)};
-  if (!own.empty()) joined.begin = std::ssize(tokenizer->Encode(own));
-  return joined;
-}
-
 Continuation JoinIds(const std::vector<int32_t>& context,
                      const std::vector<int32_t>& continuation) {
   Continuation joined{.ids = context, .begin = std::ssize(context)};
@@ -26,12 +17,29 @@ Continuation JoinIds(const std::vector<int32_t>& context,
 
 }  // namespace
 
-absl::StatusOr<Continuation> Join(const Passage& context, const Passage& continuation,
-                                  const BpeTokenizer* tokenizer, int64_t end_of_text) {
+void Joiner::Encode(const std::string& context) {
+  if (context == context_) return;
+  context_ = context;
+  const std::string own = context.substr(0, context.size() - TrailingSpaceLength(context));
+  own_tokens_ = std::ssize(tokenizer_->Encode(own));
+  settled_ = SettledLength(context);
+  settled_ids_ = tokenizer_->Encode(context.substr(0, settled_));
+}
+
+absl::StatusOr<Continuation> Joiner::JoinTexts(const std::string& context,
+                                               const std::string& continuation) {
+  if (tokenizer_ == nullptr) return FailedPrecondition("the model has no tokenizer for its text");
+  Encode(context);
+  const std::vector<int32_t> rest = tokenizer_->Encode(context.substr(settled_) + continuation);
+  Continuation joined{.ids = settled_ids_, .begin = own_tokens_};
+  joined.ids.insert(joined.ids.end(), rest.begin(), rest.end());
+  return joined;
+}
+
+absl::StatusOr<Continuation> Joiner::Join(const Passage& context, const Passage& continuation) {
   Continuation joined;
   if (const auto* text = std::get_if<std::string>(&context)) {
-    HIPPODROME_ASSIGN_OR_RETURN(joined,
-                                JoinTexts(*text, std::get<std::string>(continuation), tokenizer));
+    HIPPODROME_ASSIGN_OR_RETURN(joined, JoinTexts(*text, std::get<std::string>(continuation)));
   } else {
     joined = JoinIds(std::get<std::vector<int32_t>>(context),
                      std::get<std::vector<int32_t>>(continuation));
@@ -40,10 +48,10 @@ absl::StatusOr<Continuation> Join(const Passage& context, const Passage& continu
     return InvalidArgument("it has no token of its own behind the context");
   }
   if (joined.begin > 0) return joined;
-  if (end_of_text < 0) {
+  if (end_of_text_ < 0) {
     return FailedPrecondition("the model has no end-of-text token to stand for an empty context");
   }
-  joined.ids.insert(joined.ids.begin(), static_cast<int32_t>(end_of_text));
+  joined.ids.insert(joined.ids.begin(), static_cast<int32_t>(end_of_text_));
   joined.begin = 1;
   return joined;
 }

@@ -22,13 +22,34 @@ struct Continuation {
   int64_t begin = 0;
 };
 
-// Both texts as one, cut as lm-evaluation-harness does it: white space that ends the context goes
-// with the continuation, and what is left of the context has as many tokens as it has by itself. A
-// context that is empty then is the end-of-text token. Of token ids, those of both. `tokenizer` may
-// be null, `end_of_text` -1. Errors: kFailedPrecondition when one is lacking that is needed,
-// kInvalidArgument when the continuation has no token of its own.
-absl::StatusOr<Continuation> Join(const Passage& context, const Passage& continuation,
-                                  const BpeTokenizer* tokenizer, int64_t end_of_text);
+// Makes continuations; quickest where the same context comes several times in a row. Not
+// thread-safe.
+class Joiner {
+ public:
+  // `tokenizer` may be null, `end_of_text` -1; it must outlive the joiner.
+  Joiner(const BpeTokenizer* tokenizer, int64_t end_of_text)
+      : tokenizer_(tokenizer), end_of_text_(end_of_text) {}
+
+  // Both texts as one, cut as lm-evaluation-harness does it: white space that ends the context goes
+  // with the continuation, and what is left of the context has as many tokens as it has by itself.
+  // A context that is empty then is the end-of-text token. Of token ids, those of both. Errors:
+  // kFailedPrecondition when the tokenizer or the token is lacking and needed, kInvalidArgument
+  // when the continuation has no token of its own.
+  absl::StatusOr<Continuation> Join(const Passage& context, const Passage& continuation);
+
+ private:
+  void Encode(const std::string& context);
+  absl::StatusOr<Continuation> JoinTexts(const std::string& context,
+                                         const std::string& continuation);
+
+  const BpeTokenizer* tokenizer_;
+  int64_t end_of_text_;
+  // Of the last context: its own tokens, and those that it has before any continuation.
+  std::string context_;
+  int64_t own_tokens_ = 0;
+  size_t settled_ = 0;  // bytes
+  std::vector<int32_t> settled_ids_;
+};
 
 // Without the first tokens of the context, so that there are `most` at most. Of a longer
 // continuation its last `most`, the first of which is then its context. REQUIRES: most >= 2.

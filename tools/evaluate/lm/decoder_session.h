@@ -38,6 +38,8 @@ class DecoderSession {
   const BpeTokenizer* tokenizer() const { return loaded_.tokenizer.get(); }  // may be null
   DType weights() const { return loaded_.weights; }
 
+  // For texts of this model.
+  Joiner NewJoiner() const { return {tokenizer(), config().eos_token_id}; }
   // Whether the model can score it. Errors: those of Generator::Validate().
   absl::Status Check(const Continuation& continuation) const;
 

@@ -69,6 +69,7 @@ absl::StatusOr<std::vector<Continuation>> Asker::RollingTokens(const std::string
 
 absl::StatusOr<std::vector<Continuation>> Asker::Tokens(const LmQuestion& question) const {
   std::vector<Continuation> all;
+  Joiner joiner = session_.NewJoiner();
   if (task_.kind == LmTaskKind::kRolling) {
     auto parts = RollingTokens(question.scored.front().continuation);
     if (!parts.ok()) return InQuestion(question, "\"text\" of the task", parts.status());
@@ -77,8 +78,7 @@ absl::StatusOr<std::vector<Continuation>> Asker::Tokens(const LmQuestion& questi
   for (const TextContinuation& scored : question.scored) {
     if (task_.kind == LmTaskKind::kRolling) break;
     const std::string what = "continuation " + std::to_string(all.size());
-    auto joined = Join(scored.context, scored.continuation, session_.tokenizer(),
-                       session_.config().eos_token_id);
+    auto joined = joiner.Join(scored.context, scored.continuation);
     if (!joined.ok()) return InQuestion(question, what, joined.status());
     all.push_back(lengths_.most == 0 ? *std::move(joined)
                                      : CutContext(*std::move(joined), lengths_.most));
