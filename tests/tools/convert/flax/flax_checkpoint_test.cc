@@ -8,7 +8,7 @@
 #include "tests/tools/convert/bigs_files.h"
 #include "tests/tools/convert/msgpack_builder.h"
 #include "tests/tools/convert/torch_builder.h"
-#include "tests/tools/convert/zip_builder.h"
+#include "tools/convert/byte_order.h"
 
 namespace hippodrome::flax_checkpoint_test {
 namespace {
