@@ -178,12 +178,15 @@ hippodrome_test_files(convert_tests
   SOURCES
     tools/convert/convert_bigs_test.cc
     tools/convert/convert_test.cc
+    tools/convert/convert_wrappers_test.cc
     tools/convert/flax/flax_checkpoint_test.cc
     tools/convert/flax/msgpack_reader_test.cc
     tools/convert/models/bigs_names_test.cc
     tools/convert/models/decide_bigs_config_test.cc
     tools/convert/models/h3_names_test.cc
     tools/convert/models/infer_config_test.cc
+    tools/convert/models/module_prefixes_test.cc
+    tools/convert/sharded_checkpoint_test.cc
     tools/convert/torch/legacy_checkpoint_test.cc
     tools/convert/torch/pickle_test.cc
     tools/convert/torch/torch_state_dict_test.cc

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/base/status.h"
+#include "tools/convert/models/module_prefixes.h"
 #include "tools/convert/printable.h"
 
 namespace hippodrome {
@@ -68,7 +69,8 @@ absl::StatusOr<std::vector<BigsTensor>> MapBigsNames(const std::vector<std::stri
                                                      bool flax) {
   std::vector<BigsTensor> tensors;
   for (size_t i = 0; i < names.size(); ++i) {
-    tensors.push_back(flax ? RenameFlax(names[i], i) : BigsTensor{.name = names[i], .source = i});
+    tensors.push_back(flax ? RenameFlax(names[i], i)
+                           : BigsTensor{.name = RemoveModulePrefixes(names[i]).name, .source = i});
   }
   const std::optional<std::string> prefix = FindPrefix(tensors);
   if (prefix) {

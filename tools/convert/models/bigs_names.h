@@ -24,7 +24,7 @@ bool IsBigsName(const std::string& name);
 
 // Maps the names of a file:
 // 1. Flax: a/b/kernel -> a.b.weight (transposed); scale and embedding -> weight; fs4/X and bs4/X ->
-//    fs4.kernel.X and bs4.kernel.X, but for D.
+//    fs4.kernel.X and bs4.kernel.X, but for D. PyTorch: RemoveModulePrefixes().
 // 2. P.embeddings.X, P.encoder.X and P.pooler.X -> bigs.embeddings.X and so on, where P, which may
 //    be empty, is the one word before embeddings.word_embeddings.weight.
 // 3. bigs.embeddings.position_ids, a constant, is left out.
