@@ -179,6 +179,7 @@ hippodrome_test_files(convert_tests
     tools/convert/convert_bigs_test.cc
     tools/convert/convert_test.cc
     tools/convert/convert_wrappers_test.cc
+    tools/convert/export_test.cc
     tools/convert/flax/flax_checkpoint_test.cc
     tools/convert/flax/msgpack_reader_test.cc
     tools/convert/models/bigs_names_test.cc

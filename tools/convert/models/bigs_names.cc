@@ -92,4 +92,22 @@ absl::StatusOr<std::vector<BigsTensor>> MapBigsNames(const std::vector<std::stri
   return tensors;
 }
 
+FlaxPlace PlaceInFlax(const std::string& name, size_t dimensions) {
+  constexpr std::string_view kPublished = "bigs.", kKernel = "s4.kernel.", kWeight = "weight";
+  FlaxPlace place{.path = name};
+  if (name.starts_with(kPublished)) place.path.replace(0, kPublished.size(), "s4_bert.");
+  if (const size_t kernel = place.path.find(kKernel); kernel != std::string::npos) {
+    place.path.replace(kernel, kKernel.size(), "s4.");
+  }
+  if (place.path.ends_with(kWeight)) {
+    const bool embedding = name.ends_with("_embeddings.weight");
+    place.transposed = !embedding && dimensions == 2;
+    const char* matrix = embedding ? "embedding" : "kernel";
+    place.path.replace(place.path.size() - kWeight.size(), kWeight.size(),
+                       dimensions == 2 ? matrix : "scale");
+  }
+  std::replace(place.path.begin(), place.path.end(), '.', '/');
+  return place;
+}
+
 }  // namespace hippodrome

@@ -32,6 +32,14 @@ bool IsBigsName(const std::string& name);
 absl::StatusOr<std::vector<BigsTensor>> MapBigsNames(const std::vector<std::string>& names,
                                                      bool flax);
 
+// Where Flax has the tensor of a published name and this number of dimensions: step 1 backwards,
+// with s4_bert in place of bigs.
+struct FlaxPlace {
+  std::string path;
+  bool transposed = false;  // Flax has [in, out]
+};
+FlaxPlace PlaceInFlax(const std::string& name, size_t dimensions);
+
 }  // namespace hippodrome
 
 #endif  // HIPPODROME_TOOLS_CONVERT_MODELS_BIGS_NAMES_H_

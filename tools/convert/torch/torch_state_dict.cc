@@ -286,6 +286,13 @@ absl::Status AddEntry(const Pickle& pickle, const PickleNode& key, const PickleN
 
 }  // namespace
 
+std::string TorchStorageType(DType dtype) {
+  for (const StorageType& type : kTypes) {
+    if (type.dtype == dtype) return std::string(type.name);
+  }
+  return "";
+}
+
 uint64_t TorchTensor::elements() const {
   uint64_t product = 1;
   for (const int64_t size : shape) product *= static_cast<uint64_t>(size);

@@ -26,6 +26,9 @@ struct TorchStorage {
   uint64_t bytes() const { return elements * element_size; }
 };
 
+// The type of storages of these elements, "FloatStorage". REQUIRES: floats, I64, I32 or U8.
+std::string TorchStorageType(DType dtype);
+
 // A strided view: element (i0, i1, ..) is storage[offset + sum_k i_k strides[k]].
 struct TorchTensor {
   std::string name;
