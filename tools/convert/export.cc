@@ -112,9 +112,10 @@ struct Job {
 
   // Lets the pages of the tensor go.
   void Written(const TensorView& tensor, int64_t total) {
+    if (tensor.dtype == DType::kI64) return;  // position_ids, which are not of the file
     result.bytes += static_cast<int64_t>(tensor.data.size());
     progress(result.bytes, total);
-    if (tensor.dtype != DType::kI64) file.Drop(tensor);  // position_ids are not of the file
+    file.Drop(tensor);
   }
 };
 

@@ -29,7 +29,7 @@ struct ExportOptions {
 
 struct ExportResult {
   int64_t tensors = 0;  // tied ones count twice
-  int64_t bytes = 0;    // of their data
+  int64_t bytes = 0;    // of the model's data
 };
 
 // Names, shapes and types of tensors are those of the published code, with tied weights and

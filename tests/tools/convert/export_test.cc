@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -14,6 +15,10 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/config/bigs_config.h"
 #include "engine/config/config.h"
+#include "engine/model_directory.h"
+#include "engine/passes/encoder_forward.h"
+#include "engine/passes/forward.h"
+#include "kernels/make_backend.h"
 #include "tests/testing/temporary_directory.h"
 #include "tests/tools/convert/bigs_files.h"
 #include "tests/tools/convert/model_file.h"
@@ -56,11 +61,6 @@ class ExportTest : public testing::Test {
           << name;
     }
   }
-  // Of a model directory that Convert() made.
-  std::string Tensors(const std::string& model) {
-    return FileContent(directory_.File(model + "/model.safetensors"));
-  }
-
   TemporaryDirectory directory_;
 };
 
@@ -128,6 +128,62 @@ TEST_F(ExportTest, EncodersComeBackByteForByte) {
         Convert("again", {.source = directory_.File("exported"), .matrix_dtype = dtype});
         ExpectSameModel("model", "again");
       }
+    }
+  }
+}
+
+// All logits of some ids.
+std::vector<float> DecoderLogits(const std::string& directory) {
+  const auto backend = MakeCpuBackend({.threads = 1});
+  const auto loaded = LoadDecoderDirectory(*backend, directory);
+  EXPECT_TRUE(loaded.ok()) << loaded.status();
+  if (!loaded.ok()) return {};
+  const std::vector<int32_t> ids = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
+  std::vector<float> logits;
+  const absl::Status status =
+      Forward(*backend, *loaded->model, ids, {}, [&](int64_t, std::span<const float> rows) {
+        logits.insert(logits.end(), rows.begin(), rows.end());
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  return logits;
+}
+
+std::vector<float> EncoderLogits(const std::string& directory) {
+  const auto backend = MakeCpuBackend({.threads = 1});
+  const auto loaded = LoadEncoderDirectory(*backend, directory);
+  EXPECT_TRUE(loaded.ok()) << loaded.status();
+  if (!loaded.ok()) return {};
+  const EncoderInputs inputs = {.batch = 1,
+                                .length = 5,
+                                .ids = {3, 1, 4, 1, 5},
+                                .types = {0, 0, 0, 1, 1},
+                                .mask = {1, 1, 1, 1, 1}};
+  std::vector<float> logits;
+  const absl::Status status = EncoderForward(
+      *backend, *loaded->model, inputs,
+      [&](std::span<const float> rows) { logits.insert(logits.end(), rows.begin(), rows.end()); });
+  EXPECT_TRUE(status.ok()) << status;
+  return logits;
+}
+
+TEST_F(ExportTest, GoldenModelsGiveTheSameLogitsBitForBit) {
+  const std::string decoder = std::string(HIPPODROME_TESTDATA) + "/h3_golden";
+  Convert("model", {.source = decoder});
+  ASSERT_TRUE(Export("model", ExportFormat::kTorch, "model.pt").ok());
+  Convert("again", {.source = directory_.File("model.pt"), .config = decoder + "/config.json"});
+  const std::vector<float> logits = DecoderLogits(decoder);
+  EXPECT_FALSE(logits.empty());
+  EXPECT_EQ(DecoderLogits(directory_.File("again")), logits);
+  for (const std::string name : {"masked_lm", "classifier"}) {
+    const std::string encoder = std::string(HIPPODROME_TESTDATA) + "/bigs_golden/" + name;
+    const std::vector<float> expected = EncoderLogits(encoder);
+    EXPECT_FALSE(expected.empty());
+    Convert("encoder", {.source = encoder});
+    for (const ExportFormat format : {ExportFormat::kHuggingFace, ExportFormat::kFlax}) {
+      fs::remove_all(directory_.File("exported"));
+      ASSERT_TRUE(Export("encoder", format, "exported").ok());
+      Convert("again", {.source = directory_.File("exported")});
+      EXPECT_EQ(EncoderLogits(directory_.File("again")), expected) << Name(format);
     }
   }
 }
