@@ -124,6 +124,7 @@ hippodrome_test_files(train_tests
     tools/train/run/starting_model_test.cc
     tools/train/run/strict_reader_test.cc
     tools/train/session/metrics_log_test.cc
+    tools/train/session/run_description_test.cc
     tools/train/session/replicas_test.cc
     tools/train/session/training_session_test.cc
     tools/train/step/decoder_trainee_test.cc
@@ -191,6 +192,7 @@ hippodrome_test_files(convert_tests
     tools/convert/models/h3_names_test.cc
     tools/convert/models/infer_config_test.cc
     tools/convert/models/module_prefixes_test.cc
+    tools/convert/model_card_test.cc
     tools/convert/sharded_checkpoint_test.cc
     tools/convert/torch/legacy_checkpoint_test.cc
     tools/convert/torch/pickle_test.cc

@@ -13,6 +13,7 @@
 #include "engine/config/bigs_config.h"
 #include "kernels/quantized_group.h"
 #include "tools/command_line/text_file.h"
+#include "tools/convert/model_card.h"
 #include "tools/convert/models/bigs_names.h"
 #include "tools/convert/models/bigs_presets.h"
 #include "tools/convert/models/prepare_model.h"
@@ -135,6 +136,15 @@ ModelFamily ChooseFamily(const CheckpointSource& source, const std::string& conf
   return bigs ? ModelFamily::kBigs : ModelFamily::kH3;
 }
 
+// What the model was made from, for its card.
+std::string Origin(const ConvertOptions& options, const std::string& file,
+                   const std::string& config_path) {
+  std::string origin = CardFileName(file) + ", by `hippodrome convert`";
+  if (!config_path.empty()) origin += " with " + CardFileName(config_path);
+  if (!options.preset.empty()) origin += " with the preset `" + options.preset + "`";
+  return origin + ".";
+}
+
 // A model with what else goes into its directory.
 struct Prepared {
   PreparedModel model;
@@ -184,6 +194,13 @@ absl::StatusOr<ConvertResult> Convert(const ConvertOptions& options,
     HIPPODROME_RETURN_IF_ERROR(WriteTextFile(out->Add(text.name), text.text));
   }
   const PreparedModel& model = source.model;
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string card,
+                              ModelCardText({.config_json = model.config_json,
+                                             .parameters = model.parameters,
+                                             .weights = options.matrix_dtype,
+                                             .origin = Origin(options, file, config_path),
+                                             .serve = kServeHere}));
+  HIPPODROME_RETURN_IF_ERROR(AddModelCard(card, options.out, *out));
   HIPPODROME_RETURN_IF_ERROR(WriteTextFile(out->Add("config.json"), model.config_json + "\n"));
   const absl::Status written =
       WriteTensors(*model.tensors, model.specs, out->Add("model.safetensors"), progress);

@@ -36,11 +36,11 @@ struct ConvertResult {
 // Called with bytes written so far and in all.
 using ConvertProgress = std::function<void(int64_t done, int64_t total)>;
 
-// Writes out/config.json, out/model.safetensors and the tokenizer's files; they appear when all are
-// complete. The family (H3 or BiGS) is that of the preset or the config, else the tensors' names
-// tell it. The source is checked in full (names, shapes, sizes) before anything is written, and
-// streamed through buffers of under 64 MiB. Errors: one line that says what, where and what was
-// expected.
+// Writes out/config.json, out/model.safetensors, the tokenizer's files and a model card,
+// out/README.md, unless a person wrote one; they appear when all are complete. The family (H3 or
+// BiGS) is that of the preset or the config, else the tensors' names tell it. The source is checked
+// in full (names, shapes, sizes) before anything is written, and streamed through buffers of under
+// 64 MiB. Errors: one line that says what, where and what was expected.
 absl::StatusOr<ConvertResult> Convert(const ConvertOptions& options,
                                       const ConvertProgress& progress);
 

@@ -15,6 +15,7 @@
 #include "engine/config/config.h"
 #include "tools/command_line/text_file.h"
 #include "tools/convert/flax/flax_writer.h"
+#include "tools/convert/model_card.h"
 #include "tools/convert/models/bigs_names.h"
 #include "tools/convert/models/bigs_shapes.h"
 #include "tools/convert/models/h3_shapes.h"
@@ -171,12 +172,33 @@ absl::Status CopyVocabulary(const std::string& model, StagedDirectory& out) {
   return WriteTextFile(out.Add("vocab.txt"), *text);
 }
 
+// How the directory is served: it is in a layout that convert reads.
+std::string ServeConverted(DType weights) {
+  std::string command = "hippodrome convert . --out MODEL";
+  if (weights == DType::kBF16) command += " --dtype bf16";
+  return command + " && hippodrome serve --model MODEL";
+}
+
+absl::StatusOr<std::string> BigsCard(const std::string& config_json, const Job& job) {
+  HIPPODROME_ASSIGN_OR_RETURN(const DType weights, StoredWeights(job.file, kBigsWords));
+  return ModelCardText({.config_json = config_json,
+                        .parameters = CountParameters(job.file),
+                        .weights = weights,
+                        .origin = "The model directory " + CardFileName(job.options.model) +
+                                  ", by `hippodrome export --format " + Name(job.options.format) +
+                                  "`.",
+                        .serve = ServeConverted(weights)});
+}
+
 absl::Status ExportBigs(const BigsConfig& config, Job& job) {
   const ExportOptions& options = job.options;
   HIPPODROME_ASSIGN_OR_RETURN(const std::vector<TensorView> tensors, BigsTensors(job.file, config));
   HIPPODROME_ASSIGN_OR_RETURN(const auto out, StagedDirectory::Create(options.out));
   HIPPODROME_RETURN_IF_ERROR(CopyVocabulary(options.model, *out));
-  HIPPODROME_RETURN_IF_ERROR(WriteTextFile(out->Add("config.json"), ToJson(config) + "\n"));
+  const std::string config_json = ToJson(config) + "\n";
+  HIPPODROME_RETURN_IF_ERROR(WriteTextFile(out->Add("config.json"), config_json));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string card, BigsCard(config_json, job));
+  HIPPODROME_RETURN_IF_ERROR(AddModelCard(card, options.out, *out));
   HIPPODROME_RETURN_IF_ERROR(
       options.format == ExportFormat::kFlax
           ? WriteBigsFlax(out->Add("flax_model.msgpack"), config, tensors, job)

@@ -24,7 +24,9 @@ const char* Name(ExportFormat format);
 struct ExportOptions {
   std::string model;  // directory
   ExportFormat format = ExportFormat::kTorch;
-  std::string out;  // a file, or a directory that gets vocab.txt too where the model has one
+  // A file, or a directory, which gets vocab.txt too where the model has one, and a model card
+  // where no person wrote README.md.
+  std::string out;
 };
 
 struct ExportResult {
@@ -34,7 +36,7 @@ struct ExportResult {
 
 // Names, shapes and types of tensors are those of the published code, with tied weights and
 // constants; each value stays as the model has it, also in bf16, so that Convert() gives the same
-// model again. Files appear when all are complete. The output is the same for the same model.
+// model again. Files appear when all are complete. The output is the same for the same directory.
 // Errors: one line that says what, where and what was expected; so for a format of the other
 // family, for weights in integers, and for models that no published code has.
 absl::StatusOr<ExportResult> Export(const ExportOptions& options, const ConvertProgress& progress);
