@@ -1,5 +1,6 @@
 #include "tools/convert/export.h"
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -84,6 +85,11 @@ absl::StatusOr<std::vector<TensorView>> H3Tensors(const SafetensorsFile& file,
   HIPPODROME_ASSIGN_OR_RETURN(const ShapeMap shapes, ReadShapes(file));
   HIPPODROME_RETURN_IF_ERROR(CheckShapes(shapes, config));
   std::vector<TensorView> tensors = ListTensors(file, H3TensorSpecs(config, DType::kF32));
+  const TensorView* head = file.Find(kHead);
+  if (head != nullptr && !std::ranges::equal(head->data, file.Find(kWordEmbeddings)->data)) {
+    return InvalidArgument(std::string("tensor '") + kHead +
+                           "' differs from the embedding; expected a copy of it");
+  }
   AddTied(kWordEmbeddings, kHead, tensors);
   return tensors;
 }

@@ -266,6 +266,12 @@ TEST_F(ExportTest, DamagedModelsAreRefused) {
   fs::copy_file(WriteModelFile(RandomBigs(SmallBigs())), directory_.File("model/model.safetensors"),
                 fs::copy_options::overwrite_existing);
   EXPECT_THAT(Error("model", ExportFormat::kTorch), HasSubstr("' is missing; expected shape"));
+  ModelFile untied = GoldenModel();
+  untied["lm_head.weight"].values[0] += 1;
+  fs::copy_file(WriteModelFile(untied), directory_.File("model/model.safetensors"),
+                fs::copy_options::overwrite_existing);
+  EXPECT_THAT(Error("model", ExportFormat::kTorch),
+              HasSubstr("'lm_head.weight' differs from the embedding; expected a copy of it"));
 }
 
 }  // namespace
