@@ -129,6 +129,7 @@ if(NOT HIPPODROME_SANITIZE STREQUAL "thread")
       engine/generation/speculation_test.cc
       engine/base/xxh3_test.cc
       engine/base/durable_files_test.cc
+      engine/base/partial_file_test.cc
       engine/checkpoint/safetensors_corruption_test.cc
       engine/checkpoint/safetensors_test.cc
       engine/checkpoint/safetensors_writer_test.cc

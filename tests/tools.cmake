@@ -124,6 +124,7 @@ hippodrome_test_files(train_tests
     tools/train/run/schedule_test.cc
     tools/train/run/starting_model_test.cc
     tools/train/session/metrics_log_test.cc
+    tools/train/session/run_description_test.cc
     tools/train/session/replicas_test.cc
     tools/train/session/training_session_test.cc
     tools/train/step/decoder_trainee_test.cc
@@ -173,19 +174,30 @@ add_library(hippodrome_convert_testing STATIC
 target_compile_definitions(hippodrome_convert_testing PRIVATE
   HIPPODROME_TESTDATA="${HIPPODROME_TESTDATA}")
 target_link_libraries(hippodrome_convert_testing PUBLIC hippodrome_convert GTest::gtest)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 hippodrome_test_files(convert_tests
-  LIBRARIES hippodrome_convert_testing
+  LIBRARIES hippodrome_convert_testing PkgConfig::LIBZIP
   SOURCES
     tools/convert/convert_bigs_test.cc
     tools/convert/convert_test.cc
+    tools/convert/convert_wrappers_test.cc
+    tools/convert/export_test.cc
     tools/convert/flax/flax_checkpoint_test.cc
+    tools/convert/flax/flax_writer_test.cc
     tools/convert/flax/msgpack_reader_test.cc
+    tools/convert/flax/msgpack_writer_test.cc
     tools/convert/models/bigs_names_test.cc
     tools/convert/models/decide_bigs_config_test.cc
     tools/convert/models/h3_names_test.cc
     tools/convert/models/infer_config_test.cc
+    tools/convert/models/module_prefixes_test.cc
+    tools/convert/model_card_test.cc
+    tools/convert/sharded_checkpoint_test.cc
     tools/convert/torch/legacy_checkpoint_test.cc
     tools/convert/torch/pickle_test.cc
     tools/convert/torch/torch_state_dict_test.cc
+    tools/convert/torch/torch_writer_test.cc
     tools/convert/torch/zip_checkpoint_test.cc
+    tools/convert/torch/zip_writer_test.cc
 )

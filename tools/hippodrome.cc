@@ -3,6 +3,7 @@
 #include "tools/command_line/subcommand.h"
 #include "tools/commands/commands.h"
 #include "tools/convert/convert_command.h"
+#include "tools/convert/export_command.h"
 
 namespace {
 
@@ -13,6 +14,8 @@ constexpr hippodrome::Subcommand kSubcommands[] = {
     {"generate", "continue a prompt on the terminal", hippodrome::GenerateCommand},
     {"batch", "answer each line of a file", hippodrome::BatchCommand},
     {"convert", "make a model directory from a published checkpoint", hippodrome::ConvertCommand},
+    {"export", "write a model directory in the layout of the published code",
+     hippodrome::ExportCommand},
     {"inspect", "describe a model directory or a tensor file", hippodrome::InspectCommand},
     {"forward", "write the logits of given token ids", hippodrome::ForwardCommand},
     {"compare", "check a device against the CPU, operation by operation",

@@ -1,15 +1,11 @@
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
-#include "engine/base/durable_files.h"
 #include "engine/base/one_line.h"
+#include "engine/base/partial_file.h"
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/safetensors_header.h"
@@ -62,30 +58,13 @@ absl::StatusOr<SafetensorsHead> MakeSafetensorsHead(
 }
 
 struct SafetensorsWriter::Impl {
-  std::string path;
-  std::string partial;     // the file while it is written
-  FILE* file = nullptr;    // null once finished or failed
+  std::unique_ptr<PartialFile> file;
   uint64_t remaining = 0;  // bytes of data to come
-
-  // Removes what was written.
-  absl::Status Fail(const std::string& reason) {
-    if (file != nullptr) std::fclose(file);
-    file = nullptr;
-    unlink(partial.c_str());
-    return Internal(path + ": " + reason);
-  }
-
-  absl::Status Write(const void* data, size_t size) {
-    if (std::fwrite(data, 1, size, file) == size) return absl::OkStatus();
-    return Fail(std::strerror(errno));
-  }
 };
 
 SafetensorsWriter::SafetensorsWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-SafetensorsWriter::~SafetensorsWriter() {
-  if (impl_->file != nullptr) impl_->Fail("abandoned").IgnoreError();
-}
+SafetensorsWriter::~SafetensorsWriter() = default;
 
 absl::StatusOr<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
     const std::string& path, const std::vector<TensorSpec>& specs,
@@ -93,41 +72,26 @@ absl::StatusOr<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
   auto head = MakeSafetensorsHead(specs, metadata);
   if (!head.ok()) return InvalidArgument(path + ": " + Message(head.status()));
   auto impl = std::make_unique<Impl>();
-  impl->path = path;
-  impl->partial = path + ".partial";
   impl->remaining = head->data_size;
-  impl->file = std::fopen(impl->partial.c_str(), "wbe");
-  if (impl->file == nullptr) return Internal(impl->partial + ": " + std::strerror(errno));
-  std::unique_ptr<SafetensorsWriter> writer(new SafetensorsWriter(std::move(impl)));
-  HIPPODROME_RETURN_IF_ERROR(writer->impl_->Write(head->text.data(), head->text.size()));
-  return writer;
+  HIPPODROME_ASSIGN_OR_RETURN(impl->file, PartialFile::Create(path));
+  HIPPODROME_RETURN_IF_ERROR(impl->file->Append(head->text));
+  return std::unique_ptr<SafetensorsWriter>(new SafetensorsWriter(std::move(impl)));
 }
 
 absl::Status SafetensorsWriter::Append(std::span<const std::byte> bytes) {
-  if (impl_->file == nullptr) return FailedPrecondition(impl_->path + ": not open for writing");
-  if (bytes.size() > impl_->remaining) {
-    return impl_->Fail(
+  if (impl_->file->open() && bytes.size() > impl_->remaining) {
+    return impl_->file->Fail(
         fmt::format("{} bytes more than announced", bytes.size() - impl_->remaining));
   }
   impl_->remaining -= bytes.size();
-  if (bytes.empty()) return absl::OkStatus();  // an empty span may have no address
-  return impl_->Write(bytes.data(), bytes.size());
+  return impl_->file->Append(bytes);
 }
 
 absl::Status SafetensorsWriter::Finish() {
-  Impl& impl = *impl_;
-  if (impl.file == nullptr) return FailedPrecondition(impl.path + ": not open for writing");
-  if (impl.remaining != 0) {
-    return impl.Fail(fmt::format("{} bytes fewer than announced", impl.remaining));
+  if (impl_->file->open() && impl_->remaining != 0) {
+    return impl_->file->Fail(fmt::format("{} bytes fewer than announced", impl_->remaining));
   }
-  if (std::fflush(impl.file) != 0 || fsync(fileno(impl.file)) != 0) {
-    return impl.Fail(std::strerror(errno));
-  }
-  const bool closed = std::fclose(std::exchange(impl.file, nullptr)) == 0;
-  if (!closed) return impl.Fail(std::strerror(errno));
-  const absl::Status renamed = RenameDurably(impl.partial, impl.path);
-  if (!renamed.ok()) unlink(impl.partial.c_str());
-  return renamed;
+  return impl_->file->Finish();
 }
 
 }  // namespace hippodrome

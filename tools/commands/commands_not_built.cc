@@ -3,6 +3,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/convert_command.h"
+#include "tools/convert/export_command.h"
 
 namespace hippodrome {
 namespace {
@@ -21,6 +22,7 @@ int BenchCommand(int, char** argv) { return NotBuilt(argv); }
 int CompareCommand(int, char** argv) { return NotBuilt(argv); }
 int ConvertCommand(int, char** argv) { return NotBuilt(argv); }
 int EvalCommand(int, char** argv) { return NotBuilt(argv); }
+int ExportCommand(int, char** argv) { return NotBuilt(argv); }
 int ForwardCommand(int, char** argv) { return NotBuilt(argv); }
 int GradientsCommand(int, char** argv) { return NotBuilt(argv); }
 int InspectCommand(int, char** argv) { return NotBuilt(argv); }

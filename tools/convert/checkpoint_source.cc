@@ -1,12 +1,14 @@
 #include "tools/convert/checkpoint_source.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
 #include "tools/convert/flax/flax_checkpoint.h"
 #include "tools/convert/random_access_file.h"
+#include "tools/convert/sharded_checkpoint.h"
 #include "tools/convert/strided_reader.h"
 #include "tools/convert/torch/torch_checkpoint.h"
 
@@ -66,6 +68,7 @@ absl::StatusOr<Opener> ChooseOpener(const std::string& path) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto file, RandomAccessFile::Open(path));
   std::string head(std::min<uint64_t>(file->size(), 15), '\0');
   HIPPODROME_RETURN_IF_ERROR(file->Read(0, std::as_writable_bytes(std::span(head))));
+  if (path.ends_with(kIndexSuffix)) return &OpenShardedCheckpoint;
   if (path.ends_with(".safetensors")) return &OpenSafetensorsSource;
   if (path.ends_with(".msgpack")) return &OpenFlaxCheckpoint;
   if (head.starts_with("PK")) return &OpenZipCheckpoint;
@@ -75,19 +78,36 @@ absl::StatusOr<Opener> ChooseOpener(const std::string& path) {
   if (BeginsLikeFlax(head)) return &OpenFlaxCheckpoint;
   return InvalidArgument(
       "is not a checkpoint; expected a file written by torch.save (zip or legacy), a .safetensors "
-      "file or a Flax .msgpack file");
+      "file, a Flax .msgpack file, the .index.json of several, or their directory");
 }
 
 }  // namespace
 
+absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return path;
+  for (const char* name : {"model.safetensors", "pytorch_model.bin", "flax_model.msgpack"}) {
+    for (const char* suffix : {"", kIndexSuffix}) {
+      const std::filesystem::path file = std::filesystem::path(path) / (std::string(name) + suffix);
+      if (std::filesystem::exists(file, error)) return file.string();
+    }
+  }
+  const std::filesystem::path file = std::filesystem::path(path) / "model.pt";
+  if (std::filesystem::exists(file, error)) return file.string();
+  return NotFound(path +
+                  ": has no checkpoint; expected model.safetensors, pytorch_model.bin, "
+                  "flax_model.msgpack, the .index.json of one of them, or model.pt");
+}
+
 absl::StatusOr<std::unique_ptr<CheckpointSource>> OpenCheckpoint(const std::string& path) {
-  absl::StatusOr<Opener> open = ChooseOpener(path);
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string file, FindCheckpoint(path));
+  absl::StatusOr<Opener> open = ChooseOpener(file);
   absl::StatusOr<std::unique_ptr<CheckpointSource>> source =
-      open.ok() ? (*open)(path) : open.status();
+      open.ok() ? (*open)(file) : open.status();
   if (source.ok()) return source;
   const std::string message = Message(source.status());
-  if (message.starts_with(path)) return source;
-  return absl::Status(source.status().code(), path + ": " + message);
+  if (message.starts_with(file)) return source;
+  return absl::Status(source.status().code(), file + ": " + message);
 }
 
 }  // namespace hippodrome

@@ -49,9 +49,15 @@ class CheckpointSource {
   uint64_t file_bytes_ = 0;
 };
 
-// Opens a torch.save file (zip or legacy; known by its content), a .safetensors file or a Flax
-// file (.msgpack, or known by its content). Memory is bounded whatever the file holds. Errors:
-// kNotFound, or kInvalidArgument naming the file, what was found and what was expected.
+// The checkpoint that `path` means: the first of model.safetensors, pytorch_model.bin,
+// flax_model.msgpack, each before its index, and model.pt that a directory has; or `path` itself.
+// Errors: kNotFound for a directory that has none.
+absl::StatusOr<std::string> FindCheckpoint(const std::string& path);
+
+// Opens a torch.save file (zip or legacy; known by its content), a .safetensors file, a Flax file
+// (.msgpack, or known by its content) or the files of an index (.index.json); of a directory, what
+// FindCheckpoint() finds. Memory is bounded whatever the file holds. Errors: kNotFound, or
+// kInvalidArgument naming the file, what was found and what was expected.
 absl::StatusOr<std::unique_ptr<CheckpointSource>> OpenCheckpoint(const std::string& path);
 
 }  // namespace hippodrome

@@ -13,6 +13,7 @@
 #include "engine/config/bigs_config.h"
 #include "kernels/quantized_group.h"
 #include "tools/command_line/text_file.h"
+#include "tools/convert/model_card.h"
 #include "tools/convert/models/bigs_names.h"
 #include "tools/convert/models/bigs_presets.h"
 #include "tools/convert/models/prepare_model.h"
@@ -114,9 +115,10 @@ absl::Status WriteTensors(TensorReader& reader, const std::vector<TensorSpec>& s
 
 constexpr size_t kLargestConfig = size_t{16} << 20;
 
-std::string FindConfig(const ConvertOptions& options) {
+// `file`: the checkpoint.
+std::string FindConfig(const ConvertOptions& options, const std::string& file) {
   if (!options.config.empty() || !options.preset.empty()) return options.config;
-  const auto beside = std::filesystem::path(options.source).parent_path() / "config.json";
+  const auto beside = std::filesystem::path(file).parent_path() / "config.json";
   return std::filesystem::exists(beside) ? beside.string() : "";
 }
 
@@ -134,25 +136,45 @@ ModelFamily ChooseFamily(const CheckpointSource& source, const std::string& conf
   return bigs ? ModelFamily::kBigs : ModelFamily::kH3;
 }
 
+// What the model was made from, for its card.
+std::string Origin(const ConvertOptions& options, const std::string& file,
+                   const std::string& config_path) {
+  std::string origin = CardFileName(file) + ", by `hippodrome convert`";
+  if (!config_path.empty()) origin += " with " + CardFileName(config_path);
+  if (!options.preset.empty()) origin += " with the preset `" + options.preset + "`";
+  return origin + ".";
+}
+
 // A model with what else goes into its directory.
 struct Prepared {
   PreparedModel model;
   std::vector<TextFile> tokenizer;
 };
 
-absl::StatusOr<Prepared> Prepare(const ConvertOptions& options, const std::string& config_json) {
-  HIPPODROME_ASSIGN_OR_RETURN(auto source, OpenCheckpoint(options.source));
+// Of the directory that the user names; else that of the source, which may have none.
+absl::StatusOr<std::vector<TextFile>> ReadTokenizer(const ConvertOptions& options,
+                                                    ModelFamily family, int64_t vocab_size) {
+  const std::string& directory = options.tokenizer.empty() ? options.source : options.tokenizer;
+  if (!std::filesystem::is_directory(directory) && options.tokenizer.empty()) {
+    return std::vector<TextFile>();
+  }
+  auto files = family == ModelFamily::kBigs ? ReadWordPieceFiles(directory, vocab_size)
+                                            : ReadBpeFiles(directory, vocab_size);
+  if (absl::IsNotFound(files.status()) && options.tokenizer.empty()) {
+    return std::vector<TextFile>();
+  }
+  return files;
+}
+
+absl::StatusOr<Prepared> Prepare(const ConvertOptions& options, const std::string& file,
+                                 const std::string& config_json) {
+  HIPPODROME_ASSIGN_OR_RETURN(auto source, OpenCheckpoint(file));
   const ModelFamily family = ChooseFamily(*source, config_json, options.preset);
   auto model = family == ModelFamily::kBigs ? PrepareBigs(std::move(source), config_json, options)
                                             : PrepareH3(std::move(source), config_json, options);
-  if (!model.ok()) return WithPath(options.source, model.status());
-  std::vector<TextFile> tokenizer;
-  if (!options.tokenizer.empty()) {
-    HIPPODROME_ASSIGN_OR_RETURN(tokenizer,
-                                family == ModelFamily::kBigs
-                                    ? ReadWordPieceFiles(options.tokenizer, model->vocab_size)
-                                    : ReadBpeFiles(options.tokenizer, model->vocab_size));
-  }
+  if (!model.ok()) return WithPath(file, model.status());
+  HIPPODROME_ASSIGN_OR_RETURN(std::vector<TextFile> tokenizer,
+                              ReadTokenizer(options, family, model->vocab_size));
   return Prepared{*std::move(model), std::move(tokenizer)};
 }
 
@@ -160,23 +182,31 @@ absl::StatusOr<Prepared> Prepare(const ConvertOptions& options, const std::strin
 
 absl::StatusOr<ConvertResult> Convert(const ConvertOptions& options,
                                       const ConvertProgress& progress) {
-  const std::string config_path = FindConfig(options);
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string file, FindCheckpoint(options.source));
+  const std::string config_path = FindConfig(options, file);
   std::string config_json;
   if (!config_path.empty()) {
     HIPPODROME_ASSIGN_OR_RETURN(config_json, ReadSmallFile(config_path, kLargestConfig));
   }
-  HIPPODROME_ASSIGN_OR_RETURN(const Prepared source, Prepare(options, config_json));
+  HIPPODROME_ASSIGN_OR_RETURN(const Prepared source, Prepare(options, file, config_json));
   HIPPODROME_ASSIGN_OR_RETURN(const auto out, StagedDirectory::Create(options.out));
-  for (const TextFile& file : source.tokenizer) {
-    HIPPODROME_RETURN_IF_ERROR(WriteTextFile(out->Add(file.name), file.text));
+  for (const TextFile& text : source.tokenizer) {
+    HIPPODROME_RETURN_IF_ERROR(WriteTextFile(out->Add(text.name), text.text));
   }
   const PreparedModel& model = source.model;
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string card,
+                              ModelCardText({.config_json = model.config_json,
+                                             .parameters = model.parameters,
+                                             .weights = options.matrix_dtype,
+                                             .origin = Origin(options, file, config_path),
+                                             .serve = kServeHere}));
+  HIPPODROME_RETURN_IF_ERROR(AddModelCard(card, options.out, *out));
   HIPPODROME_RETURN_IF_ERROR(WriteTextFile(out->Add("config.json"), model.config_json + "\n"));
   const absl::Status written =
       WriteTensors(*model.tensors, model.specs, out->Add("model.safetensors"), progress);
-  if (!written.ok()) return WithPath(options.source, written);
+  if (!written.ok()) return WithPath(file, written);
   HIPPODROME_RETURN_IF_ERROR(out->Publish());
-  return ConvertResult{config_path, model.summary, model.parameters};
+  return ConvertResult{file, config_path, model.summary, model.parameters};
 }
 
 }  // namespace hippodrome

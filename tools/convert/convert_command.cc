@@ -21,16 +21,16 @@ const CommandSpec kConvertSpec = {
     .description = "Pickles are parsed, never executed.",
     .arguments =
         {{"SRC",
-          "H3 or BiGS checkpoint: .pt or .bin (zip or legacy, Lightning), .safetensors, or "
-          "Flax .msgpack"}},
+          "H3 or BiGS checkpoint: .pt or .bin (zip or legacy, Lightning), .safetensors, Flax "
+          ".msgpack, the .index.json of several such files, or a directory that has one of these: "
+          "the first of model.safetensors, pytorch_model.bin, flax_model.msgpack and model.pt"}},
     .options = {
         {"out", "DIR", "model directory to write"},
         {"config", "FILE", "config.json (default: the one beside SRC, if any)"},
         {"preset", H3PresetNames() + "|" + BigsPresetNames(), "a published model's configuration"},
         {"tokenizer", "DIR",
          "H3: vocab.json and merges.txt, or gpt2-encoder.json and gpt2-vocab.bpe; BiGS: vocab.txt "
-         "or "
-         "bert-base-uncased-vocab.txt"},
+         "or bert-base-uncased-vocab.txt (default: SRC, if that is a directory with a tokenizer)"},
         {"dtype", "f32|bf16|int8|int4",
          "type of the matrices; int8 and int4: integers with scales, see docs/file-formats.md",
          "f32"},
@@ -85,6 +85,9 @@ absl::Status Run(const CommandLine& arguments) {
     result = Convert(options, [&](int64_t done, int64_t total) { progress.Update(done, total); });
   }
   if (!result.ok()) return result.status();
+  if (result->source_path != options.source) {
+    std::printf("checkpoint: %s\n", result->source_path.c_str());
+  }
   if (!result->config_path.empty()) {
     std::printf("configuration: %s\n", result->config_path.c_str());
   }

@@ -3,6 +3,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/convert_command.h"
+#include "tools/convert/export_command.h"
 
 namespace hippodrome::commands_not_built_test {
 namespace {
@@ -13,8 +14,8 @@ using testing::StartsWith;
 
 TEST(CommandsNotBuiltTest, EachFailsAndSaysHowToBuildIt) {
   for (const auto command :
-       {BenchCommand, CompareCommand, ConvertCommand, EvalCommand, ForwardCommand, GradientsCommand,
-        InspectCommand, KernelsCommand, TokenizerCommand, TrainCommand}) {
+       {BenchCommand, CompareCommand, ConvertCommand, EvalCommand, ExportCommand, ForwardCommand,
+        GradientsCommand, InspectCommand, KernelsCommand, TokenizerCommand, TrainCommand}) {
     char name[] = "convert";
     char* argv[] = {name, nullptr};
     testing::internal::CaptureStderr();

@@ -5,6 +5,7 @@
 #include "tests/tools/convert/msgpack_builder.h"
 #include "tests/tools/convert/torch_builder.h"
 #include "tools/convert/models/bigs_shapes.h"
+#include "tools/convert/torch/torch_state_dict.h"
 
 namespace hippodrome {
 namespace {
@@ -14,13 +15,6 @@ struct TorchFile {
   std::vector<StorageBytes> storages;
 };
 
-// Row-major strides.
-std::vector<int64_t> Strides(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t k = shape.size(); k-- > 1;) strides[k - 1] = strides[k] * shape[k];
-  return strides;
-}
-
 TorchFile MakeTorchFile(const ModelFile& model) {
   using pickled::Storage, pickled::Tensor, pickled::Text;
   TorchFile file;
@@ -28,8 +22,8 @@ TorchFile MakeTorchFile(const ModelFile& model) {
   const auto add = [&](const std::string& name, const ModelTensor& tensor, const std::string& key) {
     const auto count = static_cast<int64_t>(tensor.values.size());
     items.push_back(Text(name));
-    items.push_back(
-        Tensor(Storage("FloatStorage", key, count), 0, tensor.shape, Strides(tensor.shape)));
+    items.push_back(Tensor(Storage("FloatStorage", key, count), 0, tensor.shape,
+                           RowMajorStrides(tensor.shape)));
   };
   for (const auto& [name, tensor] : model) {
     const std::string key = std::to_string(file.storages.size());

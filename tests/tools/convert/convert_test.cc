@@ -238,8 +238,8 @@ TEST_F(ConvertTest, OtherFilesOfTheOutputStay) {
   ASSERT_TRUE(Run({.source = kData + "weights.pt"}).ok());
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(out_)) names.push_back(entry.path().filename());
-  EXPECT_THAT(names,
-              testing::UnorderedElementsAre("notes.txt", "config.json", "model.safetensors"));
+  EXPECT_THAT(names, testing::UnorderedElementsAre("notes.txt", "README.md", "config.json",
+                                                   "model.safetensors"));
 }
 
 TEST_F(ConvertTest, OutputsThatCannotBeMadeAreNamed) {

@@ -4,7 +4,7 @@
 
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
-#include "tests/tools/convert/torch_builder.h"
+#include "tools/convert/torch/torch_state_dict.h"
 
 namespace hippodrome {
 
@@ -23,8 +23,8 @@ ModelFile GoldenModel() {
   return ReadModelFile(std::string(HIPPODROME_TESTDATA) + "/convert/weights.safetensors");
 }
 
-std::string WriteModelFile(const ModelFile& model) {
-  const std::string path = WriteTemporary("model.safetensors", "");
+std::string WriteModelFile(const ModelFile& model, const std::string& name) {
+  const std::string path = WriteTemporary(name, "");
   std::vector<TensorSpec> specs;
   for (const auto& [name, tensor] : model) specs.push_back({name, DType::kF32, tensor.shape});
   const auto writer = SafetensorsWriter::Create(path, specs);
@@ -34,6 +34,21 @@ std::string WriteModelFile(const ModelFile& model) {
   }
   EXPECT_TRUE((*writer)->Finish().ok());
   return path;
+}
+
+std::string StateDict(const ModelFile& model, std::vector<StorageBytes>& storages,
+                      const std::string& storage_type) {
+  std::vector<std::string> items;
+  for (const auto& [name, tensor] : model) {
+    const std::string key = std::to_string(storages.size());
+    const uint64_t count = tensor.values.size();
+    items.push_back(pickled::Text(name));
+    items.push_back(
+        pickled::Tensor(pickled::Storage(storage_type, key, static_cast<int64_t>(count)), 0,
+                        tensor.shape, RowMajorStrides(tensor.shape)));
+    storages.push_back({key, Bytes(tensor.values), count});
+  }
+  return pickled::Dict(items);
 }
 
 void JoinProjections(ModelFile& model) {

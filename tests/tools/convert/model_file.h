@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/tools/convert/torch_builder.h"
+
 namespace hippodrome {
 
 struct ModelTensor {
@@ -22,7 +24,12 @@ ModelFile ReadModelFile(const std::string& path);
 ModelFile GoldenModel();
 
 // Writes `model` as F32 to a temporary .safetensors file and gives its path.
-std::string WriteModelFile(const ModelFile& model);
+std::string WriteModelFile(const ModelFile& model, const std::string& name = "model.safetensors");
+
+// A piece of pickle: the dict of the tensors of `model`, each in a storage of its own, which are
+// added to `storages` in the same order, as F32.
+std::string StateDict(const ModelFile& model, std::vector<StorageBytes>& storages,
+                      const std::string& storage_type = "FloatStorage");
 
 // Layer 0 with mixer.Wqkv and mixer.out_proj in place of its four projections.
 void JoinProjections(ModelFile& model);

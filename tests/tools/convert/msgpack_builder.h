@@ -7,13 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "tools/convert/flax/msgpack_writer.h"
+
 namespace hippodrome::msgpack {
 
-std::string BigEndian(uint64_t value, int bytes);
-
-// Each the bytes of one item, in the shortest form for sizes that occur in small models.
-std::string Integer(int64_t value);
-std::string Text(const std::string& text);
+// Each the bytes of one item.
 std::string Binary(const std::string& bytes);
 std::string Array(const std::vector<std::string>& items);
 // Alternating keys and values.

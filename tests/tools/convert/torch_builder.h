@@ -9,24 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "tools/convert/checkpoint_source.h"
+#include "tools/convert/torch/pickle_writer.h"
 
 namespace hippodrome {
-
-// Pieces of pickle: each leaves one value on the stack.
-namespace pickled {
-std::string Text(const std::string& text);
-std::string Integer(int64_t value);
-std::string Integers(const std::vector<int64_t>& values);  // a tuple
-std::string Global(const std::string& module, const std::string& name);
-std::string Call(const std::string& callable, const std::vector<std::string>& arguments);
-// A dict with alternating keys and values.
-std::string Dict(const std::vector<std::string>& items);
-std::string Storage(const std::string& type, const std::string& key, int64_t elements);
-std::string Tensor(const std::string& storage, int64_t offset, const std::vector<int64_t>& shape,
-                   const std::vector<int64_t>& strides);
-// The whole pickle: protocol 2, value, end.
-std::string Whole(const std::string& value);
-}  // namespace pickled
 
 // The bytes of floats.
 std::string Bytes(const std::vector<float>& values);

@@ -1,5 +1,7 @@
 #include "tests/tools/convert/zip_builder.h"
 
+#include "tools/convert/byte_order.h"
+
 namespace hippodrome {
 namespace {
 
@@ -34,12 +36,6 @@ std::string Extra(const ZipBuilder::Entry& entry) {
 }
 
 }  // namespace
-
-std::string LittleEndian(uint64_t value, int bytes) {
-  std::string result;
-  for (int i = 0; i < bytes; ++i) result.push_back(static_cast<char>(value >> (8 * i)));
-  return result;
-}
 
 ZipBuilder& ZipBuilder::Add(const std::string& name, const std::string& data) {
   return Add({name, data, 0, data.size(), data.size()});

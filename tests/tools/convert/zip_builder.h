@@ -8,8 +8,6 @@
 
 namespace hippodrome {
 
-std::string LittleEndian(uint64_t value, int bytes);
-
 class ZipBuilder {
  public:
   struct Entry {

@@ -35,13 +35,16 @@ constexpr int kMostLevels = 32;
 constexpr size_t kLongestName = 512;
 constexpr uint64_t kMostDimensions = 16;
 constexpr uint64_t kLongestType = 32;
-constexpr int8_t kArrayType = 1;
+
+constexpr std::pair<const char*, DType> kFloatTypes[] = {{"float32", DType::kF32},
+                                                         {"float16", DType::kF16},
+                                                         {"bfloat16", DType::kBF16},
+                                                         {"float64", DType::kF64}};
 
 std::optional<DType> FloatType(const std::string& name) {
-  if (name == "float32") return DType::kF32;
-  if (name == "float16") return DType::kF16;
-  if (name == "bfloat16") return DType::kBF16;
-  if (name == "float64") return DType::kF64;
+  for (const auto& [type, dtype] : kFloatTypes) {
+    if (name == type) return dtype;
+  }
   return std::nullopt;
 }
 
@@ -104,7 +107,7 @@ class TreeReader {
   absl::Status ReadValue(const std::string& name, int level) {
     HIPPODROME_ASSIGN_OR_RETURN(const MsgpackItem item, reader_.Next());
     if (item.kind == ItemKind::kMap) return ReadMap(item.size, name + "/", level + 1);
-    if (item.kind == ItemKind::kExtension && item.extension == kArrayType) {
+    if (item.kind == ItemKind::kExtension && item.extension == kFlaxArray) {
       return ReadArray(name, item.size);
     }
     const std::string type =
@@ -231,6 +234,13 @@ class FlaxCheckpoint : public CheckpointSource {
 };
 
 }  // namespace
+
+std::string FlaxType(DType dtype) {
+  for (const auto& [type, same] : kFloatTypes) {
+    if (dtype == same) return type;
+  }
+  return "";
+}
 
 absl::StatusOr<std::unique_ptr<CheckpointSource>> OpenFlaxCheckpoint(const std::string& path) {
   HIPPODROME_ASSIGN_OR_RETURN(auto file, RandomAccessFile::Open(path));

@@ -5,13 +5,21 @@
 #ifndef HIPPODROME_TOOLS_CONVERT_FLAX_FLAX_CHECKPOINT_H_
 #define HIPPODROME_TOOLS_CONVERT_FLAX_FLAX_CHECKPOINT_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "kernels/dtype.h"
 #include "tools/convert/checkpoint_source.h"
 
 namespace hippodrome {
+
+// The type of the extension that is an array.
+inline constexpr int8_t kFlaxArray = 1;
+
+// "float32" and so on. REQUIRES: F32, F16, BF16 or F64.
+std::string FlaxType(DType dtype);
 
 // The keys on the way to an array, joined by '/', are its name. Arrays are read when they are asked
 // for. At most 65536 keys, 32 levels, names of 512 bytes. Errors (without the path):

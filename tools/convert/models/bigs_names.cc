@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/base/status.h"
+#include "tools/convert/models/module_prefixes.h"
 #include "tools/convert/printable.h"
 
 namespace hippodrome {
@@ -68,7 +69,8 @@ absl::StatusOr<std::vector<BigsTensor>> MapBigsNames(const std::vector<std::stri
                                                      bool flax) {
   std::vector<BigsTensor> tensors;
   for (size_t i = 0; i < names.size(); ++i) {
-    tensors.push_back(flax ? RenameFlax(names[i], i) : BigsTensor{.name = names[i], .source = i});
+    tensors.push_back(flax ? RenameFlax(names[i], i)
+                           : BigsTensor{.name = RemoveModulePrefixes(names[i]).name, .source = i});
   }
   const std::optional<std::string> prefix = FindPrefix(tensors);
   if (prefix) {
@@ -88,6 +90,24 @@ absl::StatusOr<std::vector<BigsTensor>> MapBigsNames(const std::vector<std::stri
   });
   HIPPODROME_RETURN_IF_ERROR(CheckUnique(tensors, names));
   return tensors;
+}
+
+FlaxPlace PlaceInFlax(const std::string& name, size_t dimensions) {
+  constexpr std::string_view kPublished = "bigs.", kKernel = "s4.kernel.", kWeight = "weight";
+  FlaxPlace place{.path = name};
+  if (name.starts_with(kPublished)) place.path.replace(0, kPublished.size(), "s4_bert.");
+  if (const size_t kernel = place.path.find(kKernel); kernel != std::string::npos) {
+    place.path.replace(kernel, kKernel.size(), "s4.");
+  }
+  if (place.path.ends_with(kWeight)) {
+    const bool embedding = name.ends_with("_embeddings.weight");
+    place.transposed = !embedding && dimensions == 2;
+    const char* matrix = embedding ? "embedding" : "kernel";
+    place.path.replace(place.path.size() - kWeight.size(), kWeight.size(),
+                       dimensions == 2 ? matrix : "scale");
+  }
+  std::replace(place.path.begin(), place.path.end(), '.', '/');
+  return place;
 }
 
 }  // namespace hippodrome

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/base/status.h"
+#include "tools/convert/models/module_prefixes.h"
 #include "tools/convert/printable.h"
 
 namespace hippodrome {
@@ -19,14 +20,10 @@ void ReplacePrefix(std::string& name, std::string_view from, std::string_view to
 
 // Step 1 and 2.
 std::vector<MappedTensor> RenameGenerations(const std::vector<std::string>& names, bool lightning) {
-  constexpr std::string_view kModel = "model.";
   std::vector<MappedTensor> tensors;
   for (size_t i = 0; i < names.size(); ++i) {
-    std::string name = names[i];
-    if (lightning) {
-      if (!name.starts_with(kModel)) continue;
-      name.erase(0, kModel.size());
-    }
+    auto [name, in_model] = RemoveModulePrefixes(names[i]);
+    if (lightning && !in_model) continue;
     ReplacePrefix(name, "s4seq.encoder.", "backbone.");
     ReplacePrefix(name, "embedding.", "backbone.embeddings.word_embeddings.");
     ReplacePrefix(name, "backbone.norm.", "backbone.ln_0.");

@@ -23,7 +23,7 @@ struct MappedTensor {
 };
 
 // Maps the names of a file (index in `names` = MappedTensor::source):
-// 1. Lightning: only names with the prefix "model." count, without it.
+// 1. RemoveModulePrefixes(); Lightning: only names with the prefix "model." count.
 // 2. s4seq.encoder.X -> backbone.X; embedding.X -> backbone.embeddings.word_embeddings.X;
 //    backbone.norm.X -> backbone.ln_0.X.
 // 3. When backbone.ln_0 now exists, LayerNorm came after the addition: ln_0 is norm1 of layer 0,

@@ -178,7 +178,7 @@ absl::StatusOr<PreparedModel> PrepareBigs(std::unique_ptr<CheckpointSource> sour
   HIPPODROME_RETURN_IF_ERROR(CheckShapes(model.specs, copies, shapes));
   HIPPODROME_RETURN_IF_ERROR(CheckExpansion(model.specs, checkpoint.file_bytes()));
   HIPPODROME_RETURN_IF_ERROR(CheckCopies(copies, checkpoint));
-  for (const TensorSpec& spec : model.specs) model.parameters += Elements(spec);
+  model.parameters = CountParameters(model.specs);
   model.tensors = std::make_unique<BigsCheckpoint>(std::move(checkpoint));
   return model;
 }

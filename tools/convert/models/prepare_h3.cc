@@ -113,10 +113,7 @@ absl::StatusOr<PreparedModel> PrepareH3(std::unique_ptr<CheckpointSource> source
   };
   HIPPODROME_RETURN_IF_ERROR(CheckExpansion(model.specs, checkpoint.file_bytes()));
   HIPPODROME_RETURN_IF_ERROR(checkpoint.CheckTiedHead());
-  for (const TensorSpec& spec : model.specs) {
-    // Frequencies are constants.
-    if (!spec.name.ends_with("inv_freq")) model.parameters += Elements(spec);
-  }
+  model.parameters = CountParameters(model.specs);
   model.tensors = std::make_unique<H3Checkpoint>(std::move(checkpoint));
   return model;
 }

@@ -55,6 +55,14 @@ int64_t Elements(const TensorSpec& spec) {
   return product;
 }
 
+int64_t CountParameters(const std::vector<TensorSpec>& specs) {
+  int64_t parameters = 0;
+  for (const TensorSpec& spec : specs) {
+    if (!spec.name.ends_with("rotary_emb.inv_freq")) parameters += Elements(spec);
+  }
+  return parameters;
+}
+
 absl::Status CheckExpansion(const std::vector<TensorSpec>& specs, uint64_t file_bytes) {
   uint64_t total = 0;
   for (const TensorSpec& spec : specs) {

@@ -31,6 +31,9 @@ absl::Status CheckNoneLeft(const ShapeMap& left, const std::string& model);
 
 int64_t Elements(const TensorSpec& spec);
 
+// The elements of all tensors but the frequencies of rotary attention, which are constants.
+int64_t CountParameters(const std::vector<TensorSpec>& specs);
+
 // Errors: kInvalidArgument when the tensors would take more than 4 times the file as F32: views of
 // shared or repeated storage could make a small file fill the disk.
 absl::Status CheckExpansion(const std::vector<TensorSpec>& specs, uint64_t file_bytes);

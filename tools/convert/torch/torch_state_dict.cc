@@ -208,6 +208,51 @@ std::vector<PickleId> DictItems(const Pickle& pickle, const PickleNode& dict) {
   return items;
 }
 
+// The dict under `key`, or null.
+const PickleNode* FindDict(const Pickle& pickle, const PickleNode& dict, std::string_view key) {
+  const PickleNode* value = pickle.Find(dict, key);
+  return value != nullptr && IsDict(pickle, *value) ? value : nullptr;
+}
+
+// The dict that a wrapper holds, or null where `dict` wraps nothing.
+absl::StatusOr<const PickleNode*> FindWrapped(const Pickle& pickle, const PickleNode& dict,
+                                              bool& lightning) {
+  const PickleNode* state = FindDict(pickle, dict, "state_dict");
+  if (pickle.Find(dict, "pytorch-lightning_version") != nullptr) {
+    lightning = true;
+    if (state != nullptr) return state;
+    const PickleNode* other = pickle.Find(dict, "state_dict");
+    return InvalidArgument("a Lightning checkpoint whose 'state_dict' is " +
+                           (other == nullptr ? "missing" : Describe(pickle, *other)) +
+                           "; expected a dict of tensors (nothing was executed)");
+  }
+  const PickleNode* model = FindDict(pickle, dict, "model");
+  if (state != nullptr && model != nullptr) {
+    return InvalidArgument(
+        "the file holds dicts under 'state_dict' and under 'model'; expected one of them");
+  }
+  return state != nullptr ? state : model;
+}
+
+// The dict of tensors inside what training scripts put around it.
+absl::StatusOr<const PickleNode*> Unwrap(const Pickle& pickle, bool& lightning) {
+  constexpr int kMostWrappers = 8;  // a dict may hold itself
+  const PickleNode* dict = &pickle[pickle.root];
+  if (!IsDict(pickle, *dict)) {
+    return InvalidArgument("the file holds " + Describe(pickle, *dict) +
+                           "; expected a state_dict (a dict of tensors) or a Lightning checkpoint "
+                           "(nothing was executed)");
+  }
+  for (int wrappers = 0; wrappers <= kMostWrappers; ++wrappers) {
+    HIPPODROME_ASSIGN_OR_RETURN(const PickleNode* const inner,
+                                FindWrapped(pickle, *dict, lightning));
+    if (inner == nullptr) return dict;
+    dict = inner;
+  }
+  return InvalidArgument("the state_dict lies in more than " + std::to_string(kMostWrappers) +
+                         " dicts named 'state_dict' or 'model'");
+}
+
 absl::StatusOr<std::string> ReadName(const Pickle& pickle, const PickleNode& key) {
   if (key.kind != Kind::kString || key.text.empty() || key.text.size() > kMaxNameLength) {
     return InvalidArgument("state_dict: a name is " + Describe(pickle, key) +
@@ -241,6 +286,13 @@ absl::Status AddEntry(const Pickle& pickle, const PickleNode& key, const PickleN
 
 }  // namespace
 
+std::string TorchStorageType(DType dtype) {
+  for (const StorageType& type : kTypes) {
+    if (type.dtype == dtype) return std::string(type.name);
+  }
+  return "";
+}
+
 uint64_t TorchTensor::elements() const {
   uint64_t product = 1;
   for (const int64_t size : shape) product *= static_cast<uint64_t>(size);
@@ -254,6 +306,12 @@ bool TorchTensor::contiguous() const {
     expected *= shape[k];
   }
   return true;
+}
+
+std::vector<int64_t> RowMajorStrides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t k = shape.size(); k-- > 1;) strides[k - 1] = strides[k] * shape[k];
+  return strides;
 }
 
 absl::StatusOr<std::map<std::string, TorchStorage>> ListTorchStorages(const Pickle& pickle) {
@@ -270,22 +328,8 @@ absl::StatusOr<std::map<std::string, TorchStorage>> ListTorchStorages(const Pick
 }
 
 absl::StatusOr<TorchStateDict> ReadTorchStateDict(const Pickle& pickle) {
-  const PickleNode* dict = &pickle[pickle.root];
-  if (!IsDict(pickle, *dict)) {
-    return InvalidArgument("the file holds " + Describe(pickle, *dict) +
-                           "; expected a state_dict (a dict of tensors) or a Lightning checkpoint "
-                           "(nothing was executed)");
-  }
   TorchStateDict state;
-  if (pickle.Find(*dict, "pytorch-lightning_version") != nullptr) {
-    state.lightning = true;
-    dict = pickle.Find(*dict, "state_dict");
-    if (dict == nullptr || !IsDict(pickle, *dict)) {
-      return InvalidArgument("a Lightning checkpoint whose 'state_dict' is " +
-                             (dict == nullptr ? "missing" : Describe(pickle, *dict)) +
-                             "; expected a dict of tensors (nothing was executed)");
-    }
-  }
+  HIPPODROME_ASSIGN_OR_RETURN(const PickleNode* const dict, Unwrap(pickle, state.lightning));
   const std::vector<PickleId> items = DictItems(pickle, *dict);
   if (items.size() % 2 != 0) return InvalidArgument("state_dict: a name without a value");
   std::set<std::string_view> names;

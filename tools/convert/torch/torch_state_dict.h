@@ -26,6 +26,9 @@ struct TorchStorage {
   uint64_t bytes() const { return elements * element_size; }
 };
 
+// The type of storages of these elements, "FloatStorage". REQUIRES: floats, I64, I32 or U8.
+std::string TorchStorageType(DType dtype);
+
 // A strided view: element (i0, i1, ..) is storage[offset + sum_k i_k strides[k]].
 struct TorchTensor {
   std::string name;
@@ -39,12 +42,16 @@ struct TorchTensor {
   bool contiguous() const;
 };
 
+// The strides of a contiguous tensor.
+std::vector<int64_t> RowMajorStrides(const std::vector<int64_t>& shape);
+
 struct TorchStateDict {
   bool lightning = false;            // names are as in the file, prefix "model." included
   std::vector<TorchTensor> tensors;  // in the order of the file
 };
 
-// Reads a state_dict (an OrderedDict or dict of tensors), or the one inside a Lightning checkpoint.
+// Reads a state_dict (an OrderedDict or dict of tensors), also one inside a Lightning checkpoint or
+// inside dicts under the keys "state_dict" and "model", where what lies beside it is ignored.
 // Every tensor lies inside its storage; strides and sizes are not negative; names are unique.
 // Values that are not tensors are an error, except that a Lightning checkpoint may have plain
 // values under names without the prefix "model.". Errors: kInvalidArgument naming the tensor.

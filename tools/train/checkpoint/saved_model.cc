@@ -1,6 +1,7 @@
 #include "tools/train/checkpoint/saved_model.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "engine/base/durable_files.h"
@@ -8,6 +9,7 @@
 #include "engine/config/bigs_config.h"
 #include "engine/config/config.h"
 #include "kernels/dtype.h"
+#include "tools/convert/model_card.h"
 #include "tools/convert/tokenizer_files.h"
 
 namespace hippodrome {
@@ -43,12 +45,14 @@ absl::Status WriteTensors(const std::string& path, const std::vector<TensorSpec>
 }
 
 absl::Status WriteFiles(const std::string& folder, const ModelToSave& model,
-                        const std::vector<TextFile>& tokenizer, const ReadStateArray& read) {
+                        const std::string& readme, const std::vector<TextFile>& tokenizer,
+                        const ReadStateArray& read) {
   for (const TextFile& file : tokenizer) {
     HIPPODROME_RETURN_IF_ERROR(WriteFileDurably(folder + "/" + file.name, file.text));
   }
   HIPPODROME_RETURN_IF_ERROR(WriteFileDurably(folder + "/config.json", model.config_json + "\n"));
   HIPPODROME_RETURN_IF_ERROR(WriteFileDurably(folder + "/training.json", model.run_json + "\n"));
+  HIPPODROME_RETURN_IF_ERROR(WriteFileDurably(folder + "/" + kModelCardFile, readme));
   return WriteTensors(folder + "/model.safetensors", model.tensors, read);
 }
 
@@ -57,10 +61,12 @@ absl::Status WriteFiles(const std::string& folder, const ModelToSave& model,
 absl::Status SaveModel(const std::string& directory, const ModelToSave& model,
                        const ReadStateArray& read) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::vector<TextFile> tokenizer, TokenizerFiles(model));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::optional<std::string> own, ReadOwnReadme(directory));
   const std::string partial = directory + ".tmp";
   HIPPODROME_RETURN_IF_ERROR(RemoveTree(partial));
   HIPPODROME_RETURN_IF_ERROR(MakeDirectories(partial));
-  const absl::Status written = WriteFiles(partial, model, tokenizer, read);
+  const absl::Status written =
+      WriteFiles(partial, model, own.value_or(model.card), tokenizer, read);
   if (!written.ok()) {
     RemoveTree(partial).IgnoreError();
     return written;

@@ -18,8 +18,9 @@
 
 namespace hippodrome {
 
-// A line. Its values by name: of training "loss", "rate", "gradient_norm", "tokens_per_second",
-// "fraction_of_limit"; of an evaluation "valid_loss" and the metrics of the objective.
+// A line. Its values by name: of training "loss", a mean since the line before, "step_loss", of the
+// last step alone, "rate", "gradient_norm", "tokens_per_second", "fraction_of_limit"; of an
+// evaluation "valid_loss" and the metrics of the objective.
 struct MetricsLine {
   int64_t step = 0;    // steps done
   int64_t tokens = 0;  // trained on

@@ -12,11 +12,14 @@
 
 #include "engine/base/status.h"
 #include "tools/command_line/text_file.h"
+#include "tools/convert/model_card.h"
+#include "tools/convert/models/shape_map.h"
 #include "tools/limits/machine.h"
 #include "tools/mpi/collectives.h"
 #include "tools/train/checkpoint/checksum.h"
 #include "tools/train/run/schedule.h"
 #include "tools/train/run/starting_model.h"
+#include "tools/train/session/run_description.h"
 #include "tools/train/step/step_limits.h"
 
 namespace hippodrome {
@@ -260,6 +263,7 @@ absl::Status TrainingSession::TrainStep() {
   rate_ = RateAt(run_.schedule, run_.optimizer.rate, steps_, position_.step);
   replicas_->Step(position_.step + 1, rate_ / run_.optimizer.rate, gradient_norm_);
   loss_ += loss;
+  step_loss_ = loss.mean();
   ++position_.step;
   ++position_.batch;
   position_.tokens += batch.sequences * batch.length;
@@ -274,6 +278,7 @@ absl::Status TrainingSession::LogStep() {
                       .tokens = position_.tokens,
                       .seconds = position_.seconds,
                       .values = {{"loss", loss_.mean()},
+                                 {"step_loss", step_loss_},
                                  {"rate", rate_},
                                  {"gradient_norm", gradient_norm_},
                                  {"tokens_per_second", pace}}};
@@ -325,6 +330,7 @@ absl::Status TrainingSession::SaveState() {
 absl::Status TrainingSession::SaveResult() {
   ModelToSave model = {.config_json = ConfigJson(config_),
                        .run_json = ToJson(run_),
+                       .card = {},
                        .tokenizer = run_.tokenizer.empty() ? run_.model.from : run_.tokenizer,
                        .tensors = {}};
   Replica& replica = replicas_->at(0);
@@ -336,15 +342,21 @@ absl::Status TrainingSession::SaveResult() {
     for (size_t i = 0; i < model.tensors.size(); ++i) (void)replica.ReadResult(i);
     return Agreed(absl::OkStatus());
   }
-  HIPPODROME_RETURN_IF_ERROR(Agreed(WriteResult(model)));
+  HIPPODROME_RETURN_IF_ERROR(Agreed(WriteResult(std::move(model))));
   return absl::OkStatus();
 }
 
-absl::Status TrainingSession::WriteResult(const ModelToSave& model) {
+absl::Status TrainingSession::WriteResult(ModelToSave model) {
+  HIPPODROME_ASSIGN_OR_RETURN(const auto lines, ReadMetrics(run_.output + "/metrics.jsonl"));
+  HIPPODROME_ASSIGN_OR_RETURN(model.card,
+                              ModelCardText({.config_json = model.config_json,
+                                             .parameters = CountParameters(model.tensors),
+                                             .weights = DType::kF32,
+                                             .origin = DescribeRun(run_, position_, lines),
+                                             .serve = kServeHere}));
   HIPPODROME_RETURN_IF_ERROR(SaveModel(run_.output + "/model", model, [&](size_t index) {
     return replicas_->at(0).ReadResult(index);
   }));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto lines, ReadMetrics(run_.output + "/metrics.jsonl"));
   return WriteTextFile(run_.output + "/loss.svg", DrawLossCurve(lines));
 }
 

@@ -95,7 +95,7 @@ class TrainingSession {
   absl::Status LogStep();
   absl::Status SaveState();
   absl::Status SaveResult();
-  absl::Status WriteResult(const ModelToSave& model);
+  absl::Status WriteResult(ModelToSave model);
 
   const TrainingRun run_;
   Communicator* const ranks_;
@@ -111,6 +111,7 @@ class TrainingSession {
 
   // Since the last line of the log.
   BatchLoss loss_;
+  double step_loss_ = 0;  // of the last step
   double gradient_norm_ = 0;
   double rate_ = 0;
   int64_t logged_tokens_ = 0;

@@ -8,13 +8,12 @@
 #include "tests/tools/convert/bigs_files.h"
 #include "tests/tools/convert/msgpack_builder.h"
 #include "tests/tools/convert/torch_builder.h"
-#include "tests/tools/convert/zip_builder.h"
+#include "tools/convert/byte_order.h"
 
 namespace hippodrome::flax_checkpoint_test {
 namespace {
 
 using msgpack::Array;
-using msgpack::BigEndian;
 using msgpack::Binary;
 using msgpack::Extension;
 using msgpack::FlaxArray;
@@ -146,7 +145,7 @@ TEST(FlaxCheckpointTest, RefusesMalformedArrays) {
   };
   const std::string f32 = Text("float32");
   const std::string one = Binary(Bytes({1}));
-  EXPECT_THAT(error(Map({})), HasSubstr("array 'a' is a map at byte 6; expected an array"));
+  EXPECT_THAT(error(Map({})), HasSubstr("array 'a' is a map at byte 5; expected an array"));
   EXPECT_THAT(error(Array({f32, one})), HasSubstr("array 'a' has 2 parts; expected shape, type"));
   EXPECT_THAT(error(Array({one, f32, one})), HasSubstr("the shape of array 'a' is binary data"));
   EXPECT_THAT(error(Array({Array({f32}), f32, one})),

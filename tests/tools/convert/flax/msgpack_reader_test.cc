@@ -6,6 +6,7 @@
 #include "engine/base/status.h"
 #include "tests/testing/temporary_directory.h"
 #include "tests/tools/convert/msgpack_builder.h"
+#include "tools/convert/byte_order.h"
 
 namespace hippodrome::msgpack_reader_test {
 namespace {
@@ -28,11 +29,11 @@ TEST(MsgpackReaderTest, IntegersOfEveryWidth) {
       {"\x7f", 127},
       {"\xe0", -32},
       {"\xcc\xff", 255},
-      {"\xcd" + msgpack::BigEndian(65535, 2), 65535},
-      {"\xcf" + msgpack::BigEndian(uint64_t{1} << 62, 8), int64_t{1} << 62},
+      {"\xcd" + BigEndian(65535, 2), 65535},
+      {"\xcf" + BigEndian(uint64_t{1} << 62, 8), int64_t{1} << 62},
       {"\xd0\x80", -128},
-      {"\xd1" + msgpack::BigEndian(0xfffe, 2), -2},
-      {"\xd3" + msgpack::BigEndian(uint64_t{1} << 63, 8), INT64_MIN},
+      {"\xd1" + BigEndian(0xfffe, 2), -2},
+      {"\xd3" + BigEndian(uint64_t{1} << 63, 8), INT64_MIN},
   };
   for (const auto& [bytes, value] : integers) {
     Message message(bytes);
@@ -41,7 +42,7 @@ TEST(MsgpackReaderTest, IntegersOfEveryWidth) {
     EXPECT_EQ(item.integer, value);
     EXPECT_EQ(message.reader.position(), bytes.size());
   }
-  Message large("\xcf" + msgpack::BigEndian(uint64_t{1} << 63, 8));
+  Message large("\xcf" + BigEndian(uint64_t{1} << 63, 8));
   EXPECT_THAT(hippodrome::Message(large.reader.Next().status()), HasSubstr("at most 63 bits"));
 }
 

@@ -42,6 +42,10 @@ TEST(BigsNamesTest, MapsFlaxPaths) {
     EXPECT_EQ((*tensors)[i].name, names[i].to);
     EXPECT_EQ((*tensors)[i].source, i);
     EXPECT_EQ((*tensors)[i].transposed, names[i].transposed) << names[i].to;
+    const bool matrix = names[i].transposed || paths[i].ends_with("embedding");
+    const FlaxPlace place = PlaceInFlax(names[i].to, matrix ? 2 : 1);
+    EXPECT_EQ(place.path, names[i].from);
+    EXPECT_EQ(place.transposed, names[i].transposed) << names[i].to;
   }
 }
 

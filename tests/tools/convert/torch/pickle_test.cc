@@ -5,7 +5,7 @@
 
 #include "engine/base/status.h"
 #include "tests/tools/convert/torch_builder.h"
-#include "tests/tools/convert/zip_builder.h"
+#include "tools/convert/byte_order.h"
 
 namespace hippodrome::pickle_test {
 namespace {

@@ -126,6 +126,21 @@ TEST(TorchStateDictTest, RefusesWhatIsNotAStateDict) {
               HasSubstr("'w' occurs twice"));
 }
 
+TEST(TorchStateDictTest, LooksIntoWrappers) {
+  const std::string state = Dict({Text("w"), View(0, {1}, {1})});
+  std::string wrapped = state;
+  for (int i = 0; i < 8; ++i) wrapped = Dict({Text("model"), wrapped, Text("step"), "K\1"});
+  const auto source = OpenBytes(FileOf(wrapped));
+  ASSERT_TRUE(source.ok()) << Message(source.status());
+  EXPECT_EQ((*source)->tensors().size(), 1u);
+  EXPECT_THAT(OpenError(FileOf(Dict({Text("model"), wrapped}))),
+              HasSubstr("lies in more than 8 dicts"));
+  EXPECT_THAT(OpenError(FileOf(Dict({Text("model"), state, Text("state_dict"), state}))),
+              HasSubstr("under 'state_dict' and under 'model'; expected one of them"));
+  EXPECT_THAT(OpenError(FileOf(Dict({Text("model"), Call(Global("my.models", "Net"), {})}))),
+              HasSubstr("entry 'model' is an object made by my.models.Net"));
+}
+
 std::string Lightning(const std::string& state, const std::string& side) {
   return FileOf(Dict({Text("pytorch-lightning_version"), Text("1.8.6"), Text("state_dict"), state,
                       Text("hyper_parameters"), side}));

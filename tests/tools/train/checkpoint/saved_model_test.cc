@@ -8,6 +8,7 @@
 #include "engine/base/status.h"
 #include "kernels/dtype.h"
 #include "tests/testing/temporary_directory.h"
+#include "tools/convert/model_card.h"
 
 namespace hippodrome::saved_model_test {
 namespace {
@@ -31,6 +32,7 @@ class SavedModelTest : public testing::Test {
   SavedModelTest() {
     model_.config_json = kEncoder;
     model_.run_json = "{\"seed\": 1}";
+    model_.card = ModelCardText({.config_json = kEncoder}).value();
     model_.tensors = {{"a.weight", DType::kBF16, {2, 3}}, {"a.bias", DType::kF32, {2}}};
   }
 
@@ -52,6 +54,7 @@ TEST_F(SavedModelTest, WritesTheFilesOfAModel) {
   ASSERT_TRUE(saved.ok()) << saved;
   EXPECT_EQ(FileContent(path_ + "/config.json"), std::string(kEncoder) + "\n");
   EXPECT_EQ(FileContent(path_ + "/training.json"), "{\"seed\": 1}\n");
+  EXPECT_EQ(FileContent(path_ + "/README.md"), model_.card);
   const auto file = SafetensorsFile::Open(path_ + "/model.safetensors");
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(ToFloats(*(*file)->Find("a.bias")).value(), Values(1, 2));
@@ -81,6 +84,16 @@ TEST_F(SavedModelTest, TakesThePlaceOfWhatWasThere) {
   ASSERT_TRUE(Save().ok());
   EXPECT_FALSE(std::filesystem::exists(path_ + "/old"));
   EXPECT_FALSE(std::filesystem::exists(path_ + ".tmp"));
+}
+
+TEST_F(SavedModelTest, KeepsWhatAPersonWrote) {
+  ASSERT_TRUE(Save().ok());
+  model_.card += "more\n";
+  ASSERT_TRUE(Save().ok());
+  EXPECT_EQ(FileContent(path_ + "/README.md"), model_.card);
+  std::ofstream(path_ + "/README.md") << "mine";
+  ASSERT_TRUE(Save().ok());
+  EXPECT_EQ(FileContent(path_ + "/README.md"), "mine");
 }
 
 TEST_F(SavedModelTest, AnErrorLeavesWhatWasThere) {
