@@ -1,7 +1,7 @@
 #include "tools/command_line/subcommand.h"
 #include "tools/commands/commands.h"
+#include "tools/evaluate/encoders/glue_tasks.h"
 #include "tools/evaluate/eval_tasks.h"
-#include "tools/evaluate/glue_tasks.h"
 
 namespace hippodrome {
 

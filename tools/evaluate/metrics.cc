@@ -35,7 +35,7 @@ double Ratio(double numerator, double denominator) {
   return denominator == 0 ? 0 : numerator / denominator;
 }
 
-double Mean(std::span<const double> x) {
+double MeanOrZero(std::span<const double> x) {
   return Ratio(std::accumulate(x.begin(), x.end(), 0.0), static_cast<double>(x.size()));
 }
 
@@ -152,8 +152,8 @@ double MatthewsCorrelation(std::span<const int64_t> predictions, std::span<const
 }
 
 double Pearson(std::span<const double> x, std::span<const double> y) {
-  const double mean_x = Mean(x);
-  const double mean_y = Mean(y);
+  const double mean_x = MeanOrZero(x);
+  const double mean_y = MeanOrZero(y);
   double xx = 0;
   double yy = 0;
   double xy = 0;

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "tools/evaluate/classify_texts.h"
 #include "tools/evaluate/data_file.h"
 #include "tools/evaluate/encoder_command.h"
-#include "tools/evaluate/encoder_session.h"
+#include "tools/evaluate/encoders/classify_texts.h"
+#include "tools/evaluate/encoders/encoder_session.h"
 #include "tools/evaluate/eval_tasks.h"
 #include "tools/evaluate/label_names.h"
 #include "tools/evaluate/metrics.h"

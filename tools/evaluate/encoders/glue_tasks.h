@@ -1,6 +1,6 @@
 // The tasks of GLUE as their files are laid out.
-#ifndef HIPPODROME_TOOLS_EVALUATE_GLUE_TASKS_H_
-#define HIPPODROME_TOOLS_EVALUATE_GLUE_TASKS_H_
+#ifndef HIPPODROME_TOOLS_EVALUATE_ENCODERS_GLUE_TASKS_H_
+#define HIPPODROME_TOOLS_EVALUATE_ENCODERS_GLUE_TASKS_H_
 
 #include <cstdint>
 #include <string>
@@ -35,4 +35,4 @@ const GlueTask* FindGlueTask(std::string_view name);
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_EVALUATE_GLUE_TASKS_H_
+#endif  // HIPPODROME_TOOLS_EVALUATE_ENCODERS_GLUE_TASKS_H_

@@ -1,6 +1,6 @@
 // CoLA's development set with its grammatical features (Warstadt and Bowman, 2019).
-#ifndef HIPPODROME_TOOLS_EVALUATE_EVAL_GLUE_H_
-#define HIPPODROME_TOOLS_EVALUATE_EVAL_GLUE_H_
+#ifndef HIPPODROME_TOOLS_EVALUATE_ENCODERS_EVAL_GLUE_H_
+#define HIPPODROME_TOOLS_EVALUATE_ENCODERS_EVAL_GLUE_H_
 
 #include <cstdint>
 #include <map>
@@ -37,4 +37,4 @@ std::map<std::string, FeatureScore> ScoreFeatures(const ColaAnnotations& annotat
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_EVALUATE_EVAL_GLUE_H_
+#endif  // HIPPODROME_TOOLS_EVALUATE_ENCODERS_EVAL_GLUE_H_

@@ -1,6 +1,6 @@
 // The encoder that is evaluated.
-#ifndef HIPPODROME_TOOLS_EVALUATE_ENCODER_SESSION_H_
-#define HIPPODROME_TOOLS_EVALUATE_ENCODER_SESSION_H_
+#ifndef HIPPODROME_TOOLS_EVALUATE_ENCODERS_ENCODER_SESSION_H_
+#define HIPPODROME_TOOLS_EVALUATE_ENCODERS_ENCODER_SESSION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -64,4 +64,4 @@ std::vector<std::vector<size_t>> BatchesOfOneLength(std::span<const int64_t> tok
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_EVALUATE_ENCODER_SESSION_H_
+#endif  // HIPPODROME_TOOLS_EVALUATE_ENCODERS_ENCODER_SESSION_H_

@@ -1,4 +1,4 @@
-#include "tools/evaluate/glue_tasks.h"
+#include "tools/evaluate/encoders/glue_tasks.h"
 
 #include <algorithm>
 

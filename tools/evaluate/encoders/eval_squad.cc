@@ -11,7 +11,7 @@
 #include "engine/tokenizer/code_points.h"
 #include "tools/evaluate/data_file.h"
 #include "tools/evaluate/encoder_command.h"
-#include "tools/evaluate/encoder_session.h"
+#include "tools/evaluate/encoders/encoder_session.h"
 #include "tools/evaluate/eval_tasks.h"
 #include "tools/evaluate/metrics.h"
 #include "tools/evaluate/report.h"

@@ -1,4 +1,4 @@
-#include "tools/evaluate/eval_glue.h"
+#include "tools/evaluate/encoders/eval_glue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Minimal pairs of sentences, in the layout of Marvin and Linzen (2018).
-#ifndef HIPPODROME_TOOLS_EVALUATE_EVAL_SYNTAX_H_
-#define HIPPODROME_TOOLS_EVALUATE_EVAL_SYNTAX_H_
+#ifndef HIPPODROME_TOOLS_EVALUATE_ENCODERS_EVAL_SYNTAX_H_
+#define HIPPODROME_TOOLS_EVALUATE_ENCODERS_EVAL_SYNTAX_H_
 
 #include <cstdint>
 #include <string>
@@ -31,4 +31,4 @@ absl::StatusOr<SyntaxPairs> ReadSyntaxPairs(std::string_view table);
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_EVALUATE_EVAL_SYNTAX_H_
+#endif  // HIPPODROME_TOOLS_EVALUATE_ENCODERS_EVAL_SYNTAX_H_

@@ -1,4 +1,4 @@
-#include "tools/evaluate/classify_texts.h"
+#include "tools/evaluate/encoders/classify_texts.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "tools/evaluate/eval_syntax.h"
+#include "tools/evaluate/encoders/eval_syntax.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,15 +1,15 @@
-#include "tools/evaluate/eval_glue.h"
+#include "tools/evaluate/encoders/eval_glue.h"
 
 #include <nlohmann/json.hpp>
 
 #include "engine/base/one_line.h"
 #include "engine/base/status.h"
-#include "tools/evaluate/classify_texts.h"
 #include "tools/evaluate/data_file.h"
 #include "tools/evaluate/encoder_command.h"
-#include "tools/evaluate/encoder_session.h"
+#include "tools/evaluate/encoders/classify_texts.h"
+#include "tools/evaluate/encoders/encoder_session.h"
+#include "tools/evaluate/encoders/glue_tasks.h"
 #include "tools/evaluate/eval_tasks.h"
-#include "tools/evaluate/glue_tasks.h"
 #include "tools/evaluate/label_names.h"
 #include "tools/evaluate/metrics.h"
 #include "tools/evaluate/report.h"

@@ -1,4 +1,4 @@
-#include "tools/evaluate/eval_syntax.h"
+#include "tools/evaluate/encoders/eval_syntax.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "engine/base/status.h"
 #include "tools/evaluate/data_file.h"
 #include "tools/evaluate/encoder_command.h"
-#include "tools/evaluate/encoder_session.h"
+#include "tools/evaluate/encoders/encoder_session.h"
 #include "tools/evaluate/eval_tasks.h"
 #include "tools/evaluate/report.h"
 #include "tools/evaluate/tsv.h"
