@@ -9,7 +9,8 @@ int EvalCommand(int argc, char** argv) {
   const Subcommand tasks[] = {
       {"perplexity", "of a decoder over a text", EvalPerplexity},
       {"choices", "of continuations of contexts, by a decoder", EvalChoices},
-      {GlueTaskNames().c_str(), "tasks of GLUE", EvalGlue},
+      {"glue", "all tasks of GLUE, by a classifier for each", EvalGlue},
+      {GlueTaskNames().c_str(), "tasks of GLUE", EvalGlueTask},
       {"classification", "of the texts in another table", EvalClassification},
       {"squad", "questions about paragraphs", EvalSquad},
       {"syntax", "minimal pairs of sentences, by a masked LM", EvalSyntax},

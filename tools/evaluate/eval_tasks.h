@@ -7,8 +7,10 @@ namespace hippodrome {
 
 int EvalPerplexity(int argc, char** argv);
 int EvalChoices(int argc, char** argv);
-// argv[0] names a task of GLUE.
+// All of GLUE.
 int EvalGlue(int argc, char** argv);
+// argv[0] names a task of GLUE.
+int EvalGlueTask(int argc, char** argv);
 int EvalClassification(int argc, char** argv);
 int EvalSquad(int argc, char** argv);
 int EvalSyntax(int argc, char** argv);

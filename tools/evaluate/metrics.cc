@@ -16,7 +16,6 @@ struct Counts {
   double true_positive = 0;
   double false_positive = 0;
   double false_negative = 0;
-  double true_negative = 0;
 };
 
 Counts Count(std::span<const int64_t> predictions, std::span<const int64_t> labels,
@@ -25,8 +24,9 @@ Counts Count(std::span<const int64_t> predictions, std::span<const int64_t> labe
   for (size_t i = 0; i < labels.size(); ++i) {
     const bool predicted = predictions[i] == positive;
     const bool meant = labels[i] == positive;
-    ++(predicted ? (meant ? counts.true_positive : counts.false_positive)
-                 : (meant ? counts.false_negative : counts.true_negative));
+    counts.true_positive += predicted && meant;
+    counts.false_positive += predicted && !meant;
+    counts.false_negative += !predicted && meant;
   }
   return counts;
 }
@@ -147,8 +147,24 @@ double MacroF1(std::span<const int64_t> predictions, std::span<const int64_t> la
 }
 
 double MatthewsCorrelation(std::span<const int64_t> predictions, std::span<const int64_t> labels) {
-  const auto [tp, fp, fn, tn] = Count(predictions, labels, 1);
-  return Ratio(tp * tn - fp * fn, std::sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)));
+  std::vector<double> predicted;  // of each class, how often it was so
+  std::vector<double> meant;
+  double right = 0;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const auto classes = static_cast<size_t>(std::max(predictions[i], labels[i])) + 1;
+    predicted.resize(std::max(predicted.size(), classes));
+    meant.resize(predicted.size());
+    ++predicted[predictions[i]];
+    ++meant[labels[i]];
+    right += predictions[i] == labels[i];
+  }
+  const auto product = [](const std::vector<double>& x, const std::vector<double>& y) {
+    return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+  };
+  const auto all = static_cast<double>(labels.size());
+  return Ratio(all * right - product(predicted, meant),
+               std::sqrt((all * all - product(predicted, predicted)) *
+                         (all * all - product(meant, meant))));
 }
 
 double Pearson(std::span<const double> x, std::span<const double> y) {

@@ -23,7 +23,9 @@ double F1(std::span<const int64_t> predictions, std::span<const int64_t> labels,
 double MacroF1(std::span<const int64_t> predictions, std::span<const int64_t> labels,
                int64_t classes);
 
-// (TP TN - FP FN) / sqrt((TP + FP)(TP + FN)(TN + FP)(TN + FN)) of the classes 0 and 1.
+// (TP TN - FP FN) / sqrt((TP + FP)(TP + FN)(TN + FP)(TN + FN)) of the classes 0 and 1; of more
+// classes 0, 1, ... its generalisation (Gorodkin 2004), cov(x, y) / sqrt(cov(x, x) cov(y, y)) with
+// predictions and labels as indicators of classes.
 double MatthewsCorrelation(std::span<const int64_t> predictions, std::span<const int64_t> labels);
 
 // cov(x, y) / (sd(x) sd(y)).

@@ -1,190 +1,234 @@
-#include "tools/evaluate/encoders/eval_glue.h"
-
+#include <filesystem>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/base/one_line.h"
 #include "engine/base/status.h"
 #include "tools/evaluate/data_file.h"
 #include "tools/evaluate/encoder_command.h"
-#include "tools/evaluate/encoders/classify_texts.h"
 #include "tools/evaluate/encoders/encoder_session.h"
+#include "tools/evaluate/encoders/glue_score.h"
 #include "tools/evaluate/encoders/glue_tasks.h"
+#include "tools/evaluate/encoders/metric_report.h"
 #include "tools/evaluate/eval_tasks.h"
-#include "tools/evaluate/label_names.h"
-#include "tools/evaluate/metrics.h"
 #include "tools/evaluate/report.h"
-#include "tools/evaluate/tsv.h"
 
 namespace hippodrome {
 namespace {
 
-absl::StatusOr<bool> HasFeature(const TsvRow& row, size_t column, std::string_view name) {
-  const std::string_view field = row.fields[column];
-  if (field == "0" || field == "1") return field == "1";
-  return InvalidArgument("line " + std::to_string(row.line) + ": " + OneLine(name) + " is '" +
-                         OneLine(field) + "', expected 0 or 1");
-}
+namespace fs = std::filesystem;
 
-CommandSpec GlueSpec(const std::string& task) {
+CommandSpec GlueSpec() {
   CommandSpec spec = EncoderCommand({
-      .name = "eval " + task,
-      .summary = "Evaluates a classifier on a task of GLUE.",
-      .usage = {"--model DIR --data FILE [OPTION]..."},
-      .description = "",
-      .options =
-          {DataOption("a table of the task with labels, dev.tsv"),
-           {"annotations", "FILE",
-            "of cola: its grammatical annotations, major or minor features, which are scored "
-            "one by one"}},
+      .name = "eval glue",
+      .summary = "Evaluates classifiers on all tasks of GLUE that there are data for.",
+      .usage = {"--model [TASK=]DIR... --data-dir DIR [OPTION]..."},
+      .description =
+          "Prints a table on stderr and one JSON object on stdout. Tasks that are left out are "
+          "named "
+          "with the reason. The models of mnli are also those of mnli_mismatched and ax, which is "
+          "the diagnostic set.",
+      .options = {{"data-dir", "DIR",
+                   "GLUE's folder as it is published: CoLA/dev.tsv, MNLI/dev_matched.tsv, and so "
+                   "on; files may be packed by gzip"}},
   });
-  if (task == "cola") spec.usage.emplace_back("--model DIR --annotations FILE [OPTION]...");
+  spec.options.front() = {.name = "model",
+                          .value = "[TASK=]DIR",
+                          .meaning =
+                              "the model of a task; without TASK, DIR holds a model in a folder of "
+                              "each task's name (DIR/sst2), or one that is tried on every task "
+                              "that has as many labels and no model of its own",
+                          .repeatable = true};
   return spec;
 }
 
-// The examples, and for annotated ones their features.
-absl::StatusOr<ColaAnnotations> ReadExamples(const std::string& table, const GlueTask& task,
-                                             bool annotated) {
-  if (annotated) return ReadColaAnnotations(table);
-  ColaAnnotations examples;
-  HIPPODROME_ASSIGN_OR_RETURN(examples.texts, ReadLabelledTexts(table, task.layout));
-  return examples;
-}
+// ---- Models ------------------------------------------------------------------------------------
 
-// The classes that are predicted: outputs by name where the model knows the names, else in order.
-std::vector<int64_t> PredictedClasses(const TextLogits& logits, const GlueTask& task,
-                                      const BigsConfig& config) {
-  const std::vector<int64_t> class_of = ClassOfOutputs(config.labels, task.classes);
-  std::vector<int64_t> classes = LargestOutputs(logits);
-  for (int64_t& output : classes) output = class_of[output];
-  return classes;
-}
+const std::vector<EncoderHead> kHeads = {EncoderHead::kSequenceClassification};
 
-// What is right: classes, or scores for tasks that have them.
-struct Gold {
-  std::vector<int64_t> classes;
-  std::vector<double> scores;
+struct GlueModel {
+  std::string directory;
+  BigsConfig config;
 };
 
-absl::StatusOr<Gold> ReadGold(const GlueTask& task, const LabelledTexts& texts) {
-  Gold gold;
-  if (task.metrics == GlueMetrics::kCorrelations) {
-    HIPPODROME_ASSIGN_OR_RETURN(gold.scores, ScoresOf(texts.examples));
-  } else {
-    HIPPODROME_ASSIGN_OR_RETURN(gold.classes, ClassesOf(texts.examples, task.labels));
+struct GlueModels {
+  std::map<std::string, GlueModel> of_task;
+  std::vector<GlueModel> of_any_task;
+};
+
+bool HoldsModel(const fs::path& directory) {
+  std::error_code error;
+  return fs::exists(directory / "config.json", error);
+}
+
+absl::StatusOr<GlueModel> ReadModel(const std::string& directory) {
+  GlueModel model = {.directory = directory};
+  HIPPODROME_ASSIGN_OR_RETURN(model.config, ReadEncoderConfig(directory, kHeads));
+  return model;
+}
+
+// The model in the folder, or those in its folders.
+absl::Status AddModels(const std::string& directory, GlueModels& models) {
+  if (HoldsModel(directory)) {
+    HIPPODROME_ASSIGN_OR_RETURN(GlueModel model, ReadModel(directory));
+    models.of_any_task.push_back(std::move(model));
+    return absl::OkStatus();
   }
-  return gold;
-}
-
-nlohmann::json Correlations(const TextLogits& logits, const std::vector<double>& scores) {
-  const std::vector<double> predictions(logits.values.begin(), logits.values.end());
-  return {{"pearson", Pearson(predictions, scores)}, {"spearman", Spearman(predictions, scores)}};
-}
-
-nlohmann::json ClassMetrics(GlueMetrics metrics, const std::vector<int64_t>& predictions,
-                            const std::vector<int64_t>& classes) {
-  nlohmann::json json = {{"accuracy", Accuracy(predictions, classes)}};
-  if (metrics == GlueMetrics::kAccuracyAndF1) json["f1"] = F1(predictions, classes, 1);
-  if (metrics == GlueMetrics::kMatthewsCorrelation) {
-    json["matthews_correlation"] = MatthewsCorrelation(predictions, classes);
+  bool found = false;
+  for (const GlueTask& task : GlueTasks()) {
+    const fs::path folder = fs::path(directory) / task.name;
+    if (!HoldsModel(folder)) continue;
+    found = true;
+    HIPPODROME_ASSIGN_OR_RETURN(models.of_task[task.name], ReadModel(folder.string()));
   }
-  return json;
+  if (found) return absl::OkStatus();
+  return NotFound(directory +
+                  ": expected a model, with config.json, or folders of models, called " +
+                  GlueTaskNames());
 }
 
-nlohmann::json Features(const ColaAnnotations& annotations, const std::vector<int64_t>& predictions,
-                        const std::vector<int64_t>& classes) {
-  nlohmann::json json;
-  for (const auto& [feature, score] : ScoreFeatures(annotations, predictions, classes)) {
-    json[feature] = {{"examples", score.examples},
-                     {"matthews_correlation", score.matthews_correlation}};
+absl::StatusOr<GlueModels> ReadModels(const CommandLine& line) {
+  HIPPODROME_RETURN_IF_ERROR(line.Required("model").status());
+  GlueModels models;
+  for (const std::string& value : line.All("model")) {
+    const size_t equals = value.find('=');
+    if (equals == std::string::npos) {
+      HIPPODROME_RETURN_IF_ERROR(AddModels(value, models));
+      continue;
+    }
+    const std::string task = value.substr(0, equals);
+    if (FindGlueTask(task) == nullptr) {
+      return Usage("--model " + OneLine(value) + ": '" + OneLine(task) + "' is none of " +
+                   GlueTaskNames());
+    }
+    HIPPODROME_ASSIGN_OR_RETURN(models.of_task[task], ReadModel(value.substr(equals + 1)));
   }
-  return json;
+  return models;
 }
 
-absl::Status CheckOutputs(const GlueTask& task, const BigsConfig& config) {
-  const bool scores = task.metrics == GlueMetrics::kCorrelations;
-  const int64_t expected = scores ? 1 : std::ssize(task.labels);
-  if (config.num_labels() == expected) return absl::OkStatus();
-  return FailedPrecondition("the model has " + std::to_string(config.num_labels()) +
-                            " label(s), but " + task.name + " has " + std::to_string(expected));
-}
-
-absl::StatusOr<std::string> DataPath(const CommandLine& line, const GlueTask& task) {
-  if (!line.Has("annotations")) return line.Required("data");
-  if (task.name != "cola") return Usage("--annotations are of cola");
-  if (line.Has("data")) return Usage("give either --data or --annotations");
-  return line.Required("annotations");
-}
-
-absl::Status EvaluateGlue(const CommandLine& line, const GlueTask& task) {
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string path, DataPath(line, task));
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string table, ReadDataFile(path));
-  const bool annotated = line.Has("annotations");
-  const auto examples = ReadExamples(table, task, annotated);
-  if (!examples.ok()) return InFile(path, examples.status());
-  const LabelledTexts& texts = examples->texts;
-  const auto gold = ReadGold(task, texts);
-  if (!gold.ok()) return InFile(path, gold.status());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto session,
-                              EncoderSession::Open(line, EncoderHead::kSequenceClassification));
-  HIPPODROME_RETURN_IF_ERROR(CheckOutputs(task, session->config()));
-  HIPPODROME_ASSIGN_OR_RETURN(const TextLogits logits,
-                              ClassifyTexts(*session, "eval " + task.name, texts));
-  nlohmann::json json = session->Description();
-  json.update({{"task", task.name},
-               {"examples", texts.examples.size()},
-               {"skipped", texts.skipped},
-               {"truncated", logits.truncated}});
-  if (task.metrics == GlueMetrics::kCorrelations) {
-    json.update(Correlations(logits, gold->scores));
-    return Report(line, json);
+// The directory of the task's model. Errors: kFailedPrecondition says why there is none;
+// kInvalidArgument for one that was named for the task and does not fit.
+absl::StatusOr<std::string> ModelFor(const GlueTask& task, const GlueModels& models) {
+  for (const std::string& owner : {task.name, task.model}) {
+    const auto own = models.of_task.find(owner);
+    if (own == models.of_task.end()) continue;
+    const auto& [directory, config] = own->second;
+    const absl::Status fits = CheckGlueModel(task, config);
+    if (!fits.ok()) return InvalidArgument(directory + ": " + Message(fits));
+    return directory;
   }
-  const std::vector<int64_t> predictions = PredictedClasses(logits, task, session->config());
-  json.update(ClassMetrics(task.metrics, predictions, gold->classes));
-  if (annotated) json["features"] = Features(*examples, predictions, gold->classes);
-  return Report(line, json);
+  absl::Status reason = FailedPrecondition("there is no model for it");
+  for (const auto& [directory, config] : models.of_any_task) {
+    reason = CheckGlueModel(task, config);
+    if (reason.ok()) return directory;
+  }
+  return reason;
+}
+
+// ---- The evaluation ----------------------------------------------------------------------------
+
+// A task that can be run, with its data.
+struct GlueRun {
+  const GlueTask* task = nullptr;
+  std::string model;
+  std::unique_ptr<std::string> table;  // what `texts` are views into
+  LabelledTexts texts;
+  GlueLabels labels;
+};
+
+struct GluePlan {
+  std::vector<GlueRun> runs;
+  std::vector<std::pair<std::string, std::string>> skipped;  // tasks, and why
+};
+
+absl::StatusOr<GlueRun> ReadRun(const GlueTask& task, const std::string& model,
+                                const std::string& path) {
+  GlueRun run = {.task = &task, .model = model};
+  HIPPODROME_ASSIGN_OR_RETURN(std::string table, ReadDataFile(path));
+  run.table = std::make_unique<std::string>(std::move(table));
+  auto texts = ReadLabelledTexts(*run.table, task.layout);
+  if (!texts.ok()) return InFile(path, texts.status());
+  run.texts = *std::move(texts);
+  auto labels = ReadGlueLabels(task, run.texts);
+  if (!labels.ok()) return InFile(path, labels.status());
+  run.labels = *std::move(labels);
+  return run;
+}
+
+// Everything is read before the first model runs, so that errors come early.
+absl::StatusOr<GluePlan> PlanRuns(const GlueModels& models, const std::string& data) {
+  GluePlan plan;
+  for (const GlueTask& task : GlueTasks()) {
+    const std::string path = (fs::path(data) / task.file).string();
+    std::error_code error;
+    if (!fs::exists(path, error)) {
+      plan.skipped.emplace_back(task.name, "there is no " + path);
+      continue;
+    }
+    const auto model = ModelFor(task, models);
+    if (absl::IsFailedPrecondition(model.status())) {
+      plan.skipped.emplace_back(task.name, Message(model.status()));
+      continue;
+    }
+    if (!model.ok()) return model.status();
+    HIPPODROME_ASSIGN_OR_RETURN(GlueRun run, ReadRun(task, *model, path));
+    plan.runs.push_back(std::move(run));
+  }
+  if (!plan.runs.empty()) return plan;
+  std::string reasons;
+  for (const auto& [task, why] : plan.skipped) reasons += "; " + task + ": " + why;
+  return FailedPrecondition("no task has both data and a model" + reasons);
+}
+
+// The reports of the tasks by name. One model is open at a time, for all its tasks.
+absl::StatusOr<nlohmann::json> Evaluate(const CommandLine& line, const GluePlan& plan) {
+  std::map<std::string, std::vector<const GlueRun*>> by_model;
+  for (const GlueRun& run : plan.runs) by_model[run.model].push_back(&run);
+  nlohmann::json reports;
+  for (const auto& [model, runs] : by_model) {
+    HIPPODROME_ASSIGN_OR_RETURN(const auto session, EncoderSession::Open(line, model, kHeads));
+    for (const GlueRun* run : runs) {
+      HIPPODROME_ASSIGN_OR_RETURN(const GluePredictions predictions,
+                                  PredictGlue(*session, *run->task, run->texts));
+      nlohmann::json& report = reports[run->task->name];
+      report = GlueReport(*session, *run->task, run->texts, predictions, run->labels);
+      report["model"] = model;
+    }
+  }
+  return reports;
+}
+
+void PrintResults(const GluePlan& plan, const nlohmann::json& reports) {
+  std::vector<std::vector<std::string>> rows = {{"task", "examples", "metric", "value (95 %)"}};
+  for (const GlueRun& run : plan.runs) {
+    const nlohmann::json& report = reports.at(run.task->name);
+    for (const auto& [metric, interval] : report.at("intervals").items()) {
+      rows.push_back({run.task->name, std::to_string(run.texts.examples.size()), metric,
+                      MetricText(report, metric)});
+    }
+  }
+  for (const auto& [task, why] : plan.skipped) rows.push_back({task, "-", "skipped", why});
+  PrintTable(rows);
+}
+
+absl::Status EvaluateGlue(const CommandLine& line) {
+  HIPPODROME_ASSIGN_OR_RETURN(const GlueModels models, ReadModels(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string data, line.Required("data-dir"));
+  HIPPODROME_ASSIGN_OR_RETURN(const GluePlan plan, PlanRuns(models, data));
+  HIPPODROME_ASSIGN_OR_RETURN(nlohmann::json reports, Evaluate(line, plan));
+  PrintResults(plan, reports);
+  nlohmann::json report = {{"task", "glue"}, {"tasks", std::move(reports)}};
+  report["skipped"] = nlohmann::json::object();
+  for (const auto& [task, why] : plan.skipped) report["skipped"][task] = why;
+  return Report(line, report);
 }
 
 }  // namespace
 
-absl::StatusOr<ColaAnnotations> ReadColaAnnotations(std::string_view table) {
-  const std::vector<TsvRow> rows = ParseTsv(table);
-  if (rows.empty()) return InvalidArgument("there is nothing in the table");
-  ColaAnnotations annotations;
-  HIPPODROME_ASSIGN_OR_RETURN(
-      annotations.texts,
-      ReadLabelledTexts(table, {.header = true, .first = "Sentence", .label = "Acceptability"}));
-  HIPPODROME_ASSIGN_OR_RETURN(const size_t sentence, FindColumn(rows[0], "Sentence"));
-  const std::vector<std::string_view>& names = rows[0].fields;
-  for (size_t column = sentence + 1; column < names.size(); ++column) {
-    std::vector<size_t>& examples = annotations.features[std::string(names[column])];
-    for (size_t i = 1; i < rows.size(); ++i) {
-      HIPPODROME_ASSIGN_OR_RETURN(const bool has, HasFeature(rows[i], column, names[column]));
-      if (has) examples.push_back(i - 1);
-    }
-  }
-  return annotations;
-}
-
-std::map<std::string, FeatureScore> ScoreFeatures(const ColaAnnotations& annotations,
-                                                  std::span<const int64_t> predictions,
-                                                  std::span<const int64_t> labels) {
-  std::map<std::string, FeatureScore> scores;
-  for (const auto& [feature, examples] : annotations.features) {
-    std::vector<int64_t> predicted;
-    std::vector<int64_t> meant;
-    for (const size_t example : examples) {
-      predicted.push_back(predictions[example]);
-      meant.push_back(labels[example]);
-    }
-    scores[feature] = {std::ssize(examples), MatthewsCorrelation(predicted, meant)};
-  }
-  return scores;
-}
-
-int EvalGlue(int argc, char** argv) {
-  const GlueTask& task = *FindGlueTask(argv[0]);
-  return RunCommand(argc, argv, GlueSpec(task.name),
-                    [&](const CommandLine& line) { return EvaluateGlue(line, task); });
-}
+int EvalGlue(int argc, char** argv) { return RunCommand(argc, argv, GlueSpec(), EvaluateGlue); }
 
 }  // namespace hippodrome

@@ -124,7 +124,7 @@ absl::Status EvaluateSquad(const CommandLine& line) {
   const auto file = ParseSquad(text);
   if (!file.ok()) return InFile(path, file.status());
   HIPPODROME_ASSIGN_OR_RETURN(const auto session,
-                              EncoderSession::Open(line, EncoderHead::kQuestionAnswering));
+                              EncoderSession::Open(line, {EncoderHead::kQuestionAnswering}));
   Work work = PlanWork(*session, *file);
   HIPPODROME_RETURN_IF_ERROR(RunWindows(*session, work.windows));
   Tally all;

@@ -180,7 +180,7 @@ absl::Status EvaluateSyntax(const CommandLine& line) {
   const auto read = ReadSyntaxPairs(table);
   if (!read.ok()) return InFile(path, read.status());
   HIPPODROME_ASSIGN_OR_RETURN(const auto session,
-                              EncoderSession::Open(line, EncoderHead::kMaskedLm));
+                              EncoderSession::Open(line, {EncoderHead::kMaskedLm}));
   const PairWork work = PlanPairs(*session, read->pairs);
   HIPPODROME_ASSIGN_OR_RETURN(const Tallies tallies, Score(*session, read->pairs, work));
   nlohmann::json json = session->Description();

@@ -1,54 +1,101 @@
-#include "tools/evaluate/encoders/eval_glue.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "engine/base/status.h"
+#include "tests/tools/evaluate/encoders/eval_fixture.h"
 
 namespace hippodrome::eval_glue_test {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Pair;
 
-const std::string kHeader = "Source\tDomain\tAcceptability\tSentence\tSimple\tN, Adj\tNever\n";
-const std::string kTable = kHeader +
-                           "gj04\tIn\t1\tShe left.\t1\t0\t0\n"
-                           "gj04\tOut\t0\tLeft she.\t1\t1\t0\n"
-                           "cj99\tIn\t1\tHe stayed.\t0\t1\t0\n";
+const char kEntailment[] =
+    "index\tsentence1\tsentence2\tlabel\n"
+    "0\tThe book is red.\tThe book is.\tentailment\n"
+    "1\tThe book.\tThe red.\tnot_entailment\n";
+const char kInference[] =
+    "sentence1\tsentence2\tgold_label\n"
+    "The book is red.\tThe book is.\tneutral\n"
+    "The book.\tThe red.\t-\n";
 
-TEST(ColaAnnotationsTest, ListsTheExamplesOfEachFeature) {
-  const auto read = ReadColaAnnotations(kTable);
-  ASSERT_TRUE(read.ok()) << read.status();
-  ASSERT_EQ(read->texts.examples.size(), 3U);
-  EXPECT_EQ(read->texts.examples[1].first, "Left she.");
-  EXPECT_EQ(read->texts.examples[1].label, "0");
-  EXPECT_THAT(read->features,
-              ElementsAre(Pair("N, Adj", ElementsAre(1, 2)), Pair("Never", IsEmpty()),
-                          Pair("Simple", ElementsAre(0, 1))));
+class EvalGlueTest : public EvalFixture {
+ protected:
+  // Writes a file of GLUE's folder.
+  void WriteData(const std::string& task, const std::string& file, const std::string& text) {
+    std::filesystem::create_directories(directory_.File("glue/" + task));
+    directory_.Write("glue/" + task + "/" + file, text);
+  }
+  int RunGlue(const std::vector<std::string>& models) {
+    std::vector<std::string> arguments = {"glue", "--data-dir", directory_.File("glue")};
+    for (const std::string& model : models) {
+      arguments.insert(arguments.end(), {"--model", model});
+    }
+    return Run(EvalGlue, arguments);
+  }
+};
+
+TEST_F(EvalGlueTest, TakesAModelForEachTask) {
+  WriteClassifier({"LABEL_0", "LABEL_1"}, 1, "rte-model");
+  WriteClassifier({"LABEL_0", "LABEL_1", "LABEL_2"}, 1, "mnli-model");
+  WriteData("RTE", "dev.tsv", kEntailment);
+  WriteData("MNLI", "dev_matched.tsv", kInference);
+  WriteData("MNLI", "dev_mismatched.tsv", kInference);
+  WriteData("diagnostic", "diagnostic-full.tsv",
+            "Premise\tHypothesis\tLabel\nThe book.\tThe red.\tentailment\n");
+  ASSERT_EQ(
+      RunGlue({"rte=" + directory_.File("rte-model"), "mnli=" + directory_.File("mnli-model")}), 0)
+      << error_;
+  const nlohmann::json result = Result();
+  EXPECT_EQ(result["task"], "glue");
+  ASSERT_EQ(result["tasks"].size(), 4U);
+  EXPECT_EQ(result["tasks"]["rte"]["accuracy"], 0.5);
+  EXPECT_EQ(result["tasks"]["rte"]["model"], directory_.File("rte-model"));
+  EXPECT_EQ(result["tasks"]["rte"]["intervals"]["accuracy"]["high"], 1);
+  EXPECT_EQ(result["tasks"]["mnli"]["accuracy"], 1);
+  EXPECT_EQ(result["tasks"]["mnli"]["skipped"], 1);
+  EXPECT_EQ(result["tasks"]["mnli_mismatched"]["model"], directory_.File("mnli-model"));
+  EXPECT_EQ(result["tasks"]["ax"]["matthews_correlation"], 0);
+  EXPECT_THAT(result["skipped"]["cola"].get<std::string>(), HasSubstr("there is no "));
+  EXPECT_THAT(error_,
+              HasSubstr("rte              2         accuracy              0.500 (0.000 to"));
+  EXPECT_THAT(error_, HasSubstr("CoLA/dev.tsv"));
 }
 
-TEST(ColaAnnotationsTest, ScoresEachFeatureByItsExamplesAlone) {
-  const auto read = ReadColaAnnotations(kTable);
-  const std::vector<int64_t> labels = {1, 0, 1};
-  const std::vector<int64_t> predictions = {1, 0, 0};
-  const auto scores = ScoreFeatures(*read, predictions, labels);
-  EXPECT_EQ(scores.at("Simple").examples, 2);
-  EXPECT_EQ(scores.at("Simple").matthews_correlation, 1);
-  EXPECT_EQ(scores.at("N, Adj").matthews_correlation, 0);  // one class is never predicted
-  EXPECT_EQ(scores.at("Never").examples, 0);
+TEST_F(EvalGlueTest, TakesAFolderOfModels) {
+  WriteClassifier({"LABEL_0", "LABEL_1"}, 1, "models/rte");
+  WriteData("RTE", "dev.tsv", kEntailment);
+  WriteData("MNLI", "dev_matched.tsv", kInference);
+  ASSERT_EQ(RunGlue({directory_.File("models")}), 0) << error_;
+  EXPECT_EQ(Result()["tasks"].size(), 1U);
+  EXPECT_EQ(Result()["tasks"]["rte"]["model"], directory_.File("models/rte"));
+  EXPECT_EQ(Result()["skipped"]["mnli"], "there is no model for it");
 }
 
-TEST(ColaAnnotationsTest, NamesWhatIsWrong) {
-  const auto error = [](const std::string& table) {
-    return Message(ReadColaAnnotations(table).status());
-  };
-  EXPECT_THAT(error(""), HasSubstr("nothing in the table"));
-  EXPECT_THAT(error("Source\tSentence\nx\ty\n"), HasSubstr("no column 'Acceptability'"));
-  EXPECT_THAT(error(kHeader + "x\ty\t1\tz\t1\n"), HasSubstr("line 2 has 5 field(s)"));
-  EXPECT_THAT(error(kHeader + "x\ty\t1\tz\t0\t2\t0\n"), HasSubstr("line 2: N, Adj is '2'"));
+TEST_F(EvalGlueTest, TriesAModelOnTasksThatItFits) {
+  WriteClassifier({"other", "great"}, 0);
+  WriteData("RTE", "dev.tsv", kEntailment);
+  WriteData("SST-2", "dev.tsv", "sentence\tlabel\nThe red book.\t1\nThe book.\t0\nRed.\t0\n");
+  WriteData("MNLI", "dev_matched.tsv", kInference);
+  ASSERT_EQ(RunGlue({directory_.path()}), 0) << error_;
+  EXPECT_EQ(Result()["tasks"].size(), 2U);
+  EXPECT_NEAR(Result()["tasks"]["sst2"]["accuracy"], 2.0 / 3, 1e-12);
+  EXPECT_EQ(Result()["skipped"]["mnli"], "the model has 2 label(s), but mnli has 3");
+}
+
+TEST_F(EvalGlueTest, ErrorsNameWhatIsWrong) {
+  WriteClassifier({"LABEL_0", "LABEL_1"}, 1);
+  const std::string model = directory_.path();
+  EXPECT_EQ(RunGlue({model}), 1);
+  EXPECT_THAT(error_, HasSubstr("no task has both data and a model; cola: there is no "));
+  EXPECT_EQ(RunGlue({"xyz=" + model}), 2);
+  EXPECT_THAT(error_, HasSubstr("'xyz' is none of cola|sst2|"));
+  std::filesystem::create_directories(directory_.File("empty"));
+  EXPECT_EQ(RunGlue({directory_.File("empty")}), 1);
+  EXPECT_THAT(error_, HasSubstr("/empty: expected a model, with config.json, or folders"));
+  WriteData("RTE", "dev.tsv", std::string(kEntailment) + "2\tx\ty\tmaybe\n");
+  EXPECT_EQ(RunGlue({model}), 1);
+  EXPECT_THAT(error_, HasSubstr("RTE/dev.tsv: line 4: the label is 'maybe'"));
+  WriteData("MNLI", "dev_matched.tsv", kInference);
+  EXPECT_EQ(RunGlue({"mnli=" + model}), 1);
+  EXPECT_THAT(error_, HasSubstr(": the model has 2 label(s), but mnli has 3"));
+  EXPECT_EQ(Run(EvalGlue, {"glue"}), 2);
+  EXPECT_THAT(error_, HasSubstr("--data-dir is required"));
 }
 
 }  // namespace

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/status.h"
+#include "tests/tools/evaluate/encoders/eval_fixture.h"
 
 namespace hippodrome::eval_syntax_test {
 namespace {
 
 using testing::HasSubstr;
+using EvalSyntaxTest = EvalFixture;
 
 TEST(SyntaxPairsTest, MasksTheWordThatDiffers) {
   const auto read = ReadSyntaxPairs("prep_inanim\tsing\tthe book  is red\tthe book are red\n");
@@ -44,6 +46,26 @@ TEST(SyntaxPairsTest, NamesALineThatIsTooShort) {
   EXPECT_THAT(Message(ReadSyntaxPairs("a\tb\tx\ty\na\tb\tx\n").status()),
               HasSubstr("line 2 has 3 field(s), expected 4"));
   EXPECT_THAT(Message(ReadSyntaxPairs("").status()), HasSubstr("no pairs"));
+}
+
+TEST_F(EvalSyntaxTest, ComparesTheLogitsOfTheTwoWords) {
+  WriteModel(EncoderHead::kMaskedLm, {}, [](Tensors& tensors) {
+    // "is" is 7, "are" 8: every [MASK] is rather an "are".
+    std::vector<float>& bias = tensors.at("cls.predictions.bias");
+    for (size_t id = 0; id < bias.size(); ++id) bias[id] = 1000.0F * static_cast<float>(id);
+  });
+  const std::string data = directory_.Write("pairs.tsv",
+                                            "prep_anim\tsing\tthe book is\tthe book are\n"
+                                            "prep_anim\tplur\tthe book are\tthe book is\n"
+                                            "prep_inanim\tplur\tthe book are\tthe book is\n"
+                                            "prep_inanim\tplur\tthe book are\tthe book am\n"
+                                            "vp\tplur\tthe book are\tthe red is\n");
+  ASSERT_EQ(Run(EvalSyntax, {"syntax", "--data", data}), 0) << error_;
+  EXPECT_EQ(Result()["pairs"], 3);
+  EXPECT_EQ(Result()["skipped_pairs"], 1);  // "am" is no token
+  EXPECT_EQ(Result()["skipped_rows"], 1);   // two words differ
+  EXPECT_NEAR(Result()["families"]["prep"]["accuracy"], 2.0 / 3, 1e-12);
+  EXPECT_EQ(Result()["conditions"]["prep_anim/sing"]["accuracy"], 0);
 }
 
 }  // namespace
