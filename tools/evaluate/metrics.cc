@@ -113,9 +113,11 @@ void AppendUtf8(char32_t c, std::string& text) {
 
 using Words = std::vector<std::string>;
 
-AnswerScore Compare(const Words& prediction, const Words& gold) {
+AnswerScore Compare(const Words& prediction, const Words& gold, SquadVersion version) {
   AnswerScore score{.exact = prediction == gold ? 1.0 : 0.0};
-  if (prediction.empty() || gold.empty()) return {score.exact, score.exact};
+  if (prediction.empty() || gold.empty()) {
+    return {score.exact, version == SquadVersion::k2 ? score.exact : 0};
+  }
   Words a = prediction;
   Words b = gold;
   std::sort(a.begin(), a.end());
@@ -162,9 +164,9 @@ double MatthewsCorrelation(std::span<const int64_t> predictions, std::span<const
     return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
   };
   const auto all = static_cast<double>(labels.size());
-  return Ratio(all * right - product(predicted, meant),
-               std::sqrt((all * all - product(predicted, predicted)) *
-                         (all * all - product(meant, meant))));
+  return Ratio(
+      all * right - product(predicted, meant),
+      std::sqrt((all * all - product(predicted, predicted)) * (all * all - product(meant, meant))));
 }
 
 double Pearson(std::span<const double> x, std::span<const double> y) {
@@ -197,15 +199,18 @@ std::vector<std::string> AnswerWords(std::string_view answer) {
   return words;
 }
 
-AnswerScore ScoreAnswer(std::string_view prediction, std::span<const std::string> gold) {
+AnswerScore ScoreAnswer(std::string_view prediction, std::span<const std::string> gold,
+                        SquadVersion version) {
   const Words words = AnswerWords(prediction);
   std::vector<Words> answers;
   for (const std::string& answer : gold) answers.push_back(AnswerWords(answer));
-  std::erase_if(answers, [](const Words& answer) { return answer.empty(); });
+  if (version == SquadVersion::k2) {
+    std::erase_if(answers, [](const Words& answer) { return answer.empty(); });
+  }
   if (answers.empty()) answers.emplace_back();
   AnswerScore best;
   for (const Words& answer : answers) {
-    const AnswerScore score = Compare(words, answer);
+    const AnswerScore score = Compare(words, answer, version);
     best = {std::max(best.exact, score.exact), std::max(best.f1, score.f1)};
   }
   return best;

@@ -108,5 +108,12 @@ TEST(SquadMetricsTest, NoAnswer) {
   EXPECT_EQ(Score("", {"the"}).exact, 1);
 }
 
+TEST(SquadMetricsTest, Version1TakesEveryGoldAnswer) {
+  const std::vector<std::string> gold = {"the", "x"};
+  EXPECT_EQ(ScoreAnswer("", gold, SquadVersion::k1).exact, 1);
+  EXPECT_EQ(ScoreAnswer("", gold, SquadVersion::k1).f1, 0);  // no word in common
+  EXPECT_EQ(ScoreAnswer("x", gold, SquadVersion::k1).f1, 1);
+}
+
 }  // namespace
 }  // namespace hippodrome::metrics_test
