@@ -104,6 +104,7 @@ hippodrome_test_files(evaluate_tests
     tools/evaluate/encoders/eval_syntax_test.cc
     tools/evaluate/encoders/metric_report_test.cc
     tools/evaluate/encoders/squad_score_test.cc
+    tools/evaluate/encoders/syntax_pairs_test.cc
     tools/evaluate/eval_choices_test.cc
     tools/evaluate/eval_perplexity_test.cc
     tools/evaluate/interval_test.cc

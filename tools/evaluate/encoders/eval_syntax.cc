@@ -1,67 +1,23 @@
-#include "tools/evaluate/encoders/eval_syntax.h"
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "tools/evaluate/data_file.h"
 #include "tools/evaluate/encoder_command.h"
 #include "tools/evaluate/encoders/encoder_session.h"
+#include "tools/evaluate/encoders/metric_report.h"
+#include "tools/evaluate/encoders/syntax_pairs.h"
 #include "tools/evaluate/eval_tasks.h"
 #include "tools/evaluate/report.h"
-#include "tools/evaluate/tsv.h"
 
 namespace hippodrome {
 namespace {
-
-// ---- The table ---------------------------------------------------------------------------------
-
-constexpr size_t kFields = 4;
-
-std::vector<std::string_view> SplitWords(std::string_view sentence) {
-  std::vector<std::string_view> words;
-  while (true) {
-    const size_t begin = sentence.find_first_not_of(' ');
-    if (begin == std::string_view::npos) return words;
-    sentence.remove_prefix(begin);
-    words.push_back(sentence.substr(0, sentence.find(' ')));
-    sentence.remove_prefix(words.back().size());
-  }
-}
-
-// The place of the only word in which the two differ; nothing if there is none or another.
-std::optional<size_t> OnlyDifference(const std::vector<std::string_view>& a,
-                                     const std::vector<std::string_view>& b) {
-  if (a.size() != b.size()) return std::nullopt;
-  std::optional<size_t> place;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i] == b[i]) continue;
-    if (place) return std::nullopt;
-    place = i;
-  }
-  return place;
-}
-
-// "prep_anim" and "prep_inanim" are one family.
-std::string Family(std::string_view name) {
-  for (const std::string_view suffix : {"_inanim", "_anim"}) {
-    if (name.ends_with(suffix)) return std::string(name.substr(0, name.size() - suffix.size()));
-  }
-  return std::string(name);
-}
-
-std::string Masked(const std::vector<std::string_view>& words, size_t place) {
-  std::string sentence;
-  for (size_t i = 0; i < words.size(); ++i) {
-    sentence += (i == place ? "[MASK]" : std::string(words[i])) + " ";
-  }
-  return sentence + ".";
-}
-
-// ---- The evaluation ----------------------------------------------------------------------------
 
 const CommandSpec kSyntaxSpec = EncoderCommand({
     .name = "eval syntax",
@@ -69,10 +25,14 @@ const CommandSpec kSyntaxSpec = EncoderCommand({
     .usage = {"--model DIR --data FILE [OPTION]..."},
     .description =
         "Of pairs that differ in one word, that word is masked, and the model is right when its "
-        "logit "
-        "for the good word is above that for the bad one. Both must be in the vocabulary.",
-    .options = {DataOption("a table of family, condition, good and bad sentence, as of Marvin and "
-                           "Linzen (2018)")},
+        "logit for the good word is above that for the bad one. Both must be in the vocabulary. "
+        "Prints a table on stderr and one JSON object on stdout.\n"
+        "--data is a table of good and bad sentences; of family, condition, good and bad "
+        "sentence, as of Marvin and Linzen (2018), of which the BiGS paper's table is printed; or "
+        "of sentences with verbs, as of Linzen et al. (2016), with a header that has "
+        "orig_sentence, n_intervening, n_diff_intervening, verb_pos and verb_index: accuracy is "
+        "by attractors then, and the bad word is the verb in the other number.",
+    .options = {DataOption("a tab-separated table of pairs")},
 });
 
 // A pair's words as tokens.
@@ -128,50 +88,102 @@ PairWork PlanPairs(const EncoderSession& session, const std::vector<SyntaxPair>&
   return work;
 }
 
-struct PairTally {
-  int64_t pairs = 0;
-  int64_t right = 0;
+// Whether the model was right, of each pair of a group: 1 or 0.
+using Group = std::vector<double>;
 
-  void Add(bool is_right) {
-    ++pairs;
-    right += is_right;
-  }
-  nlohmann::json Json() const {
-    const double accuracy =
-        pairs == 0 ? 0 : static_cast<double>(right) / static_cast<double>(pairs);
-    return {{"pairs", pairs}, {"accuracy", accuracy}};
-  }
+nlohmann::json GroupReport(const Group& group) {
+  const Metric accuracy = {"accuracy", MeanOfExamples(group)};
+  nlohmann::json report = MetricReport(std::ssize(group), std::span(&accuracy, 1));
+  report["pairs"] = group.size();
+  return report;
+}
+
+struct Groups {
+  Group all;
+  std::map<std::string, Group> families;
+  std::map<std::string, Group> conditions;
 };
 
-struct Tallies {
-  PairTally all;
-  std::map<std::string, PairTally> families;
-  std::map<std::string, PairTally> conditions;
-
-  void Add(const SyntaxPair& pair, bool is_right) {
-    all.Add(is_right);
-    families[pair.family].Add(is_right);
-    conditions[pair.condition].Add(is_right);
-  }
-};
-
-absl::StatusOr<Tallies> Score(EncoderSession& session, const std::vector<SyntaxPair>& pairs,
-                              const PairWork& work) {
-  Tallies tallies;
+absl::StatusOr<Groups> Score(EncoderSession& session, const std::vector<SyntaxPair>& pairs,
+                             const PairWork& work) {
+  std::vector<std::optional<bool>> right(pairs.size());
   const auto score = [&](size_t sentence, const EncoderOutput& output) {
     for (const size_t pair : work.pairs[sentence]) {
       const auto [good, bad] = work.words[pair];
-      tallies.Add(pairs[pair], output.values[good] > output.values[bad]);
+      right[pair] = output.values[good] > output.values[bad];
     }
   };
   HIPPODROME_RETURN_IF_ERROR(session.Run("eval syntax", work.sentences, score));
-  return tallies;
+  Groups groups;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (!right[i]) continue;
+    const double value = *right[i] ? 1 : 0;
+    groups.all.push_back(value);
+    groups.families[pairs[i].family].push_back(value);
+    groups.conditions[pairs[i].condition].push_back(value);
+  }
+  return groups;
 }
 
-nlohmann::json Json(const std::map<std::string, PairTally>& tallies) {
-  nlohmann::json json = nlohmann::json::object();
-  for (const auto& [name, tally] : tallies) json[name] = tally.Json();
-  return json;
+nlohmann::json GroupReports(const std::map<std::string, Group>& groups) {
+  nlohmann::json reports = nlohmann::json::object();
+  for (const auto& [name, group] : groups) reports[name] = GroupReport(group);
+  return reports;
+}
+
+// ---- Tables ------------------------------------------------------------------------------------
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::vector<std::string> Row(const std::string& name, const nlohmann::json& report) {
+  return {name, std::to_string(report.at("pairs").get<int64_t>()), MetricText(report, "accuracy")};
+}
+
+struct PublishedRow {
+  const char* name;
+  const char* family;  // empty: a heading
+};
+
+// Table 5 of the BiGS paper.
+constexpr PublishedRow kTable5[] = {
+    {"Subject-verb agreement", ""},
+    {"  Simple", "simple_agrmt"},
+    {"  In a sentential complement", "sent_comp"},
+    {"  Short VP coordination", "vp_coord"},
+    {"  Long VP coordination", "long_vp_coord"},
+    {"  Across a prepositional phrase", "prep"},
+    {"  Across a subject relative clause", "subj_rel"},
+    {"  Across an object relative clause", "obj_rel_across"},
+    {"  Across an object relative (no that)", "obj_rel_no_comp_across"},
+    {"  In an object relative clause", "obj_rel_within"},
+    {"  In an object relative (no that)", "obj_rel_no_comp_within"},
+    {"Reflexive anaphora", ""},
+    {"  Simple", "simple_reflexives"},
+    {"  In a sentential complement", "reflexive_sent_comp"},
+    {"  Across a relative clause", "reflexives_across"},
+};
+
+Rows Table5(const nlohmann::json& families) {
+  Rows rows;
+  for (const auto& [name, family] : kTable5) {
+    const bool known = families.contains(family);
+    rows.push_back(known ? Row(name, families.at(family)) : std::vector<std::string>{name, "", ""});
+  }
+  return rows;
+}
+
+Rows TableOf(SyntaxLayout layout, const nlohmann::json& report) {
+  Rows rows = {{"", "pairs", "accuracy (95 %)"}};
+  if (layout == SyntaxLayout::kMarvinLinzen) {
+    for (auto& row : Table5(report.at("families"))) rows.push_back(std::move(row));
+  }
+  if (layout == SyntaxLayout::kAttractors) {
+    for (const auto& [attractors, group] : report.at("attractors").items()) {
+      rows.push_back(Row(attractors + (attractors == "1" ? " attractor" : " attractors"), group));
+    }
+  }
+  rows.push_back(Row("All pairs", report));
+  return rows;
 }
 
 absl::Status EvaluateSyntax(const CommandLine& line) {
@@ -182,42 +194,23 @@ absl::Status EvaluateSyntax(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto session,
                               EncoderSession::Open(line, {EncoderHead::kMaskedLm}));
   const PairWork work = PlanPairs(*session, read->pairs);
-  HIPPODROME_ASSIGN_OR_RETURN(const Tallies tallies, Score(*session, read->pairs, work));
-  nlohmann::json json = session->Description();
-  json.update({{"task", "syntax"},
-               {"skipped_rows", read->skipped},
-               {"skipped_pairs", work.skipped},
-               {"families", Json(tallies.families)},
-               {"conditions", Json(tallies.conditions)}});
-  json.update(tallies.all.Json());
-  return Report(line, json);
+  HIPPODROME_ASSIGN_OR_RETURN(const Groups groups, Score(*session, read->pairs, work));
+  nlohmann::json report = session->Description();
+  report.update(
+      {{"task", "syntax"}, {"skipped_rows", read->skipped}, {"skipped_pairs", work.skipped}});
+  if (read->layout == SyntaxLayout::kMarvinLinzen) {
+    report["families"] = GroupReports(groups.families);
+    report["conditions"] = GroupReports(groups.conditions);
+  }
+  if (read->layout == SyntaxLayout::kAttractors) {
+    report["attractors"] = GroupReports(groups.families);
+  }
+  report.update(GroupReport(groups.all));
+  PrintTable(TableOf(read->layout, report));
+  return Report(line, report);
 }
 
 }  // namespace
-
-absl::StatusOr<SyntaxPairs> ReadSyntaxPairs(std::string_view table) {
-  SyntaxPairs result;
-  for (const TsvRow& row : ParseTsv(table)) {
-    if (row.fields.size() < kFields) return CheckFields(row, kFields);
-    const std::vector<std::string_view> good = SplitWords(row.fields[2]);
-    const std::vector<std::string_view> bad = SplitWords(row.fields[3]);
-    const std::optional<size_t> place = OnlyDifference(good, bad);
-    if (!place || row.fields.size() > kFields) {
-      ++result.skipped;
-      continue;
-    }
-    result.pairs.push_back(
-        {.family = Family(row.fields[0]),
-         .condition = std::string(row.fields[0]) + "/" + std::string(row.fields[1]),
-         .masked = Masked(good, *place),
-         .good = std::string(good[*place]),
-         .bad = std::string(bad[*place])});
-  }
-  if (result.pairs.empty()) {
-    return InvalidArgument("there are no pairs of sentences that differ in one word");
-  }
-  return result;
-}
 
 int EvalSyntax(int argc, char** argv) {
   return RunCommand(argc, argv, kSyntaxSpec, EvaluateSyntax);

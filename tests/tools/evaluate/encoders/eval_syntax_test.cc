@@ -1,59 +1,23 @@
-#include "tools/evaluate/encoders/eval_syntax.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "engine/base/status.h"
 #include "tests/tools/evaluate/encoders/eval_fixture.h"
 
 namespace hippodrome::eval_syntax_test {
 namespace {
 
 using testing::HasSubstr;
-using EvalSyntaxTest = EvalFixture;
 
-TEST(SyntaxPairsTest, MasksTheWordThatDiffers) {
-  const auto read = ReadSyntaxPairs("prep_inanim\tsing\tthe book  is red\tthe book are red\n");
-  ASSERT_TRUE(read.ok()) << read.status();
-  ASSERT_EQ(read->pairs.size(), 1U);
-  const SyntaxPair& pair = read->pairs[0];
-  EXPECT_EQ(pair.family, "prep");
-  EXPECT_EQ(pair.condition, "prep_inanim/sing");
-  EXPECT_EQ(pair.masked, "the book [MASK] red .");
-  EXPECT_EQ(pair.good, "is");
-  EXPECT_EQ(pair.bad, "are");
-}
-
-TEST(SyntaxPairsTest, CountsWhatIsNoMinimalPair) {
-  const auto read = ReadSyntaxPairs(
-      "a\tb\tx y\tx z\n"
-      "a\tb\tx y\tx y\n"
-      "a\tb\tx y\tz z\n"
-      "a\tb\tx y\tx y z\n"
-      "a\tb\tx y\tx z\tx w\n");
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->pairs.size(), 1U);
-  EXPECT_EQ(read->skipped, 4);
-}
-
-TEST(SyntaxPairsTest, FamiliesJoinAnimateAndInanimate) {
-  const auto read = ReadSyntaxPairs("prep_anim\tc\tx\ty\nvp_coord\tc\tx\ty\n");
-  EXPECT_EQ(read->pairs[0].family, "prep");
-  EXPECT_EQ(read->pairs[1].family, "vp_coord");
-}
-
-TEST(SyntaxPairsTest, NamesALineThatIsTooShort) {
-  EXPECT_THAT(Message(ReadSyntaxPairs("a\tb\tx\ty\na\tb\tx\n").status()),
-              HasSubstr("line 2 has 3 field(s), expected 4"));
-  EXPECT_THAT(Message(ReadSyntaxPairs("").status()), HasSubstr("no pairs"));
-}
+class EvalSyntaxTest : public EvalFixture {
+ protected:
+  // "is" is token 7, "are" 8: every [MASK] is rather an "are".
+  void WriteMaskedLm() {
+    WriteModel(EncoderHead::kMaskedLm, {}, [](Tensors& tensors) {
+      std::vector<float>& bias = tensors.at("cls.predictions.bias");
+      for (size_t id = 0; id < bias.size(); ++id) bias[id] = 1000.0F * static_cast<float>(id);
+    });
+  }
+};
 
 TEST_F(EvalSyntaxTest, ComparesTheLogitsOfTheTwoWords) {
-  WriteModel(EncoderHead::kMaskedLm, {}, [](Tensors& tensors) {
-    // "is" is 7, "are" 8: every [MASK] is rather an "are".
-    std::vector<float>& bias = tensors.at("cls.predictions.bias");
-    for (size_t id = 0; id < bias.size(); ++id) bias[id] = 1000.0F * static_cast<float>(id);
-  });
+  WriteMaskedLm();
   const std::string data = directory_.Write("pairs.tsv",
                                             "prep_anim\tsing\tthe book is\tthe book are\n"
                                             "prep_anim\tplur\tthe book are\tthe book is\n"
@@ -66,6 +30,33 @@ TEST_F(EvalSyntaxTest, ComparesTheLogitsOfTheTwoWords) {
   EXPECT_EQ(Result()["skipped_rows"], 1);   // two words differ
   EXPECT_NEAR(Result()["families"]["prep"]["accuracy"], 2.0 / 3, 1e-12);
   EXPECT_EQ(Result()["conditions"]["prep_anim/sing"]["accuracy"], 0);
+  EXPECT_EQ(Result()["families"]["prep"]["intervals"]["accuracy"]["high"], 1);
+  EXPECT_THAT(error_, HasSubstr("\nSubject-verb agreement\n"));
+  EXPECT_THAT(error_, HasSubstr("\n  Across a prepositional phrase        3      0.667 (0.000"));
+  EXPECT_THAT(error_, HasSubstr("\n  Short VP coordination\n"));
+}
+
+TEST_F(EvalSyntaxTest, CountsByAttractors) {
+  WriteMaskedLm();
+  const std::string data =
+      directory_.Write("agr.tsv",
+                       "orig_sentence\tverb_pos\tverb_index\tn_intervening\tn_diff_intervening\n"
+                       "the book the red is .\tVBZ\t5\t1\t1\n"
+                       "the red the book are .\tVBP\t5\t1\t1\n"
+                       "the red the the book are .\tVBP\t6\t2\t2\n");
+  ASSERT_EQ(Run(EvalSyntax, {"syntax", "--data", data}), 0) << error_;
+  EXPECT_EQ(Result()["attractors"]["1"]["accuracy"], 0.5);
+  EXPECT_EQ(Result()["attractors"]["2"]["pairs"], 1);
+  EXPECT_FALSE(Result().contains("families"));
+  EXPECT_THAT(error_, HasSubstr("\n1 attractor   2      0.500 (0.000 to 1.000)"));
+}
+
+TEST_F(EvalSyntaxTest, TakesPlainPairs) {
+  WriteMaskedLm();
+  const std::string data = directory_.Write("pairs.tsv", "The book is.\tThe book are.\n");
+  ASSERT_EQ(Run(EvalSyntax, {"syntax", "--data", data}), 0) << error_;
+  EXPECT_EQ(Result()["accuracy"], 0);
+  EXPECT_FALSE(Result().contains("attractors"));
 }
 
 }  // namespace
