@@ -100,9 +100,11 @@ hippodrome_test_files(evaluate_tests
     tools/evaluate/encoders/eval_classification_test.cc
     tools/evaluate/encoders/eval_glue_task_test.cc
     tools/evaluate/encoders/eval_glue_test.cc
+    tools/evaluate/encoders/eval_scrolls_test.cc
     tools/evaluate/encoders/eval_squad_test.cc
     tools/evaluate/encoders/eval_syntax_test.cc
     tools/evaluate/encoders/metric_report_test.cc
+    tools/evaluate/encoders/scrolls_file_test.cc
     tools/evaluate/encoders/squad_score_test.cc
     tools/evaluate/encoders/syntax_pairs_test.cc
     tools/evaluate/eval_choices_test.cc

@@ -13,6 +13,8 @@ int EvalCommand(int argc, char** argv) {
       {GlueTaskNames().c_str(), "tasks of GLUE", EvalGlueTask},
       {"classification", "of the texts in another table", EvalClassification},
       {"squad", "questions about paragraphs", EvalSquad},
+      {"contract_nli", "hypotheses about contracts, of SCROLLS", EvalContractNli},
+      {"quality", "questions about long texts with four answers, of SCROLLS", EvalQuality},
       {"syntax", "minimal pairs of sentences, by a masked LM", EvalSyntax},
   };
   return RunSubcommand({.name = "hippodrome eval",

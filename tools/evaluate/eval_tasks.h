@@ -14,6 +14,9 @@ int EvalGlueTask(int argc, char** argv);
 int EvalClassification(int argc, char** argv);
 int EvalSquad(int argc, char** argv);
 int EvalSyntax(int argc, char** argv);
+// Of SCROLLS.
+int EvalContractNli(int argc, char** argv);
+int EvalQuality(int argc, char** argv);
 
 }  // namespace hippodrome
 

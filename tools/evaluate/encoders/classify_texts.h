@@ -13,7 +13,7 @@
 namespace hippodrome {
 
 struct TextLogits {
-  int64_t labels = 0;
+  int64_t labels = 0;         // logits of a text; 1 for a choice
   std::vector<float> values;  // [texts, labels]
   int64_t truncated = 0;      // texts that were too long
 };
