@@ -15,13 +15,13 @@ using nlohmann::json;
 
 constexpr std::string_view kBlankLine = "\n\n";
 
-absl::Status Expected(const std::string& member, const std::string& what) {
+absl::Status MemberError(const std::string& member, const std::string& what) {
   return InvalidArgument(member + ": expected " + what);
 }
 
-absl::StatusOr<std::string> Text(const json& object, const char* name) {
+absl::StatusOr<std::string> StringMember(const json& object, const char* name) {
   const auto found = object.find(name);
-  if (found == object.end() || !found->is_string()) return Expected(name, "a string");
+  if (found == object.end() || !found->is_string()) return MemberError(name, "a string");
   return found->get<std::string>();
 }
 
@@ -41,7 +41,8 @@ std::string WithSingleSpaces(std::string_view text) {
 // The question before the first blank line, and what is behind it.
 absl::StatusOr<std::pair<std::string_view, std::string_view>> SplitInput(std::string_view input) {
   const size_t end = input.find(kBlankLine);
-  if (end == std::string_view::npos) return Expected("input", "a blank line behind the question");
+  if (end == std::string_view::npos)
+    return MemberError("input", "a blank line behind the question");
   return std::pair(input.substr(0, end), input.substr(end + kBlankLine.size()));
 }
 
@@ -57,15 +58,15 @@ size_t FindMark(std::string_view text, char letter, size_t from) {
 }
 
 // Takes the options off the beginning of `rest`; the article is left.
-absl::Status ReadOptions(std::string_view& rest, std::array<std::string, 4>& options) {
+absl::Status TakeOptions(std::string_view& rest, std::array<std::string, 4>& options) {
   constexpr size_t kMark = 3;
   std::array<size_t, 5> places = {};
   for (size_t i = 0; i < options.size(); ++i) {
     const char letter = static_cast<char>('A' + i);
     places[i] = FindMark(rest, letter, i == 0 ? 0 : places[i - 1] + kMark);
     if (places[i] == std::string_view::npos) {
-      return Expected("input", std::string("an option (") + letter +
-                                   ") at the beginning of a line behind the question");
+      return MemberError("input", std::string("an option (") + letter +
+                                      ") at the beginning of a line behind the question");
     }
   }
   places[4] = std::min(rest.find(kBlankLine, places[3]), rest.size());
@@ -79,23 +80,23 @@ absl::Status ReadOptions(std::string_view& rest, std::array<std::string, 4>& opt
 
 absl::StatusOr<ContractExample> ReadContract(const json& object) {
   ContractExample example;
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string input, Text(object, "input"));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string input, StringMember(object, "input"));
   HIPPODROME_ASSIGN_OR_RETURN(const auto parts, SplitInput(input));
   example.hypothesis = parts.first;
   example.contract = parts.second;
-  HIPPODROME_ASSIGN_OR_RETURN(example.label, Text(object, "output"));
+  HIPPODROME_ASSIGN_OR_RETURN(example.label, StringMember(object, "output"));
   return example;
 }
 
 absl::StatusOr<QualityQuestion> ReadQualityQuestion(const json& object) {
   QualityQuestion question;
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string input, Text(object, "input"));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string input, StringMember(object, "input"));
   HIPPODROME_ASSIGN_OR_RETURN(const auto parts, SplitInput(input));
   question.question = parts.first;
   std::string_view rest = parts.second;
-  HIPPODROME_RETURN_IF_ERROR(ReadOptions(rest, question.options));
+  HIPPODROME_RETURN_IF_ERROR(TakeOptions(rest, question.options));
   question.article = rest;
-  HIPPODROME_ASSIGN_OR_RETURN(const std::string output, Text(object, "output"));
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string output, StringMember(object, "output"));
   const auto* const gold =
       std::find(question.options.begin(), question.options.end(), WithSingleSpaces(output));
   if (gold == question.options.end()) {
