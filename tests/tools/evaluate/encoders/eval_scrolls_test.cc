@@ -74,6 +74,10 @@ TEST_F(EvalScrollsTest, AClassifierChoosesToo) {
   WriteClassifier({"a", "b", "c"}, 1);
   EXPECT_EQ(Run(EvalQuality, {"quality", "--data", data}), 1);
   EXPECT_THAT(error_, HasSubstr("the model has 3 label(s), expected 1 or 2, or a multiple"));
+  WriteModel(EncoderHead::kMaskedLm, {}, [](Tensors&) {});
+  EXPECT_EQ(Run(EvalQuality, {"quality", "--data", data}), 1);
+  EXPECT_THAT(error_, HasSubstr("holds a BiGSForMaskedLM, expected a BiGSForMultipleChoice or "
+                                "BiGSForSequenceClassification"));
 }
 
 }  // namespace
