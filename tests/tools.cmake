@@ -96,12 +96,20 @@ hippodrome_test_files(evaluate_tests
   SOURCES
     tools/evaluate/choices_file_test.cc
     tools/evaluate/data_file_test.cc
-    tools/evaluate/encoder_session_test.cc
+    tools/evaluate/encoders/cola_annotations_test.cc
+    tools/evaluate/encoders/encoder_session_test.cc
+    tools/evaluate/encoders/eval_classification_test.cc
+    tools/evaluate/encoders/eval_glue_task_test.cc
+    tools/evaluate/encoders/eval_glue_test.cc
+    tools/evaluate/encoders/eval_scrolls_test.cc
+    tools/evaluate/encoders/eval_squad_test.cc
+    tools/evaluate/encoders/eval_syntax_test.cc
+    tools/evaluate/encoders/metric_report_test.cc
+    tools/evaluate/encoders/scrolls_file_test.cc
+    tools/evaluate/encoders/squad_score_test.cc
+    tools/evaluate/encoders/syntax_pairs_test.cc
     tools/evaluate/eval_choices_test.cc
-    tools/evaluate/eval_glue_test.cc
     tools/evaluate/eval_perplexity_test.cc
-    tools/evaluate/eval_syntax_test.cc
-    tools/evaluate/eval_tasks_test.cc
     tools/evaluate/interval_test.cc
     tools/evaluate/label_names_test.cc
     tools/evaluate/labelled_texts_test.cc

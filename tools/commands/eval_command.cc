@@ -1,7 +1,7 @@
 #include "tools/command_line/subcommand.h"
 #include "tools/commands/commands.h"
+#include "tools/evaluate/encoders/glue_tasks.h"
 #include "tools/evaluate/eval_tasks.h"
-#include "tools/evaluate/glue_tasks.h"
 
 namespace hippodrome {
 
@@ -10,9 +10,12 @@ int EvalCommand(int argc, char** argv) {
       {"perplexity", "of a decoder over a text", EvalPerplexity},
       {"lm", "of a decoder in tasks for language models", EvalLm},
       {"choices", "of continuations of contexts, by a decoder", EvalChoices},
-      {GlueTaskNames().c_str(), "tasks of GLUE", EvalGlue},
+      {"glue", "all tasks of GLUE, by a classifier for each", EvalGlue},
+      {GlueTaskNames().c_str(), "tasks of GLUE", EvalGlueTask},
       {"classification", "of the texts in another table", EvalClassification},
       {"squad", "questions about paragraphs", EvalSquad},
+      {"contract_nli", "hypotheses about contracts, of SCROLLS", EvalContractNli},
+      {"quality", "questions about long texts with four answers, of SCROLLS", EvalQuality},
       {"syntax", "minimal pairs of sentences, by a masked LM", EvalSyntax},
   };
   return RunSubcommand({.name = "hippodrome eval",

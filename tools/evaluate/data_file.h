@@ -8,10 +8,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tools/command_line/help.h"
 
 namespace hippodrome {
 
 constexpr int64_t kMostDataBytes = int64_t{1} << 31;
+
+// Of the file that most tasks read.
+inline Option DataOption(const std::string& meaning) {
+  return {"data", "FILE", meaning + "; may be packed by gzip"};
+}
 
 // The bytes of the file; of a gzip file, unpacked. Errors name the path: of reading, and
 // kInvalidArgument for gzip data that is broken or has more than kMostDataBytes unpacked.

@@ -12,7 +12,6 @@
 #include "tools/command_line/text_file.h"
 #include "tools/evaluate/choices_file.h"
 #include "tools/evaluate/data_file.h"
-#include "tools/evaluate/encoder_command.h"
 #include "tools/evaluate/eval_tasks.h"
 #include "tools/evaluate/lm/decoder_session.h"
 #include "tools/evaluate/report.h"

@@ -8,11 +8,16 @@ namespace hippodrome {
 int EvalPerplexity(int argc, char** argv);
 int EvalLm(int argc, char** argv);
 int EvalChoices(int argc, char** argv);
-// argv[0] names a task of GLUE.
+// All of GLUE.
 int EvalGlue(int argc, char** argv);
+// argv[0] names a task of GLUE.
+int EvalGlueTask(int argc, char** argv);
 int EvalClassification(int argc, char** argv);
 int EvalSquad(int argc, char** argv);
 int EvalSyntax(int argc, char** argv);
+// Of SCROLLS.
+int EvalContractNli(int argc, char** argv);
+int EvalQuality(int argc, char** argv);
 
 }  // namespace hippodrome
 

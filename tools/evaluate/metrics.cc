@@ -17,7 +17,6 @@ struct Counts {
   double true_positive = 0;
   double false_positive = 0;
   double false_negative = 0;
-  double true_negative = 0;
 };
 
 Counts Count(std::span<const int64_t> predictions, std::span<const int64_t> labels,
@@ -26,8 +25,9 @@ Counts Count(std::span<const int64_t> predictions, std::span<const int64_t> labe
   for (size_t i = 0; i < labels.size(); ++i) {
     const bool predicted = predictions[i] == positive;
     const bool meant = labels[i] == positive;
-    ++(predicted ? (meant ? counts.true_positive : counts.false_positive)
-                 : (meant ? counts.false_negative : counts.true_negative));
+    counts.true_positive += predicted && meant;
+    counts.false_positive += predicted && !meant;
+    counts.false_negative += !predicted && meant;
   }
   return counts;
 }
@@ -36,7 +36,7 @@ double Ratio(double numerator, double denominator) {
   return denominator == 0 ? 0 : numerator / denominator;
 }
 
-double Mean(std::span<const double> x) {
+double MeanOrZero(std::span<const double> x) {
   return Ratio(std::accumulate(x.begin(), x.end(), 0.0), static_cast<double>(x.size()));
 }
 
@@ -88,9 +88,12 @@ std::u32string WithoutArticles(const std::u32string& text) {
 
 using AnswerWordList = std::vector<std::string>;
 
-AnswerScore Compare(const AnswerWordList& prediction, const AnswerWordList& gold) {
+AnswerScore Compare(const AnswerWordList& prediction, const AnswerWordList& gold,
+                    SquadVersion version) {
   AnswerScore score{.exact = prediction == gold ? 1.0 : 0.0};
-  if (prediction.empty() || gold.empty()) return {score.exact, score.exact};
+  if (prediction.empty() || gold.empty()) {
+    return {score.exact, version == SquadVersion::k2 ? score.exact : 0};
+  }
   AnswerWordList a = prediction;
   AnswerWordList b = gold;
   std::sort(a.begin(), a.end());
@@ -122,13 +125,29 @@ double MacroF1(std::span<const int64_t> predictions, std::span<const int64_t> la
 }
 
 double MatthewsCorrelation(std::span<const int64_t> predictions, std::span<const int64_t> labels) {
-  const auto [tp, fp, fn, tn] = Count(predictions, labels, 1);
-  return Ratio(tp * tn - fp * fn, std::sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)));
+  std::vector<double> predicted;  // of each class, how often it was so
+  std::vector<double> meant;
+  double right = 0;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const auto classes = static_cast<size_t>(std::max(predictions[i], labels[i])) + 1;
+    predicted.resize(std::max(predicted.size(), classes));
+    meant.resize(predicted.size());
+    ++predicted[predictions[i]];
+    ++meant[labels[i]];
+    right += predictions[i] == labels[i];
+  }
+  const auto product = [](const std::vector<double>& x, const std::vector<double>& y) {
+    return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+  };
+  const auto all = static_cast<double>(labels.size());
+  return Ratio(
+      all * right - product(predicted, meant),
+      std::sqrt((all * all - product(predicted, predicted)) * (all * all - product(meant, meant))));
 }
 
 double Pearson(std::span<const double> x, std::span<const double> y) {
-  const double mean_x = Mean(x);
-  const double mean_y = Mean(y);
+  const double mean_x = MeanOrZero(x);
+  const double mean_y = MeanOrZero(y);
   double xx = 0;
   double yy = 0;
   double xy = 0;
@@ -152,15 +171,18 @@ std::vector<std::string> AnswerWords(std::string_view answer) {
   return words;
 }
 
-AnswerScore ScoreAnswer(std::string_view prediction, std::span<const std::string> gold) {
+AnswerScore ScoreAnswer(std::string_view prediction, std::span<const std::string> gold,
+                        SquadVersion version) {
   const AnswerWordList words = AnswerWords(prediction);
   std::vector<AnswerWordList> answers;
   for (const std::string& answer : gold) answers.push_back(AnswerWords(answer));
-  std::erase_if(answers, [](const AnswerWordList& answer) { return answer.empty(); });
+  if (version == SquadVersion::k2) {
+    std::erase_if(answers, [](const AnswerWordList& answer) { return answer.empty(); });
+  }
   if (answers.empty()) answers.emplace_back();
   AnswerScore best;
   for (const AnswerWordList& answer : answers) {
-    const AnswerScore score = Compare(words, answer);
+    const AnswerScore score = Compare(words, answer, version);
     best = {std::max(best.exact, score.exact), std::max(best.f1, score.f1)};
   }
   return best;

@@ -64,6 +64,9 @@ absl::StatusOr<int64_t> AnswerStart(const Place& answer) {
 
 absl::StatusOr<SquadQuestion> ReadQuestion(const Place& place, bool& some_impossible) {
   SquadQuestion question;
+  if (Member(place, "id") != nullptr) {
+    HIPPODROME_ASSIGN_OR_RETURN(question.id, Text(place, "id"));
+  }
   HIPPODROME_ASSIGN_OR_RETURN(question.question, Text(place, "question"));
   HIPPODROME_ASSIGN_OR_RETURN(const bool impossible, IsImpossible(place));
   HIPPODROME_ASSIGN_OR_RETURN(const auto answers, Elements(place, "answers"));

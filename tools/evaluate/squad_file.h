@@ -11,6 +11,7 @@
 namespace hippodrome {
 
 struct SquadQuestion {
+  std::string id;  // empty where the file has none
   std::string question;
   std::vector<std::string> answers;    // any of them is right; none: there is no answer
   std::vector<int64_t> answer_starts;  // code points of the context; -1 where the file says nothing
@@ -27,7 +28,7 @@ struct SquadFile {
   bool some_impossible = false;  // "is_impossible" is true of some: SQuAD 2
 };
 
-// {"data": [{"paragraphs": [{"context", "qas": [{"question", "answers": [{"text",
+// {"data": [{"paragraphs": [{"context", "qas": [{"id", "question", "answers": [{"text",
 // "answer_start"}], "is_impossible"}]}]}]}; other members are ignored. Errors: kInvalidArgument
 // with the place at fault, and for a file without questions.
 absl::StatusOr<SquadFile> ParseSquad(const std::string& json_text);

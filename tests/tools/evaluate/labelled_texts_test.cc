@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/status.h"
-#include "tools/evaluate/glue_tasks.h"
+#include "tools/evaluate/encoders/glue_tasks.h"
 
 namespace hippodrome::labelled_texts_test {
 namespace {

@@ -34,6 +34,13 @@ TEST(MetricsTest, AgreesWithPublishedExamples) {
   EXPECT_NEAR(MacroF1(Classes{0, 2, 1, 0, 0, 1}, Classes{0, 1, 2, 0, 1, 2}, 3), 0.8 / 3, kRounding);
 }
 
+// c 5, s 6, predicted 3, 2, 1, meant 2, 2, 2: (30 - 12) / sqrt((36 - 14) (36 - 12)).
+TEST(MetricsTest, MatthewsCorrelationOfThreeClasses) {
+  EXPECT_NEAR(MatthewsCorrelation(Classes{0, 0, 1, 1, 2, 0}, Classes{0, 0, 1, 1, 2, 2}),
+              18 / std::sqrt(22.0 * 24), kRounding);
+  EXPECT_EQ(MatthewsCorrelation(Classes{2, 2}, Classes{2, 0}), 0);
+}
+
 // Those in SciPy's documentation of pearsonr and spearmanr.
 TEST(MetricsTest, CorrelationsAgreeWithPublishedExamples) {
   EXPECT_NEAR(Pearson(Values{1, 2, 3, 4, 5, 6, 7}, Values{10, 9, 2.5, 6, 4, 3, 2}),
@@ -53,6 +60,7 @@ TEST(MetricsTest, WhatIsUndefinedIsZero) {
   EXPECT_EQ(Accuracy({}, {}), 0);
   EXPECT_EQ(F1(Classes{0, 0}, Classes{0, 0}, 1), 0);
   EXPECT_EQ(MatthewsCorrelation(Classes{1, 1}, Classes{0, 1}), 0);
+  EXPECT_EQ(MatthewsCorrelation({}, {}), 0);
   EXPECT_EQ(Pearson(Values{1, 1}, Values{1, 2}), 0);
   EXPECT_EQ(Spearman({}, {}), 0);
 }
@@ -98,6 +106,13 @@ TEST(SquadMetricsTest, NoAnswer) {
   // A gold answer without words counts only where there is no other.
   EXPECT_EQ(Score("", {"the", "x"}).exact, 0);
   EXPECT_EQ(Score("", {"the"}).exact, 1);
+}
+
+TEST(SquadMetricsTest, Version1TakesEveryGoldAnswer) {
+  const std::vector<std::string> gold = {"the", "x"};
+  EXPECT_EQ(ScoreAnswer("", gold, SquadVersion::k1).exact, 1);
+  EXPECT_EQ(ScoreAnswer("", gold, SquadVersion::k1).f1, 0);  // no word in common
+  EXPECT_EQ(ScoreAnswer("x", gold, SquadVersion::k1).f1, 1);
 }
 
 }  // namespace

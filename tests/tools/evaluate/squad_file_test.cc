@@ -31,6 +31,7 @@ TEST(SquadFileTest, ReadsVersion1) {
   EXPECT_FALSE(file->some_impossible);
   ASSERT_EQ(file->paragraphs.size(), 2U);
   EXPECT_EQ(file->paragraphs[1].context, "c1");
+  EXPECT_EQ(file->paragraphs[1].questions[1].id, "y");
   EXPECT_THAT(file->paragraphs[1].questions[0].answers, ElementsAre("a", "b"));
   EXPECT_THAT(file->paragraphs[1].questions[0].answer_starts, ElementsAre(0, -1));
   EXPECT_EQ(file->paragraphs[1].questions[1].answers[0], "\u00e9");
@@ -49,6 +50,7 @@ TEST(SquadFileTest, NamesThePlaceOfAnError) {
   EXPECT_THAT(Error(R"({"data": [1]})"), HasSubstr("data[0].paragraphs: expected an array"));
   EXPECT_THAT(Error(R"({"data": [{"paragraphs": [{"qas": []}]}]})"),
               HasSubstr("data[0].paragraphs[0].context: expected a string"));
+  EXPECT_THAT(Error(WithQuestion(R"(, "id": 1)")), HasSubstr("qas[0].id: expected a string"));
   EXPECT_THAT(Error(WithQuestion(R"(, "answers": [{"text": 1}])")),
               HasSubstr("data[0].paragraphs[0].qas[0].answers[0].text: expected a string"));
   EXPECT_THAT(Error(WithQuestion(R"(, "answers": [{"text": "a", "answer_start": -1}])")),

@@ -17,7 +17,6 @@
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/progress.h"
 #include "tools/evaluate/data_file.h"
-#include "tools/evaluate/encoder_command.h"
 #include "tools/evaluate/eval_tasks.h"
 #include "tools/evaluate/lm/few_shot.h"
 #include "tools/evaluate/lm/lm_report.h"

@@ -148,7 +148,7 @@ void Asker::ChooseAnswer(const LmQuestion& question, const Scores& scores, LmAns
   double& f1 = outcome.means["f1"];
   for (const std::string& right : question.answers) {
     const AnswerScore score =
-        ScoreAnswer(question.names[static_cast<size_t>(outcome.best)], std::span(&right, 1));
+        ScoreAnswer(question.names[static_cast<size_t>(outcome.best)], std::span(&right, 1), SquadVersion::k2);
     exact = std::max(exact, score.exact);
     f1 = std::max(f1, score.f1);
   }

@@ -1,15 +1,16 @@
-#include "tools/evaluate/classify_texts.h"
+#include "tools/evaluate/encoders/classify_texts.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "engine/base/status.h"
+#include "engine/models/bigs/encoder_head.h"
 
 namespace hippodrome {
 
 absl::StatusOr<TextLogits> ClassifyTexts(EncoderSession& session, const std::string& what,
                                          const LabelledTexts& texts) {
-  TextLogits logits{.labels = session.config().num_labels()};
+  TextLogits logits{.labels = LogitsPerAnswer(session.config())};
   std::vector<EncoderRequest> requests;
   for (const LabelledText& text : texts.examples) {
     EncodedText input = session.Encode(text.first, text.second, texts.pairs);

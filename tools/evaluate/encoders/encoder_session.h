@@ -1,6 +1,6 @@
 // The encoder that is evaluated.
-#ifndef HIPPODROME_TOOLS_EVALUATE_ENCODER_SESSION_H_
-#define HIPPODROME_TOOLS_EVALUATE_ENCODER_SESSION_H_
+#ifndef HIPPODROME_TOOLS_EVALUATE_ENCODERS_ENCODER_SESSION_H_
+#define HIPPODROME_TOOLS_EVALUATE_ENCODERS_ENCODER_SESSION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -27,10 +27,13 @@ using OutputSink = std::function<void(size_t index, const EncoderOutput& output)
 // A model with its tokenizer. One thread.
 class EncoderSession {
  public:
-  // Opens --model with --weights, --device, --threads and --pad-to. Errors: of reading, and
-  // kFailedPrecondition for a model of another family or with another head.
-  static absl::StatusOr<std::unique_ptr<EncoderSession>> Open(const CommandLine& line,
-                                                              EncoderHead head);
+  // Opens --model with --weights, --device, --threads and --pad-to. Errors: of reading, and those
+  // of ReadEncoderConfig().
+  static absl::StatusOr<std::unique_ptr<EncoderSession>> Open(
+      const CommandLine& line, const std::vector<EncoderHead>& heads);
+  // The same for the model in `directory`.
+  static absl::StatusOr<std::unique_ptr<EncoderSession>> Open(
+      const CommandLine& line, const std::string& directory, const std::vector<EncoderHead>& heads);
 
   const BigsConfig& config() const { return encoder_->config(); }
   const WordPieceTokenizer& tokenizer() const { return *tokenizer_; }
@@ -57,6 +60,11 @@ class EncoderSession {
   std::unique_ptr<Encoder> encoder_;
 };
 
+// The configuration of the encoder in `directory`. Errors: of reading, and kFailedPrecondition for
+// a model of another family or with a head that is none of `heads`.
+absl::StatusOr<BigsConfig> ReadEncoderConfig(const std::string& directory,
+                                             const std::vector<EncoderHead>& heads);
+
 // Every input once, as its place in `tokens`, in batches of one length, the shortest first, which
 // together have at most `max_batch_tokens` tokens; one input may always be alone.
 std::vector<std::vector<size_t>> BatchesOfOneLength(std::span<const int64_t> tokens,
@@ -64,4 +72,4 @@ std::vector<std::vector<size_t>> BatchesOfOneLength(std::span<const int64_t> tok
 
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_EVALUATE_ENCODER_SESSION_H_
+#endif  // HIPPODROME_TOOLS_EVALUATE_ENCODERS_ENCODER_SESSION_H_

@@ -1,4 +1,4 @@
-#include "tools/evaluate/encoder_session.h"
+#include "tools/evaluate/encoders/encoder_session.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,15 +11,11 @@
 namespace hippodrome {
 namespace {
 
-absl::Status CheckModel(const std::string& directory, EncoderHead head) {
-  HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(directory));
-  if (family != ModelFamily::kBigs) {
-    return FailedPrecondition(directory + " holds a decoder, expected a " + Name(head));
-  }
-  HIPPODROME_ASSIGN_OR_RETURN(const BigsConfig config, ReadBigsConfig(directory));
-  if (config.head == head) return absl::OkStatus();
-  return FailedPrecondition(directory + " holds a " + Name(config.head) + ", expected a " +
-                            Name(head));
+std::string Names(const std::vector<EncoderHead>& heads) {
+  std::string names;
+  for (const EncoderHead head : heads)
+    names += (names.empty() ? "" : " or ") + std::string(Name(head));
+  return names;
 }
 
 absl::StatusOr<EncoderOptions> ReadOptions(const CommandLine& line) {
@@ -31,14 +27,31 @@ absl::StatusOr<EncoderOptions> ReadOptions(const CommandLine& line) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<EncoderSession>> EncoderSession::Open(const CommandLine& line,
-                                                                     EncoderHead head) {
+absl::StatusOr<BigsConfig> ReadEncoderConfig(const std::string& directory,
+                                             const std::vector<EncoderHead>& heads) {
+  HIPPODROME_ASSIGN_OR_RETURN(const ModelFamily family, ReadModelFamily(directory));
+  if (family != ModelFamily::kBigs) {
+    return FailedPrecondition(directory + " holds a decoder, expected a " + Names(heads));
+  }
+  HIPPODROME_ASSIGN_OR_RETURN(BigsConfig config, ReadBigsConfig(directory));
+  if (std::find(heads.begin(), heads.end(), config.head) != heads.end()) return config;
+  return FailedPrecondition(directory + " holds a " + Name(config.head) + ", expected a " +
+                            Names(heads));
+}
+
+absl::StatusOr<std::unique_ptr<EncoderSession>> EncoderSession::Open(
+    const CommandLine& line, const std::vector<EncoderHead>& heads) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
+  return Open(line, directory, heads);
+}
+
+absl::StatusOr<std::unique_ptr<EncoderSession>> EncoderSession::Open(
+    const CommandLine& line, const std::string& directory, const std::vector<EncoderHead>& heads) {
   HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(const EncoderOptions options, ReadOptions(line));
-  HIPPODROME_RETURN_IF_ERROR(CheckModel(directory, head));
+  HIPPODROME_RETURN_IF_ERROR(ReadEncoderConfig(directory, heads).status());
   std::unique_ptr<EncoderSession> session(new EncoderSession);
   HIPPODROME_ASSIGN_OR_RETURN(session->backend_, OpenBackend(device, cpu));
   HIPPODROME_ASSIGN_OR_RETURN(LoadedEncoder loaded,

@@ -1,10 +1,8 @@
 // CoLA's development set with its grammatical features (Warstadt and Bowman, 2019).
-#ifndef HIPPODROME_TOOLS_EVALUATE_EVAL_GLUE_H_
-#define HIPPODROME_TOOLS_EVALUATE_EVAL_GLUE_H_
+#ifndef HIPPODROME_TOOLS_EVALUATE_ENCODERS_COLA_ANNOTATIONS_H_
+#define HIPPODROME_TOOLS_EVALUATE_ENCODERS_COLA_ANNOTATIONS_H_
 
-#include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,16 +23,6 @@ struct ColaAnnotations {
 // or the line at fault.
 absl::StatusOr<ColaAnnotations> ReadColaAnnotations(std::string_view table);
 
-struct FeatureScore {
-  int64_t examples = 0;
-  double matthews_correlation = 0;
-};
-
-// The score of the examples of each feature alone. Classes are 0 and 1, one for each example.
-std::map<std::string, FeatureScore> ScoreFeatures(const ColaAnnotations& annotations,
-                                                  std::span<const int64_t> predictions,
-                                                  std::span<const int64_t> labels);
-
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_EVALUATE_EVAL_GLUE_H_
+#endif  // HIPPODROME_TOOLS_EVALUATE_ENCODERS_COLA_ANNOTATIONS_H_

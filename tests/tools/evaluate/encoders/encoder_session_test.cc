@@ -1,4 +1,4 @@
-#include "tools/evaluate/encoder_session.h"
+#include "tools/evaluate/encoders/encoder_session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
-#include "tools/evaluate/eval_glue.h"
+#include "tools/evaluate/encoders/cola_annotations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/status.h"
 
-namespace hippodrome::eval_glue_test {
+namespace hippodrome::cola_annotations_test {
 namespace {
 
 using testing::ElementsAre;
@@ -30,17 +30,6 @@ TEST(ColaAnnotationsTest, ListsTheExamplesOfEachFeature) {
                           Pair("Simple", ElementsAre(0, 1))));
 }
 
-TEST(ColaAnnotationsTest, ScoresEachFeatureByItsExamplesAlone) {
-  const auto read = ReadColaAnnotations(kTable);
-  const std::vector<int64_t> labels = {1, 0, 1};
-  const std::vector<int64_t> predictions = {1, 0, 0};
-  const auto scores = ScoreFeatures(*read, predictions, labels);
-  EXPECT_EQ(scores.at("Simple").examples, 2);
-  EXPECT_EQ(scores.at("Simple").matthews_correlation, 1);
-  EXPECT_EQ(scores.at("N, Adj").matthews_correlation, 0);  // one class is never predicted
-  EXPECT_EQ(scores.at("Never").examples, 0);
-}
-
 TEST(ColaAnnotationsTest, NamesWhatIsWrong) {
   const auto error = [](const std::string& table) {
     return Message(ReadColaAnnotations(table).status());
@@ -52,4 +41,4 @@ TEST(ColaAnnotationsTest, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace hippodrome::eval_glue_test
+}  // namespace hippodrome::cola_annotations_test

@@ -1,4 +1,4 @@
-#include "tools/evaluate/glue_tasks.h"
+#include "tools/evaluate/encoders/glue_tasks.h"
 
 #include <algorithm>
 
@@ -9,23 +9,34 @@ const std::vector<std::string> kBinary = {"0", "1"};
 const std::vector<std::string> kEntailment = {"entailment", "not_entailment"};
 const std::vector<std::string> kInference = {"entailment", "neutral", "contradiction"};
 
+// "-": the annotators did not agree.
+const TableLayout kMnliLayout = {.header = true,
+                                 .first = "sentence1",
+                                 .second = "sentence2",
+                                 .label = "gold_label",
+                                 .unlabelled = "-"};
+
 const GlueTask kGlueTasks[] = {
     {.name = "cola",
+     .file = "CoLA/dev.tsv",
      .metrics = GlueMetrics::kMatthewsCorrelation,
      .layout = {.first = "3", .label = "1"},
      .labels = kBinary,
      .classes = {"unacceptable", "acceptable"}},
     {.name = "sst2",
+     .file = "SST-2/dev.tsv",
      .layout = {.header = true, .first = "sentence", .label = "label"},
      .labels = kBinary,
      .classes = {"negative", "positive"}},
     {.name = "mrpc",
+     .file = "MRPC/dev.tsv",
      .metrics = GlueMetrics::kAccuracyAndF1,
      .layout = {.header = true, .first = "#1 String", .second = "#2 String", .label = "Quality"},
      .labels = kBinary,
      .classes = {"not_equivalent", "equivalent"}},
     // Some lines of the published file have lost fields.
     {.name = "qqp",
+     .file = "QQP/dev.tsv",
      .metrics = GlueMetrics::kAccuracyAndF1,
      .layout = {.header = true,
                 .first = "question1",
@@ -35,32 +46,48 @@ const GlueTask kGlueTasks[] = {
      .labels = kBinary,
      .classes = {"not_duplicate", "duplicate"}},
     {.name = "stsb",
+     .file = "STS-B/dev.tsv",
      .metrics = GlueMetrics::kCorrelations,
      .layout = {.header = true, .first = "sentence1", .second = "sentence2", .label = "score"}},
-    // "-": the annotators did not agree.
     {.name = "mnli",
-     .layout = {.header = true,
-                .first = "sentence1",
-                .second = "sentence2",
-                .label = "gold_label",
-                .unlabelled = "-"},
+     .file = "MNLI/dev_matched.tsv",
+     .layout = kMnliLayout,
+     .labels = kInference,
+     .classes = kInference},
+    {.name = "mnli_mismatched",
+     .file = "MNLI/dev_mismatched.tsv",
+     .model = "mnli",
+     .layout = kMnliLayout,
      .labels = kInference,
      .classes = kInference},
     {.name = "qnli",
+     .file = "QNLI/dev.tsv",
      .layout = {.header = true, .first = "question", .second = "sentence", .label = "label"},
      .labels = kEntailment,
      .classes = kEntailment},
     {.name = "rte",
+     .file = "RTE/dev.tsv",
      .layout = {.header = true, .first = "sentence1", .second = "sentence2", .label = "label"},
      .labels = kEntailment,
      .classes = kEntailment},
     {.name = "wnli",
+     .file = "WNLI/dev.tsv",
      .layout = {.header = true, .first = "sentence1", .second = "sentence2", .label = "label"},
      .labels = kBinary,
      .classes = {"not_entailment", "entailment"}},
+    // The published diagnostic.tsv has no labels; the full one has.
+    {.name = "ax",
+     .file = "diagnostic/diagnostic-full.tsv",
+     .model = "mnli",
+     .metrics = GlueMetrics::kMatthewsCorrelation,
+     .layout = {.header = true, .first = "Premise", .second = "Hypothesis", .label = "Label"},
+     .labels = kInference,
+     .classes = kInference},
 };
 
 }  // namespace
+
+std::span<const GlueTask> GlueTasks() { return kGlueTasks; }
 
 const std::string& GlueTaskNames() {
   static const auto* const names = [] {

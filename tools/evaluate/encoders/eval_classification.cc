@@ -1,13 +1,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/base/status.h"
-#include "tools/evaluate/classify_texts.h"
 #include "tools/evaluate/data_file.h"
-#include "tools/evaluate/encoder_command.h"
-#include "tools/evaluate/encoder_session.h"
+#include "tools/evaluate/encoders/classify_texts.h"
+#include "tools/evaluate/encoders/encoder_command.h"
+#include "tools/evaluate/encoders/encoder_session.h"
+#include "tools/evaluate/encoders/metric_report.h"
 #include "tools/evaluate/eval_tasks.h"
 #include "tools/evaluate/label_names.h"
 #include "tools/evaluate/metrics.h"
@@ -50,19 +52,29 @@ absl::Status EvaluateClassification(const CommandLine& line) {
   const auto texts = ReadLabelledTexts(table, layout);
   if (!texts.ok()) return InFile(path, texts.status());
   HIPPODROME_ASSIGN_OR_RETURN(const auto session,
-                              EncoderSession::Open(line, EncoderHead::kSequenceClassification));
+                              EncoderSession::Open(line, {EncoderHead::kSequenceClassification}));
   const auto classes =
       ClassesOf(texts->examples, NamesInData(session->config(), texts->examples[0].label));
   if (!classes.ok()) return InFile(path, classes.status());
   HIPPODROME_ASSIGN_OR_RETURN(const TextLogits logits,
                               ClassifyTexts(*session, "eval classification", *texts));
   const std::vector<int64_t> predictions = LargestOutputs(logits);
+  const int64_t labels = session->config().num_labels();
+  const Metric metrics[] = {
+      {"accuracy",
+       [&](std::span<const size_t> places) {
+         return Accuracy(ValuesAt(places, predictions), ValuesAt(places, *classes));
+       }},
+      {"macro_f1",
+       [&](std::span<const size_t> places) {
+         return MacroF1(ValuesAt(places, predictions), ValuesAt(places, *classes), labels);
+       }},
+  };
   nlohmann::json json = session->Description();
   json.update({{"task", "classification"},
                {"examples", texts->examples.size()},
-               {"truncated", logits.truncated},
-               {"accuracy", Accuracy(predictions, *classes)},
-               {"macro_f1", MacroF1(predictions, *classes, session->config().num_labels())}});
+               {"truncated", logits.truncated}});
+  json.update(MetricReport(std::ssize(predictions), metrics));
   return Report(line, json);
 }
 

@@ -1,6 +1,6 @@
 // What all commands that evaluate encoders share.
-#ifndef HIPPODROME_TOOLS_EVALUATE_ENCODER_COMMAND_H_
-#define HIPPODROME_TOOLS_EVALUATE_ENCODER_COMMAND_H_
+#ifndef HIPPODROME_TOOLS_EVALUATE_ENCODERS_ENCODER_COMMAND_H_
+#define HIPPODROME_TOOLS_EVALUATE_ENCODERS_ENCODER_COMMAND_H_
 
 #include <string>
 #include <utility>
@@ -23,11 +23,6 @@ inline CommandSpec EncoderCommand(CommandSpec spec) {
   return spec;
 }
 
-// The data of most tasks.
-inline Option DataOption(const std::string& meaning) {
-  return {"data", "FILE", meaning + "; may be packed by gzip"};
-}
-
 }  // namespace hippodrome
 
-#endif  // HIPPODROME_TOOLS_EVALUATE_ENCODER_COMMAND_H_
+#endif  // HIPPODROME_TOOLS_EVALUATE_ENCODERS_ENCODER_COMMAND_H_
