@@ -36,7 +36,7 @@ const CommandSpec kPerplexitySpec = {
                 NumaNodeOption(),
                 JsonOption()}};
 
-absl::Status EvaluateText(const CommandLine& line) {
+absl::Status MeasureText(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string data, line.Required("data"));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, line.Integer("window", 1, 1 << 30));
@@ -107,7 +107,7 @@ absl::StatusOr<Perplexity> EvaluatePerplexity(
 }
 
 int EvalPerplexity(int argc, char** argv) {
-  return RunCommand(argc, argv, kPerplexitySpec, EvaluateText);
+  return RunCommand(argc, argv, kPerplexitySpec, MeasureText);
 }
 
 }  // namespace hippodrome

@@ -66,7 +66,7 @@ bool IsWordCharacter(utf8proc_int32_t c) {
 bool IsArticle(std::u32string_view word) { return word == U"a" || word == U"an" || word == U"the"; }
 
 std::u32string LowerWithoutPunctuation(std::string_view text) {
-  std::u32string result = Lower(ToCodePoints(text));
+  std::u32string result = PythonLower(ToCodePoints(text));
   std::erase_if(result, IsAsciiPunctuation);
   return result;
 }
@@ -165,7 +165,7 @@ double Spearman(std::span<const double> x, std::span<const double> y) {
 
 std::vector<std::string> AnswerWords(std::string_view answer) {
   std::vector<std::string> words;
-  for (const std::u32string& word : Words(WithoutArticles(LowerWithoutPunctuation(answer)))) {
+  for (const std::u32string& word : PythonWords(WithoutArticles(LowerWithoutPunctuation(answer)))) {
     words.push_back(ToUtf8(word));
   }
   return words;

@@ -39,13 +39,13 @@ bool IsPythonSpace(char32_t c) {
 
 bool IsAsciiPunctuation(char32_t c) { return c < 0x80 && std::ispunct(static_cast<int>(c)) != 0; }
 
-std::u32string_view Trim(std::u32string_view text) {
+std::u32string_view PythonTrim(std::u32string_view text) {
   while (!text.empty() && IsPythonSpace(text.front())) text.remove_prefix(1);
   while (!text.empty() && IsPythonSpace(text.back())) text.remove_suffix(1);
   return text;
 }
 
-std::vector<std::u32string> Words(std::u32string_view text) {
+std::vector<std::u32string> PythonWords(std::u32string_view text) {
   std::vector<std::u32string> words;
   bool in_word = false;
   for (const char32_t c : text) {
@@ -57,7 +57,7 @@ std::vector<std::u32string> Words(std::u32string_view text) {
   return words;
 }
 
-std::u32string Lower(std::u32string_view text) {
+std::u32string PythonLower(std::u32string_view text) {
   std::u32string result(text);
   for (char32_t& c : result) {
     c = static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
@@ -65,8 +65,8 @@ std::u32string Lower(std::u32string_view text) {
   return result;
 }
 
-std::u32string Capitalize(std::u32string_view text) {
-  std::u32string result = Lower(text);
+std::u32string PythonCapitalize(std::u32string_view text) {
+  std::u32string result = PythonLower(text);
   if (!result.empty()) {
     const auto first = static_cast<utf8proc_int32_t>(text.front());
     result.front() = static_cast<char32_t>(utf8proc_totitle(first));

@@ -18,13 +18,13 @@ bool IsPythonSpace(char32_t c);
 bool IsAsciiPunctuation(char32_t c);
 
 // str.strip().
-std::u32string_view Trim(std::u32string_view text);
+std::u32string_view PythonTrim(std::u32string_view text);
 // str.split().
-std::vector<std::u32string> Words(std::u32string_view text);
+std::vector<std::u32string> PythonWords(std::u32string_view text);
 // Character by character: what would become several stays as it is.
-std::u32string Lower(std::u32string_view text);
+std::u32string PythonLower(std::u32string_view text);
 // str.capitalize().
-std::u32string Capitalize(std::u32string_view text);
+std::u32string PythonCapitalize(std::u32string_view text);
 
 }  // namespace hippodrome
 

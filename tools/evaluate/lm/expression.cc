@@ -119,16 +119,16 @@ absl::StatusOr<int64_t> IntegerOf(const json& value) {
 
 absl::StatusOr<json> TextStep(const std::string& name, const std::string& text) {
   const std::u32string characters = ToCodePoints(text);
-  if (name == "trim") return json(ToUtf8(Trim(characters)));
-  if (name == "lower") return json(ToUtf8(Lower(characters)));
-  if (name == "capitalize") return json(ToUtf8(Capitalize(characters)));
+  if (name == "trim") return json(ToUtf8(PythonTrim(characters)));
+  if (name == "lower") return json(ToUtf8(PythonLower(characters)));
+  if (name == "capitalize") return json(ToUtf8(PythonCapitalize(characters)));
   const std::u32string_view all = characters;
   if (name == "lower_first")
-    return json(ToUtf8(Lower(all.substr(0, 1)) + characters.substr(all.empty() ? 0 : 1)));
+    return json(ToUtf8(PythonLower(all.substr(0, 1)) + characters.substr(all.empty() ? 0 : 1)));
   if (name == "drop_last") return json(ToUtf8(all.substr(0, all.size() - !all.empty())));
   if (name == "words") {
     json words = json::array();
-    for (const std::u32string& word : Words(characters)) words.push_back(ToUtf8(word));
+    for (const std::u32string& word : PythonWords(characters)) words.push_back(ToUtf8(word));
     return words;
   }
   return InvalidArgument("there is no step \"" + name + "\" for a text");

@@ -147,8 +147,8 @@ void Asker::ChooseAnswer(const LmQuestion& question, const Scores& scores, LmAns
   double& exact = outcome.means["em"];
   double& f1 = outcome.means["f1"];
   for (const std::string& right : question.answers) {
-    const AnswerScore score =
-        ScoreAnswer(question.names[static_cast<size_t>(outcome.best)], std::span(&right, 1), SquadVersion::k2);
+    const AnswerScore score = ScoreAnswer(question.names[static_cast<size_t>(outcome.best)],
+                                          std::span(&right, 1), SquadVersion::k2);
     exact = std::max(exact, score.exact);
     f1 = std::max(f1, score.f1);
   }
@@ -210,7 +210,7 @@ absl::StatusOr<std::vector<LmAnswer>> Asker::Write(std::span<const LmQuestion> q
 // What of a text is compared.
 std::u32string Compared(const LmTask& task, const std::string& text) {
   std::u32string compared = ToCodePoints(text);
-  if (task.ignore_case) compared = Lower(compared);
+  if (task.ignore_case) compared = PythonLower(compared);
   if (task.ignore_punctuation) std::erase_if(compared, IsAsciiPunctuation);
   return compared;
 }
