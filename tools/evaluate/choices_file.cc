@@ -1,12 +1,11 @@
 #include "tools/evaluate/choices_file.h"
 
-#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "engine/base/json_object.h"
 #include "engine/base/status.h"
+#include "tools/evaluate/json_lines.h"
 
 namespace hippodrome {
 namespace {
@@ -63,24 +62,7 @@ absl::StatusOr<ChoiceQuestion> ReadChoiceQuestion(const json& object) {
 }  // namespace
 
 absl::StatusOr<std::vector<ChoiceQuestion>> ReadChoices(std::string_view text) {
-  std::vector<ChoiceQuestion> questions;
-  int64_t number = 0;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const auto object = ParseJsonObject(std::string(line));
-    absl::StatusOr<ChoiceQuestion> question =
-        object.ok() ? ReadChoiceQuestion(*object) : absl::StatusOr<ChoiceQuestion>(object.status());
-    if (!question.ok()) {
-      return InvalidArgument("line " + std::to_string(number) + ": " + Message(question.status()));
-    }
-    question->line = number;
-    questions.push_back(*std::move(question));
-  }
-  if (questions.empty()) return InvalidArgument("there are no questions");
-  return questions;
+  return ReadJsonLines<ChoiceQuestion>(text, "questions", ReadChoiceQuestion);
 }
 
 }  // namespace hippodrome

@@ -9,13 +9,13 @@
 namespace hippodrome {
 namespace {
 
-double Mean(std::span<const double> values) {
+double SampleMean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 double Deviation(std::span<const double> values) {
   if (values.size() < 2) return 0;
-  const double mean = Mean(values);
+  const double mean = SampleMean(values);
   double squares = 0;
   for (const double x : values) squares += (x - mean) * (x - mean);
   return std::sqrt(squares / static_cast<double>(values.size() - 1));

@@ -7,6 +7,7 @@
 #include "engine/base/json_object.h"
 #include "engine/base/one_line.h"
 #include "engine/base/status.h"
+#include "tools/evaluate/json_lines.h"
 
 namespace hippodrome {
 namespace {
@@ -109,35 +110,14 @@ absl::StatusOr<QualityQuestion> ReadQualityQuestion(const json& object) {
   return question;
 }
 
-// Of each line that has one.
-template <typename T>
-absl::StatusOr<std::vector<T>> ReadLines(std::string_view text,
-                                         absl::StatusOr<T> (*read)(const json&)) {
-  std::vector<T> examples;
-  for (int64_t number = 1; !text.empty(); ++number) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const auto object = ParseJsonObject(std::string(line));
-    absl::StatusOr<T> example = object.ok() ? read(*object) : absl::StatusOr<T>(object.status());
-    if (!example.ok()) {
-      return InvalidArgument("line " + std::to_string(number) + ": " + Message(example.status()));
-    }
-    example->line = number;
-    examples.push_back(*std::move(example));
-  }
-  if (examples.empty()) return InvalidArgument("there are no examples");
-  return examples;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<ContractExample>> ReadContractNli(std::string_view text) {
-  return ReadLines(text, ReadContract);
+  return ReadJsonLines<ContractExample>(text, "examples", ReadContract);
 }
 
 absl::StatusOr<std::vector<QualityQuestion>> ReadQuality(std::string_view text) {
-  return ReadLines(text, ReadQualityQuestion);
+  return ReadJsonLines<QualityQuestion>(text, "examples", ReadQualityQuestion);
 }
 
 }  // namespace hippodrome

@@ -8,48 +8,22 @@
 
 #include "engine/base/json_object.h"
 #include "engine/base/status.h"
+#include "tools/evaluate/json_lines.h"
 
 namespace hippodrome {
 namespace {
 
 using Documents = std::vector<NumberedDocument>;
 
-// Calls visit(number, line), the line with its end, until it fails.
-template <typename Visit>
-absl::Status ForEachLine(std::string_view text, const Visit& visit) {
-  for (int64_t number = 1; !text.empty(); ++number) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    const std::string_view whole = text.substr(0, std::min(text.size(), line.size() + 1));
-    text.remove_prefix(whole.size());
-    HIPPODROME_RETURN_IF_ERROR(visit(number, whole));
-  }
-  return absl::OkStatus();
-}
-
 bool IsBlank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
-
-absl::Status InLine(int64_t line, const absl::Status& status) {
-  return {status.code(), "line " + std::to_string(line) + ": " + Message(status)};
-}
-
-absl::StatusOr<Documents> ReadLines(std::string_view text) {
-  Documents documents;
-  HIPPODROME_RETURN_IF_ERROR(ForEachLine(text, [&](int64_t number, std::string_view line) {
-    if (IsBlank(line)) return absl::OkStatus();
-    auto object = ParseJsonObject(std::string(line));
-    if (!object.ok()) return InLine(number, object.status());
-    documents.push_back({number, *std::move(object)});
-    return absl::OkStatus();
-  }));
-  return documents;
 }
 
 // "[{..}, ..]", the places of whose elements the parser does not tell.
 absl::StatusOr<Documents> ReadArray(std::string_view text) {
   HIPPODROME_ASSIGN_OR_RETURN(nlohmann::json object,
                               ParseJsonObject("{\"all\": " + std::string(text) + "}"));
+  if (object.size() != 1) return InvalidArgument("something stands behind the array");
   Documents documents;
   for (nlohmann::json& element : object["all"]) {
     if (!element.is_object()) {
@@ -64,8 +38,7 @@ absl::StatusOr<Documents> ReadArray(std::string_view text) {
 // A document of what comes before each line that `begins` another one, which belongs to that if
 // `keep`.
 template <typename Begins>
-absl::StatusOr<Documents> SplitText(std::string_view text, const char* member, bool keep,
-                                    const Begins& begins) {
+Documents SplitText(std::string_view text, const char* member, bool keep, const Begins& begins) {
   Documents documents;
   std::string current;
   int64_t first = 1;
@@ -74,12 +47,14 @@ absl::StatusOr<Documents> SplitText(std::string_view text, const char* member, b
     current.clear();
     first = next;
   };
-  HIPPODROME_RETURN_IF_ERROR(ForEachLine(text, [&](int64_t number, std::string_view line) {
+  for (int64_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end);
     const bool another = begins(line);
     if (another) finish(keep ? number : number + 1);
     if (keep || !another) current += line;
-    return absl::OkStatus();
-  }));
+  }
   finish(0);
   return documents;
 }
@@ -100,7 +75,10 @@ absl::StatusOr<Documents> Read(std::string_view text, DocumentForm form) {
       break;
   }
   const size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  return text.substr(begin, 1) == "[" ? ReadArray(text) : ReadLines(text);
+  if (text.substr(begin, 1) == "[") return ReadArray(text);
+  return ReadJsonLines<NumberedDocument>(text, "documents", [](nlohmann::json object) {
+    return absl::StatusOr<NumberedDocument>(NumberedDocument{.document = std::move(object)});
+  });
 }
 
 }  // namespace

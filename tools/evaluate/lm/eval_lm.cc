@@ -69,7 +69,7 @@ struct LmOptions {
   LmLengths lengths;
 };
 
-absl::StatusOr<LmOptions> ReadOptions(const CommandLine& line) {
+absl::StatusOr<LmOptions> ReadLmOptions(const CommandLine& line) {
   LmOptions options{.tasks = line.positional(), .examples = line.Text("examples")};
   if (options.tasks.empty()) return Usage("expected a task; --list says which there are");
   HIPPODROME_ASSIGN_OR_RETURN(options.data, line.Required("data"));
@@ -291,7 +291,7 @@ class Evaluation {
 
 absl::Status EvaluateLm(const CommandLine& line) {
   if (line.Has("list")) return ListTasks();
-  HIPPODROME_ASSIGN_OR_RETURN(const LmOptions options, ReadOptions(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const LmOptions options, ReadLmOptions(line));
   std::vector<PreparedTask> tasks;
   for (const std::string& name : options.tasks) {
     HIPPODROME_ASSIGN_OR_RETURN(PreparedTask prepared, Prepare(name, options));

@@ -25,7 +25,7 @@ double Sum(const Column& column, std::span<const size_t> places) {
   return sum;
 }
 
-FigureOf Mean(Column column) {
+FigureOf MeanOf(Column column) {
   return [column = std::move(column)](std::span<const size_t> places) {
     return Sum(column, places) / static_cast<double>(places.size());
   };
@@ -91,7 +91,7 @@ const std::vector<std::string>& LmMetrics(LmTaskKind kind) {
 
 FigureOf LmFigure(const std::string& metric, std::span<const LmOutcome> outcomes) {
   if (!outcomes.empty() && outcomes.front().means.contains(metric)) {
-    return Mean(ColumnOf(outcomes, [&](const LmOutcome& o) { return o.means.at(metric); }));
+    return MeanOf(ColumnOf(outcomes, [&](const LmOutcome& o) { return o.means.at(metric); }));
   }
   if (metric == "f1") return F1OfClasses(outcomes);
   if (metric == "word_perplexity") return Exponential(NatsPer(outcomes, &LmOutcome::words));
@@ -103,7 +103,7 @@ FigureOf LmFigure(const std::string& metric, std::span<const LmOutcome> outcomes
     };
   }
   return Exponential(
-      Mean(ColumnOf(outcomes, [](const LmOutcome& o) { return -o.log_probability; })));
+      MeanOf(ColumnOf(outcomes, [](const LmOutcome& o) { return -o.log_probability; })));
 }
 
 }  // namespace hippodrome

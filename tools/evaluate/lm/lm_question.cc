@@ -75,7 +75,7 @@ struct Options {
   std::vector<std::string> choices;
 };
 
-absl::StatusOr<Options> ReadOptions(const LmTask& task, const Members& members) {
+absl::StatusOr<Options> OptionsOf(const LmTask& task, const Members& members) {
   Options options;
   HIPPODROME_ASSIGN_OR_RETURN(options.choices, members.Texts("choices", task.choices));
   if (options.choices.empty()) return members.Error("choices", "there are none");
@@ -111,7 +111,7 @@ absl::StatusOr<int64_t> ReadGold(const LmTask& task, const Members& members, siz
 
 absl::Status AskChoices(const LmTask& task, const Members& members, const std::string& before,
                         LmQuestion& question) {
-  HIPPODROME_ASSIGN_OR_RETURN(Options options, ReadOptions(task, members));
+  HIPPODROME_ASSIGN_OR_RETURN(Options options, OptionsOf(task, members));
   const size_t count = options.choices.size();
   for (size_t i = 0; i < count; ++i) {
     question.scored.push_back(

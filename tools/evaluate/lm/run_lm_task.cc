@@ -12,7 +12,7 @@
 namespace hippodrome {
 namespace {
 
-using Scores = std::vector<ContinuationScore>;
+using ChoiceScores = std::vector<ContinuationScore>;
 
 absl::Status InQuestion(const LmQuestion& question, const std::string& what,
                         const absl::Status& status) {
@@ -38,8 +38,8 @@ class Asker {
   absl::StatusOr<std::vector<Continuation>> RollingTokens(const std::string& text) const;
   absl::StatusOr<std::vector<int32_t>> PromptTokens(const std::string& prompt) const;
 
-  LmAnswer AnswerOf(const LmQuestion& question, const Scores& scores) const;
-  void ChooseAnswer(const LmQuestion& question, const Scores& scores, LmAnswer& answer) const;
+  LmAnswer AnswerOf(const LmQuestion& question, const ChoiceScores& scores) const;
+  void ChooseAnswer(const LmQuestion& question, const ChoiceScores& scores, LmAnswer& answer) const;
   LmAnswer AnswerOf(const LmQuestion& question, const std::string& text) const;
   // Sets a metric that the task has.
   void Set(LmOutcome& outcome, const std::string& metric, bool right) const {
@@ -114,7 +114,8 @@ int64_t BestBy(size_t count, const ValueOf& value_of) {
   return static_cast<int64_t>(best);
 }
 
-void Asker::ChooseAnswer(const LmQuestion& question, const Scores& scores, LmAnswer& answer) const {
+void Asker::ChooseAnswer(const LmQuestion& question, const ChoiceScores& scores,
+                         LmAnswer& answer) const {
   const size_t count = question.choices.size();
   const auto sum = [&](size_t i) { return scores[i].log_probability; };
   const auto best_per = [&](const auto& units) {
@@ -154,7 +155,7 @@ void Asker::ChooseAnswer(const LmQuestion& question, const Scores& scores, LmAns
   }
 }
 
-LmAnswer Asker::AnswerOf(const LmQuestion& question, const Scores& scores) const {
+LmAnswer Asker::AnswerOf(const LmQuestion& question, const ChoiceScores& scores) const {
   LmAnswer answer;
   LmOutcome& outcome = answer.outcome;
   outcome.group = question.group;
