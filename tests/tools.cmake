@@ -113,7 +113,17 @@ hippodrome_test_files(evaluate_tests
     tools/evaluate/interval_test.cc
     tools/evaluate/label_names_test.cc
     tools/evaluate/labelled_texts_test.cc
+    tools/evaluate/lm/continuation_test.cc
+    tools/evaluate/lm/decoder_session_test.cc
+    tools/evaluate/lm/documents_test.cc
+    tools/evaluate/lm/eval_lm_test.cc
+    tools/evaluate/lm/expression_test.cc
+    tools/evaluate/lm/few_shot_test.cc
+    tools/evaluate/lm/lm_figures_test.cc
+    tools/evaluate/lm/lm_question_test.cc
+    tools/evaluate/lm/lm_task_test.cc
     tools/evaluate/metrics_test.cc
+    tools/evaluate/python_text_test.cc
     tools/evaluate/squad_file_test.cc
     tools/evaluate/tsv_test.cc
 )

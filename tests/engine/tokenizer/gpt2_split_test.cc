@@ -73,5 +73,28 @@ TEST(Gpt2Split, CountsTheSpacesAtTheEnd) {
   EXPECT_EQ(TrailingSpaceLength("a\xe3\x80"), 0);  // half of that space
 }
 
+TEST(Gpt2Split, SettledWordsStayWhateverFollows) {
+  const std::string parts[] = {"a",    "'", "re", "l",      " ",      "\n", "7",
+                               "\xc3", "!", "s",  "\u3000", "\u00e9", " '", "  "};
+  for (const std::string& one : parts) {
+    for (const std::string& two : parts) {
+      for (const std::string& three : parts) {
+        const std::string text = "It's " + one + two + three;
+        const size_t settled = SettledLength(text);
+        ASSERT_LT(settled, text.size());
+        for (const std::string& more : parts) {
+          size_t end = 0;  // of the words of all, up to where those that are settled end
+          const std::string all = text + more;
+          while (end < settled) end += FirstWordLength(std::string_view(all).substr(end));
+          EXPECT_EQ(end, settled) << text << "|" << more;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(SettledLength(""), 0);
+  EXPECT_EQ(SettledLength("one"), 0);
+  EXPECT_EQ(SettledLength("one two three"), 3);
+}
+
 }  // namespace
 }  // namespace hippodrome::gpt2_split_test

@@ -1,122 +1,20 @@
-#include "tools/evaluate/eval_choices.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "engine/passes/forward.h"
-#include "kernels/make_backend.h"
-#include "tests/testing/random_model.h"
 #include "tests/testing/temporary_directory.h"
-#include "tools/evaluate/eval_perplexity.h"
 #include "tools/evaluate/eval_tasks.h"
 
 namespace hippodrome::eval_choices_test {
 namespace {
 
 using testing::HasSubstr;
-using Ids = std::vector<int32_t>;
 
 constexpr char kModel[] = "deploy/models/h3-demo";
-constexpr int64_t kEndOfText = 4095;
-
-class JoinTest : public testing::Test {
- protected:
-  Continuation Cut(const std::string& context, const std::string& continuation) const {
-    const auto joined = Join(context, continuation, tokenizer_.get(), kEndOfText);
-    EXPECT_TRUE(joined.ok()) << joined.status();
-    return joined.value_or(Continuation());
-  }
-  int64_t Count(const std::string& text) const { return std::ssize(tokenizer_->Encode(text)); }
-
-  const std::unique_ptr<BpeTokenizer> tokenizer_ = BpeTokenizer::Read(kModel).value();
-};
-
-TEST_F(JoinTest, TextsAreOneText) {
-  const Continuation joined = Cut("The king", " of Babylon");
-  EXPECT_EQ(joined.ids, tokenizer_->Encode("The king of Babylon"));
-  EXPECT_EQ(joined.begin, Count("The king"));
-}
-
-TEST_F(JoinTest, WhiteSpaceBetweenThemGoesWithTheContinuation) {
-  for (const std::string space : {" ", "\n", " \t\r\n", "\u3000", "\u00a0 "}) {
-    const Continuation joined = Cut("The king" + space, "of Babylon");
-    EXPECT_EQ(joined.ids, tokenizer_->Encode("The king" + space + "of Babylon"));
-    EXPECT_EQ(joined.begin, Count("The king"));
-  }
-}
-
-TEST_F(JoinTest, AnEmptyContextIsTheEndOfTextToken) {
-  for (const std::string context : {"", " "}) {
-    const Continuation joined = Cut(context, "The king");
-    Ids expected = tokenizer_->Encode(context + "The king");
-    expected.insert(expected.begin(), kEndOfText);
-    EXPECT_EQ(joined.ids, expected);
-    EXPECT_EQ(joined.begin, 1);
-  }
-  EXPECT_EQ(Join(Ids(), Ids({7}), nullptr, 9)->ids, Ids({9, 7}));
-  EXPECT_TRUE(absl::IsFailedPrecondition(Join(Ids(), Ids({7}), nullptr, -1).status()));
-}
-
-TEST_F(JoinTest, TokenIdsNeedNoTokenizer) {
-  const auto joined = Join(Ids({1, 2}), Ids({3}), nullptr, -1);
-  ASSERT_TRUE(joined.ok()) << joined.status();
-  EXPECT_EQ(joined->ids, Ids({1, 2, 3}));
-  EXPECT_EQ(joined->begin, 2);
-  EXPECT_TRUE(absl::IsFailedPrecondition(
-      Join(std::string("a"), std::string("b"), nullptr, kEndOfText).status()));
-}
-
-TEST_F(JoinTest, AContinuationHasATokenOfItsOwn) {
-  ASSERT_EQ(Count("the"), 1);
-  ASSERT_EQ(Count("th"), 1);  // "the" has no token that "th" has not
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      Join(std::string("th"), std::string("e"), tokenizer_.get(), kEndOfText).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      Join(std::string("a"), std::string(), tokenizer_.get(), kEndOfText).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(Join(Ids(), Ids(), nullptr, kEndOfText).status()));
-}
-
-TEST(ScoreContinuationTest, IsTheSumThatEvaluationWouldGive) {
-  const auto backend = MakeCpuBackend({.threads = 1});
-  const auto model = MakeTestModel(*backend, TinyConfig());
-  // Two random tokens with those behind them that are the likeliest, then one that is not.
-  Ids ids = RandomIds(2, 40, 5);
-  std::vector<float> expected = {0, 0};
-  const auto append = [&](bool best) {
-    const auto sink = [&](int64_t first, std::span<const float> logits) {
-      const auto row = logits.last(model->config().padded_vocab_size).first(40);
-      const auto chosen = best ? std::max_element(row.begin(), row.end())
-                               : std::min_element(row.begin(), row.end());
-      if (first + std::ssize(logits) / 48 < std::ssize(ids)) return;
-      const auto id = static_cast<int32_t>(chosen - row.begin());
-      expected.push_back(static_cast<float>(-NegativeLogLikelihood(row, 40, id)));
-      ids.push_back(id);
-    };
-    ASSERT_TRUE(Forward(*backend, *model, Ids(ids), {}, sink).ok());
-  };
-  for (int i = 0; i < 3; ++i) append(true);
-  auto score = ScoreContinuation(*backend, *model, {ids, 2});
-  ASSERT_TRUE(score.ok()) << score.status();
-  EXPECT_EQ(score->log_probability, double{expected[2]} + expected[3] + expected[4]);
-  EXPECT_EQ(score->tokens, 3);
-  EXPECT_TRUE(score->greedy);
-  append(false);
-  score = ScoreContinuation(*backend, *model, {ids, 4});
-  EXPECT_EQ(score->log_probability, double{expected[4]} + expected[5]);
-  EXPECT_FALSE(score->greedy);
-}
-
-TEST(LikeliestTest, IsTheFirstOfEquals) {
-  const std::vector<ContinuationScore> scores = {{-3, 1, true}, {-2, 1, true}, {-2, 1, true}};
-  EXPECT_EQ(Likeliest(scores), 1);
-}
 
 class EvalChoicesTest : public testing::Test {
  protected:
