@@ -5,6 +5,7 @@ hippodrome_test_files(kernels_cpu_tests
     kernels/cpu/attention/attention_test.cc
     kernels/cpu/attention/dense_attention_bidirectional_test.cc
     kernels/cpu/attention/dense_attention_causal_test.cc
+    kernels/cpu/attention/key_columns_test.cc
     kernels/cpu/attention/key_value_pages_test.cc
     kernels/cpu/attention/rotary_test.cc
     kernels/cpu/attention/softmax_test.cc

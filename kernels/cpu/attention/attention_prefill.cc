@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention/key_columns.h"
 #include "kernels/cpu/attention/rotary.h"
 #include "kernels/cpu/attention/softmax.h"
 #include "kernels/cpu/base/memory.h"
@@ -80,13 +81,9 @@ void LoadQueries(const Sequence& s, int64_t head, int64_t first, int64_t count, 
 template <typename T>
 void LoadKeys(const Sequence& s, int64_t head, int64_t begin, int64_t count, ChunkWorkspace& w) {
   const int64_t head_dim = s.shape.head_dim;
-  const T* keys[kKeyBlock];
+  const T* keys[kKeyBlock] = {};
   s.pages.FindKeys(s.page_table, head, begin - s.table_start(), count, keys);
-  for (int64_t j = 0; j < head_dim; ++j) {
-    float* column = w.keys + j * kKeyBlock;
-    for (int64_t i = 0; i < count; ++i) column[i] = Widen(keys[i][j]);
-    std::fill(column + count, column + kKeyBlock, 0.0f);
-  }
+  KeysToColumns(keys, count, head_dim, kKeyBlock, w.keys);
   std::fill_n(w.values, kKeyBlock * w.stride, 0.0f);
   for (int64_t i = 0; i < count; ++i) {
     const T* value = keys[i] + s.pages.value_offset();
