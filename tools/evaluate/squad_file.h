@@ -11,10 +11,10 @@
 namespace hippodrome {
 
 struct SquadQuestion {
-  std::string id;  // empty where the file has none
   std::string question;
   std::vector<std::string> answers;    // any of them is right; none: there is no answer
   std::vector<int64_t> answer_starts;  // code points of the context; -1 where the file says nothing
+  std::string id;                      // empty where the file has none
 };
 
 struct SquadParagraph {

@@ -13,13 +13,13 @@ constexpr double kRounding = 1e-12;  // a few roundings of numbers up to 100
 // Answers and predictions in which the two scripts differ: the last gold answers have one without
 // words, and the sixth prediction is one.
 const std::vector<SquadQuestion> kQuestions = {
-    {.id = "1", .answers = {"the Eiffel Tower", "Eiffel"}},
-    {.id = "2", .answers = {"red"}},
-    {.id = "3", .answers = {"blue"}},
-    {.id = "4", .answers = {"the", "dog"}},
-    {.id = "5", .answers = {}},
-    {.id = "6", .answers = {}},
-    {.id = "7", .answers = {}},
+    {.answers = {"the Eiffel Tower", "Eiffel"}, .id = "1"},
+    {.answers = {"red"}, .id = "2"},
+    {.answers = {"blue"}, .id = "3"},
+    {.answers = {"the", "dog"}, .id = "4"},
+    {.answers = {}, .id = "5"},
+    {.answers = {}, .id = "6"},
+    {.answers = {}, .id = "7"},
 };
 const std::vector<SquadPrediction> kPredictions = {
     {"Eiffel Tower!", -3}, {"a red book", -1}, {"", 0.5}, {"the", -2.5}, {"", 2}, {"the", 1},
