@@ -45,6 +45,19 @@ validation_split: %(validation)s
 test_split: %(test)s
 """
 
+GENERATION = """
+task: local_generation
+dataset_path: json
+dataset_kwargs: {data_files: {validation: %(documents)s}}
+validation_split: validation
+output_type: generate_until
+doc_to_text: "{{context}}"
+doc_to_target: "{{answers[0]}}"
+generation_kwargs: {until: ["\\n"], max_gen_toks: 64, do_sample: false, temperature: 0}
+filter_list: [{name: trimmed, filter: [{function: remove_whitespace}, {function: take_first}]}]
+metric_list: [{metric: exact_match}]
+"""
+
 
 def ours(name, folder, shots):
     """The report of a task, and what the model said to each question."""
@@ -66,6 +79,13 @@ def theirs(server, manager, task, shots):
 def likelihoods(sample):
     """Of the harness's answers to one question: of its choices, or of its one continuation or text."""
     return [answer[0] if isinstance(answer, (tuple, list)) else answer for answer in sample]
+
+
+def compare_texts(report, samples, results, answers):
+    equal = sum(sample["text"].lstrip() == answer[0] for sample, answer in zip(samples, answers))
+    check("generation: texts", equal == len(samples) == len(answers), f"{equal} of {len(samples)} documents")
+    check("generation: exact_match", results["exact_match,trimmed"] == report["exact_match"] > 0,
+          f"{results['exact_match,trimmed']}, in process {report['exact_match']}")
 
 
 def compare(name, report, samples, results, answers):
@@ -102,6 +122,7 @@ def make(folder, hub, yamls):
     pages = pathlib.Path(sys.argv[2]).read_text() if len(sys.argv) > 2 else ""
     lm_task_files.write_wikitext(folder, hub, pages)
     write_yaml(yamls, hub, "wikitext", "wikitext/wikitext.yaml")
+    (yamls / "generation.yaml").write_text(GENERATION % {"documents": folder / "generation.jsonl"})
 
 
 def run(scratch):
@@ -111,7 +132,11 @@ def run(scratch):
     make(folder, hub, yamls)
     manager = TaskManager(include_path=str(yamls), include_defaults=False)
     tasks = {name: task for name, (_, task, _, _) in lm_task_files.TASKS.items()} | {"wikitext": "wikitext"}
+    lm_task_files.write_generation(folder, "no answer")
+    # The first answer is right now.
+    lm_task_files.write_generation(folder, ours("generation", folder, 0)[1][0]["text"].strip())
     with Server(HIPPODROME, scratch) as server:
+        compare_texts(*ours("generation", folder, 0), *theirs(server, manager, "local_generation", 0))
         for shots, names in ((0, list(tasks)), (3, WITH_SHOTS)):
             for name in names:
                 label = f"{name}, {shots} shots" if shots else name

@@ -202,6 +202,13 @@ def write_task(name, folder, hub):
         write_lines(hub / f"{harness}.{split}.jsonl", [row for _, rows in made for row in rows])
 
 
+def write_generation(folder, answer):
+    """Beginnings of sentences, for all of which `answer` is the only right end."""
+    makers = [Maker(f"generation {i}") for i in range(DOCUMENTS)]
+    write_lines(folder / "generation.jsonl",
+                [{"context": " ".join(m.passage(2).split()[:-4]), "answers": [answer]} for m in makers])
+
+
 def write_wikitext(folder, hub, published):
     """`published`: the text of a file of WikiText, which is cut at the headings of its pages; or empty: made pages."""
     pages = [wikitext_page(Maker(f"wikitext {i}"), i) for i in range(8)]

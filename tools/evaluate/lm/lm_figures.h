@@ -39,7 +39,8 @@ struct LmOutcome {
 //                 exp(-mean of the log probabilities of continuations).
 //   rolling       word_perplexity, byte_perplexity, token_perplexity: exp(-sum of log probabilities
 //                 / sum of words, bytes or tokens); bits_per_byte: log2(byte_perplexity).
-//   generation    exact_match: the share of texts that are one of the answers.
+//   generation    exact_match: the share of texts that are one of the answers, spaces around them
+//                 apart.
 const std::vector<std::string>& LmMetrics(LmTaskKind kind);
 
 // The figure of some of `outcomes`, which it copies what it needs of. REQUIRES: a metric of the

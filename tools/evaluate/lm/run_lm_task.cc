@@ -208,12 +208,12 @@ absl::StatusOr<std::vector<LmAnswer>> Asker::Write(std::span<const LmQuestion> q
   return answers;
 }
 
-// What of a text is compared.
+// What of a text is compared: no space around it, and what the task leaves.
 std::u32string Compared(const LmTask& task, const std::string& text) {
   std::u32string compared = ToCodePoints(text);
   if (task.ignore_case) compared = PythonLower(compared);
   if (task.ignore_punctuation) std::erase_if(compared, IsAsciiPunctuation);
-  return compared;
+  return std::u32string(PythonTrim(compared));
 }
 
 LmAnswer Asker::AnswerOf(const LmQuestion& question, const std::string& text) const {
