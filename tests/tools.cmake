@@ -162,6 +162,8 @@ hippodrome_test_files(training_state_crash_tests
   SOURCES tools/train/training_state_crash_test.cc)
 add_test(NAME tools_train_fetch_data_test
   COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/train/fetch_data_test.py)
+add_test(NAME tools_train_lra_data_test
+  COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/tools/train/lra_data_test.py)
 
 hippodrome_test_files(train_data_tests
   LIBRARIES hippodrome_train_data hippodrome_train_tokenizer

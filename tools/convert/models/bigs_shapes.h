@@ -27,7 +27,8 @@ struct BigsExtras {
 std::string BigsLayerName(int64_t layer, const std::string& rest);
 
 // Names, shapes and the type to store them in: matrices of linear layers and the word embedding as
-// `matrix_dtype`, all else F32. Tied copies are not listed. In the order of the published code.
+// `matrix_dtype`, all else F32. Tied copies are not listed. In the order of the published
+// code, which is that of every model.safetensors that is written.
 std::vector<TensorSpec> BigsTensorSpecs(const BigsConfig& config, DType matrix_dtype,
                                         const BigsExtras& extras);
 

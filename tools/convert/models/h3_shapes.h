@@ -15,7 +15,8 @@ inline constexpr char kPositionEmbeddings[] = "backbone.embeddings.position_embe
 inline constexpr char kHead[] = "lm_head.weight";
 
 // Names, shapes and the type to store them in: matrices of linear layers and the word embedding as
-// `matrix_dtype`, all else F32. The head is tied and not listed. In the order of the layers.
+// `matrix_dtype`, all else F32. The head is tied and not listed. In the order of the layers,
+// which is that of every model.safetensors that is written.
 std::vector<TensorSpec> H3TensorSpecs(const H3Config& config, DType matrix_dtype);
 
 }  // namespace hippodrome

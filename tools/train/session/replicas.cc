@@ -154,8 +154,8 @@ absl::Status Replica::Restore(const LoadedTrainingState* state) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::span<const float>> Replica::ReadResult(size_t index) {
-  const Parameter& parameter = parameters_->all()[index];
+absl::StatusOr<std::span<const float>> Replica::ReadResult(const std::string& name) {
+  const Parameter& parameter = *parameters_->Find(name);
   const bool averaged = run_.optimizer.ema > 0 && places_.contains(&parameter);
   return Read(parameter, averaged ? Kind::kAverage : Kind::kValue);
 }

@@ -58,8 +58,9 @@ class Replica {
   // `state`: null but for rank 0, which gives all others what it reads.
   absl::Status Restore(const LoadedTrainingState* state);
 
-  // The values of parameter `index`, as a moving average where the run keeps one; as ReadState().
-  absl::StatusOr<std::span<const float>> ReadResult(size_t index);
+  // The values of a parameter, as a moving average where the run keeps one; as ReadState().
+  // REQUIRES: it exists.
+  absl::StatusOr<std::span<const float>> ReadResult(const std::string& name);
   const Parameters& parameters() const { return *parameters_; }
   // See GradientSum::seconds(); 0 on devices.
   double communication_seconds() const { return sum_ == nullptr ? 0 : sum_->seconds(); }

@@ -13,6 +13,8 @@
 #include "engine/base/status.h"
 #include "tools/command_line/text_file.h"
 #include "tools/convert/model_card.h"
+#include "tools/convert/models/bigs_shapes.h"
+#include "tools/convert/models/h3_shapes.h"
 #include "tools/convert/models/shape_map.h"
 #include "tools/limits/machine.h"
 #include "tools/mpi/collectives.h"
@@ -85,6 +87,21 @@ bool Due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
 std::string ConfigJson(const ModelConfig& config) {
   return std::visit([](const auto& c) { return ToJson(c); }, config);
+}
+
+// The tensors of a model directory in the order of convert, so that export and convert make the
+// same file again; of models that convert does not know, in that of the parameters.
+std::vector<TensorSpec> ResultTensors(const ModelConfig& config, const Parameters& parameters) {
+  if (const auto* encoder = std::get_if<BigsConfig>(&config)) {
+    return BigsTensorSpecs(*encoder, DType::kF32, {.positions = false, .pooler = false});
+  }
+  const auto& decoder = std::get<H3Config>(config);
+  if (decoder.mixer == DecoderMixer::kH3) return H3TensorSpecs(decoder, DType::kF32);
+  std::vector<TensorSpec> tensors;
+  for (const Parameter& parameter : parameters.all()) {
+    tensors.push_back({.name = parameter.name, .dtype = DType::kF32, .shape = parameter.shape});
+  }
+  return tensors;
 }
 
 }  // namespace
@@ -328,18 +345,14 @@ absl::Status TrainingSession::SaveState() {
 }
 
 absl::Status TrainingSession::SaveResult() {
+  Replica& replica = replicas_->at(0);
   ModelToSave model = {.config_json = ConfigJson(config_),
                        .run_json = ToJson(run_),
                        .card = {},
                        .tokenizer = run_.tokenizer.empty() ? run_.model.from : run_.tokenizer,
-                       .tensors = {}};
-  Replica& replica = replicas_->at(0);
-  for (const Parameter& parameter : replica.parameters().all()) {
-    model.tensors.push_back(
-        {.name = parameter.name, .dtype = DType::kF32, .shape = parameter.shape});
-  }
+                       .tensors = ResultTensors(config_, replica.parameters())};
   if (!first()) {
-    for (size_t i = 0; i < model.tensors.size(); ++i) (void)replica.ReadResult(i);
+    for (const TensorSpec& tensor : model.tensors) (void)replica.ReadResult(tensor.name);
     return Agreed(absl::OkStatus());
   }
   HIPPODROME_RETURN_IF_ERROR(Agreed(WriteResult(std::move(model))));
@@ -355,7 +368,7 @@ absl::Status TrainingSession::WriteResult(ModelToSave model) {
                                              .origin = DescribeRun(run_, position_, lines),
                                              .serve = kServeHere}));
   HIPPODROME_RETURN_IF_ERROR(SaveModel(run_.output + "/model", model, [&](size_t index) {
-    return replicas_->at(0).ReadResult(index);
+    return replicas_->at(0).ReadResult(model.tensors[index].name);
   }));
   return WriteTextFile(run_.output + "/loss.svg", DrawLossCurve(lines));
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/status.h"
+#include "engine/initialization/initial_weights.h"
 #include "tests/tools/convert/bigs_files.h"
 #include "tools/convert/models/bigs_presets.h"
 #include "tools/convert/models/bigs_shapes.h"
@@ -64,6 +65,46 @@ TEST(BigsShapesTest, SeveralHeadsAreALeadingAxis) {
   EXPECT_EQ(shapes.at("bigs.encoder.layer.1.bs4.kernel.C"), (Shape{4, 5, 2}));
   EXPECT_EQ(shapes.at("bigs.encoder.layer.1.bs4.kernel.A_im"), (Shape{4, 5}));
   EXPECT_EQ(shapes.at("bigs.encoder.layer.1.bs4.kernel.log_step"), (Shape{4, 1}));
+}
+
+// What train saves is in the order of these.
+void ExpectTheShapesOfANewModel(const BigsConfig& config) {
+  ShapeMap expected;
+  for (const InitialParameter& parameter : InitialWeights(config, {})) {
+    expected[parameter.name] = parameter.shape;
+  }
+  ShapeMap shapes;
+  for (const TensorSpec& spec : BigsTensorSpecs(config, DType::kF32, {.positions = false})) {
+    shapes[spec.name] = spec.shape;
+  }
+  EXPECT_EQ(shapes, expected);
+}
+
+TEST(BigsShapesTest, ANewModelHasAllOfThemAndNoOthers) {
+  for (const EncoderHead head :
+       {EncoderHead::kNone, EncoderHead::kMaskedLm, EncoderHead::kSequenceClassification,
+        EncoderHead::kMultipleChoice, EncoderHead::kTokenClassification,
+        EncoderHead::kQuestionAnswering}) {
+    SCOPED_TRACE(Name(head));
+    BigsConfig config = SmallBigs();
+    config.head = head;
+    config.labels = {"LABEL_0", "LABEL_1", "LABEL_2"};
+    config.tie_word_embeddings = false;
+    ExpectTheShapesOfANewModel(config);
+  }
+}
+
+TEST(BigsShapesTest, ANewModelOfAnyLayersHasAllOfThemAndNoOthers) {
+  BigsConfig config = SmallBigs();
+  config.position_table = false;
+  config.num_attention_heads = 3;
+  for (const EncoderBlock block : {EncoderBlock::kGated, EncoderBlock::kStack}) {
+    for (const EncoderRouting routing : {EncoderRouting::kSsm, EncoderRouting::kAttention}) {
+      config.block = block;
+      config.routing = routing;
+      ExpectTheShapesOfANewModel(config);
+    }
+  }
 }
 
 // The four kinds of layers, one and several heads: the shapes tell the whole configuration.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/status.h"
+#include "engine/initialization/initial_weights.h"
 #include "tools/convert/models/h3_presets.h"
 #include "tools/convert/models/h3_shapes.h"
 
@@ -40,6 +41,16 @@ ShapeMap Shapes(const H3Config& config) {
 std::string DecideError(const ShapeMap& shapes, const ConfigHints& hints) {
   const auto config = DecideConfig(shapes, hints);
   return config.ok() ? "OK" : Message(config.status());
+}
+
+// What train saves is in the order of these.
+TEST(H3ShapesTest, ANewModelHasAllOfThemAndNoOthers) {
+  ShapeMap shapes;
+  const auto initial = InitialWeights(Small(), {}).value();
+  for (const InitialParameter& parameter : initial) {
+    shapes[parameter.name] = parameter.shape;
+  }
+  EXPECT_EQ(Shapes(Small()), shapes);
 }
 
 TEST(InferConfigTest, ShapesTellEverythingButTheHeads) {
