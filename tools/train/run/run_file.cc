@@ -8,9 +8,9 @@
 #include "engine/base/json_object.h"
 #include "engine/base/read_file.h"
 #include "engine/base/status.h"
+#include "tools/command_line/strict_reader.h"
 #include "tools/train/checkpoint/checksum.h"
 #include "tools/train/run/run_file_words.h"
-#include "tools/command_line/strict_reader.h"
 
 namespace hippodrome {
 namespace {
