@@ -114,6 +114,10 @@ hippodrome_test_files(evaluate_tests
     tools/evaluate/label_names_test.cc
     tools/evaluate/labelled_texts_test.cc
     tools/evaluate/metrics_test.cc
+    tools/evaluate/positions/eval_positions_test.cc
+    tools/evaluate/positions/length_report_test.cc
+    tools/evaluate/positions/perplexity_by_length_test.cc
+    tools/evaluate/positions/window_reader_test.cc
     tools/evaluate/squad_file_test.cc
     tools/evaluate/tsv_test.cc
 )

@@ -94,7 +94,9 @@ absl::Status WriteLengths(const CommandLine& line, nlohmann::ordered_json json,
                           const PerplexityByLength& found) {
   PrintTable(PositionRows(found));
   PrintTable(ContextRows(found));
-  fmt::print(stderr, "{}\n", RatioLine(found));
+  if (const std::string ratios = RatioLine(found); !ratios.empty()) {
+    fmt::print(stderr, "{}\n", ratios);
+  }
   if (line.Has("svg")) {
     const std::string title =
         fmt::format("{} windows of {} tokens", found.windows, found.by_position.back().last);

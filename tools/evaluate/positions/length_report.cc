@@ -1,6 +1,7 @@
 #include "tools/evaluate/positions/length_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -119,15 +120,16 @@ std::vector<std::vector<std::string>> ContextRows(const PerplexityByLength& foun
 std::string RatioLine(const PerplexityByLength& found) {
   const PositionBucket& position = found.by_position.back();
   const ContextScore& context = found.by_context.back();
-  std::string line;
+  std::vector<std::string> parts;
   if (position.score.ratio) {
-    line = fmt::format("perplexity to that at {}: {} at position {}", kComparedLength,
-                       RatioText(position.score), position.last);
+    parts.push_back(fmt::format("{} at position {}", RatioText(position.score), position.last));
   }
   if (context.score.ratio) {
-    line += fmt::format(", {} with a context of {}", RatioText(context.score), context.context);
+    parts.push_back(
+        fmt::format("{} with a context of {}", RatioText(context.score), context.context));
   }
-  return line;
+  if (parts.empty()) return "";
+  return fmt::format("perplexity to that at {}: {}", kComparedLength, fmt::join(parts, ", "));
 }
 
 Drawing DrawLengths(const PerplexityByLength& found, const std::string& title) {

@@ -19,7 +19,7 @@ nlohmann::ordered_json LengthJson(const PerplexityByLength& found);
 // The same for people: rows of cells for PrintTable().
 std::vector<std::vector<std::string>> PositionRows(const PerplexityByLength& found);
 std::vector<std::vector<std::string>> ContextRows(const PerplexityByLength& found);
-// "65536 against 2048: .."; empty where nothing is compared.
+// "perplexity to that at 2048: 1.034 at position 65536, .."; empty where nothing is compared.
 std::string RatioLine(const PerplexityByLength& found);
 
 // Against the length, on a logarithmic axis: perplexity by position and by context, tokens per

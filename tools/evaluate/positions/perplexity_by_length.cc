@@ -53,15 +53,16 @@ std::optional<Interval> ExpInterval(std::span<const Values> windows) {
 }
 
 // `nll`: by window, of its tokens from place `first` on.
-LengthScore ScoreOf(Windows windows, std::span<const Values> nll,
-                    std::span<const int64_t> token_bytes, int64_t first) {
+LengthScore LengthScoreOf(Windows windows, std::span<const Values> nll,
+                          std::span<const int64_t> token_bytes, int64_t first) {
   LengthScore score;
   double sum = 0;
   for (size_t w = 0; w < windows.size(); ++w) {
     score.tokens += std::ssize(nll[w]);
     sum = std::accumulate(nll[w].begin(), nll[w].end(), sum);
-    for (const int32_t id : windows[w].subspan(first, nll[w].size()))
+    for (const int32_t id : windows[w].subspan(first, nll[w].size())) {
       score.bytes += token_bytes[id];
+    }
   }
   score.nll = sum / static_cast<double>(score.tokens);
   score.perplexity = ExpInterval(nll);
@@ -84,9 +85,10 @@ absl::StatusOr<Readings> ReadAll(WindowReader& reader, Windows windows,
   Readings readings{.contexts = std::vector<std::vector<Values>>(contexts.size())};
   int64_t done = 0;
   const auto read = [&](std::span<const int32_t> ids, int64_t first) {
+    auto scores = reader.Read(ids, first);
     done += std::ssize(ids) - 1;
     if (progress) progress(done, all * std::ssize(windows));
-    return reader.Read(ids, first);
+    return scores;
   };
   for (const auto window : windows) {
     // Short ones first: they warm up what is timed.
@@ -112,7 +114,7 @@ void FillBucket(const Readings& readings, Windows windows, std::span<const int64
     seconds = std::accumulate(window.seconds.begin() + bucket.first - 1,
                               window.seconds.begin() + bucket.last, seconds);
   }
-  bucket.score = ScoreOf(windows, nll, token_bytes, bucket.first);
+  bucket.score = LengthScoreOf(windows, nll, token_bytes, bucket.first);
   bucket.tokens_per_second = static_cast<double>(bucket.score.tokens) / seconds;
 }
 
@@ -187,8 +189,9 @@ absl::StatusOr<PerplexityByLength> EvaluateByLength(
   CompareBuckets(result.by_position);
   const std::vector<int64_t> contexts = ContextsOf(options);
   for (size_t c = 0; c < contexts.size(); ++c) {
-    result.by_context.push_back({contexts[c], ScoreOf(windows, readings.contexts[c], token_bytes,
-                                                      length - options.last_tokens + 1)});
+    result.by_context.push_back(
+        {contexts[c], LengthScoreOf(windows, readings.contexts[c], token_bytes,
+                                    length - options.last_tokens + 1)});
   }
   CompareContexts(readings, result.by_context);
   return result;
