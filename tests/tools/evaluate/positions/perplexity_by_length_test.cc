@@ -86,6 +86,22 @@ TEST_F(PerplexityByLengthTest, PositionsTogetherAreThePerplexity) {
   EXPECT_EQ(bytes, std::accumulate(ids.begin() + 1, ids.begin() + 1401, int64_t{1400}));
 }
 
+TEST_F(PerplexityByLengthTest, OfAModelWithoutAttention) {
+  H3Config config = TinyConfig();
+  config.attention_layers.clear();
+  const auto recurrent = MakeTestModel(*cpu_, config);
+  const Ids ids = RandomIds(601, 40, 8);
+  const auto found = EvaluateByLength(*cpu_, *recurrent, CutWindows(ids, 600), bytes_,
+                                      {.window = {.length = 600}, .last_tokens = 600 - 64});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_NEAR(found->by_position[0].score.nll,
+              EvaluatePerplexity(*cpu_, *recurrent, IdSpan(ids).first(65), 64)->nll, kTolerance);
+  EXPECT_NEAR(found->by_context[0].score.nll,
+              EvaluatePerplexity(*cpu_, *recurrent, IdSpan(ids).subspan(64), 600 - 64)->nll,
+              kTolerance);
+  EXPECT_EQ(found->by_position.back().state_bytes, found->by_position[0].state_bytes);
+}
+
 TEST_F(PerplexityByLengthTest, ABucketIsOfItsPositions) {
   const Ids ids = RandomIds(201, 40, 2);
   const auto found = Evaluate(ids, 200, 10);
