@@ -123,6 +123,10 @@ hippodrome_test_files(evaluate_tests
     tools/evaluate/lm/lm_question_test.cc
     tools/evaluate/lm/lm_task_test.cc
     tools/evaluate/metrics_test.cc
+    tools/evaluate/positions/eval_positions_test.cc
+    tools/evaluate/positions/length_report_test.cc
+    tools/evaluate/positions/perplexity_by_length_test.cc
+    tools/evaluate/positions/window_reader_test.cc
     tools/evaluate/python_text_test.cc
     tools/evaluate/squad_file_test.cc
     tools/evaluate/tsv_test.cc

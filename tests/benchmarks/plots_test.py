@@ -16,6 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import compare_plot
 import conversations_plot
+import scaling_plot
 from svg_chart import text, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -49,6 +50,30 @@ class ConversationsPlotTest(unittest.TestCase):
     def test_the_picture_is_of_the_figures(self):
         report = json.loads((HERE / "conversations.json").read_text())
         self.assertEqual(conversations_plot.chart(report), (HERE / "conversations.svg").read_text())
+
+
+class ScalingPlotTest(unittest.TestCase):
+    def test_lines_and_rings_are_of_the_tables(self):
+        report = json.loads((HERE / "gpu-results.json").read_text())
+        root = xml.etree.ElementTree.fromstring(
+            scaling_plot.chart(report, {128: 8e10, 4096: 2.6e12}, {128: 8e10, 4096: 4.1e12}))
+        texts = [element.text for element in root.iter(SVG + "text")]
+        for expected in ("512", "1,536", "4,096", "measured, hybrid H3", "BERT large", "10,000", "1E12"):
+            self.assertIn(expected, texts)
+        rings = len(list(root.iter(SVG + "circle")))
+        self.assertEqual(rings, 2 * (3 + 1) + 2 * (4 + 1))  # with the legend's
+
+    def test_what_points_stand_for(self):
+        self.assertEqual(scaling_plot.operations("matrix products  8.0e+10 (8E10)\ntotal            8.078e+10 (8E10)\n"),
+                         8.078e10)
+        results = [{"name": "table7", "length": 512, "value": 5, "limit": 10}, {"name": "prefill"}]
+        self.assertEqual(scaling_plot.throughput({"machine": "some", "results": results}),
+                         ("some", {512: 5}, {512: 10}))
+        for other in ({}, [], {"results": [{"name": "prefill"}]}):
+            with self.assertRaisesRegex(ValueError, "no results of table7"):
+                scaling_plot.throughput(other)
+        with self.assertRaisesRegex(ValueError, "no total"):
+            scaling_plot.operations("")
 
 
 class ComparePlotTest(unittest.TestCase):

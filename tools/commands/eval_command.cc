@@ -8,6 +8,7 @@ namespace hippodrome {
 int EvalCommand(int argc, char** argv) {
   const Subcommand tasks[] = {
       {"perplexity", "of a decoder over a text", EvalPerplexity},
+      {"positions", "perplexity of a decoder by position and context length", EvalPositions},
       {"lm", "of a decoder in tasks for language models", EvalLm},
       {"choices", "of continuations of contexts, by a decoder", EvalChoices},
       {"glue", "all tasks of GLUE, by a classifier for each", EvalGlue},

@@ -6,6 +6,8 @@
 namespace hippodrome {
 
 int EvalPerplexity(int argc, char** argv);
+// Perplexity by position and by length of context.
+int EvalPositions(int argc, char** argv);
 int EvalLm(int argc, char** argv);
 int EvalChoices(int argc, char** argv);
 // All of GLUE.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace hippodrome {
@@ -29,6 +30,19 @@ double Quantile(std::span<const double> sorted, double q) {
   return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
 }
 
+// In [0, count). Not uniform_int_distribution, which differs between libraries; 2^-64 of bias is
+// none.
+size_t DrawBelow(size_t count, std::mt19937_64& random) {
+  return static_cast<size_t>((static_cast<unsigned __int128>(random()) * count) >> 64);
+}
+
+Interval IntervalOf(std::vector<double> figures) {
+  std::sort(figures.begin(), figures.end());
+  return {.standard_error = Deviation(figures),
+          .low = Quantile(figures, 0.025),
+          .high = Quantile(figures, 0.975)};
+}
+
 }  // namespace
 
 double StandardErrorOfMean(std::span<const double> values) {
@@ -41,16 +55,31 @@ Interval Bootstrap(int64_t examples, const FigureOf& figure, int64_t resamples, 
   std::vector<size_t> drawn(static_cast<size_t>(examples));
   std::vector<double> figures(static_cast<size_t>(resamples));
   for (double& value : figures) {
-    // Not uniform_int_distribution, which differs between libraries; 2^-64 of bias is none.
-    for (size_t& i : drawn) {
-      i = static_cast<size_t>((static_cast<unsigned __int128>(random()) * drawn.size()) >> 64);
-    }
+    for (size_t& i : drawn) i = DrawBelow(drawn.size(), random);
     value = figure(drawn);
   }
-  std::sort(figures.begin(), figures.end());
-  return {.standard_error = Deviation(figures),
-          .low = Quantile(figures, 0.025),
-          .high = Quantile(figures, 0.975)};
+  return IntervalOf(std::move(figures));
+}
+
+std::optional<Interval> BootstrapBlocks(std::span<const std::vector<ValueBlock>> groups,
+                                        const std::function<double(double mean)>& figure,
+                                        int64_t resamples, uint64_t seed) {
+  if (groups.empty() || (groups.size() == 1 && groups[0].size() == 1)) return std::nullopt;
+  std::mt19937_64 random(seed);
+  std::vector<double> figures(static_cast<size_t>(resamples));
+  for (double& value : figures) {
+    ValueBlock drawn;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const std::vector<ValueBlock>& group = groups[DrawBelow(groups.size(), random)];
+      for (size_t b = 0; b < group.size(); ++b) {
+        const ValueBlock& block = group[DrawBelow(group.size(), random)];
+        drawn.sum += block.sum;
+        drawn.values += block.values;
+      }
+    }
+    value = figure(drawn.sum / static_cast<double>(drawn.values));
+  }
+  return IntervalOf(std::move(figures));
 }
 
 nlohmann::json ToJson(const Interval& interval) {

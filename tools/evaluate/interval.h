@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
+#include <vector>
 
 namespace hippodrome {
 
@@ -30,6 +32,20 @@ using FigureOf = std::function<double(std::span<const size_t> examples)>;
 // examples and resamples are 1 or more.
 Interval Bootstrap(int64_t examples, const FigureOf& figure, int64_t resamples = kResamples,
                    uint64_t seed = 0);
+
+// Values that stand one behind another, and may depend on each other.
+struct ValueBlock {
+  double sum = 0;
+  int64_t values = 0;  // 1 or more
+};
+
+// The same for a `figure` of the mean of values that depend on each other: of texts, say, and
+// within them of blocks of neighbours. As many groups are drawn as there are, and of each as many
+// blocks as it has, with replacement. Too narrow where groups are few; nothing where there is one
+// block in all. REQUIRES: no group is empty.
+std::optional<Interval> BootstrapBlocks(std::span<const std::vector<ValueBlock>> groups,
+                                        const std::function<double(double mean)>& figure,
+                                        int64_t resamples = kResamples, uint64_t seed = 0);
 
 // As reports have it: {"standard_error": x, "low": x, "high": x}.
 nlohmann::json ToJson(const Interval& interval);

@@ -1,5 +1,6 @@
 #include "tools/plots/svg.h"
 
+#include <cmath>
 #include <cstdio>
 
 namespace hippodrome {
@@ -46,7 +47,8 @@ std::string Escaped(const std::string& text) {
 
 std::string Label(double value) {
   char text[32];
-  std::snprintf(text, sizeof(text), "%.4g", value);
+  const bool whole = value == std::round(value) && std::abs(value) < 1e6;
+  std::snprintf(text, sizeof(text), whole ? "%.0f" : "%.4g", value);
   return text;
 }
 

@@ -13,7 +13,7 @@ struct Drawing {
   std::string svg;
 };
 
-// The number in up to four digits: enough for a label.
+// The number in up to four digits, which is enough for a label; a whole one below a million in all.
 std::string Label(double value);
 
 // `text` at a point; anchor: "start", "middle" or "end".

@@ -41,6 +41,36 @@ TEST(IntervalTest, TheSameSeedGivesTheSame) {
   EXPECT_NE(ToJson(Bootstrap(4, mean, 100, 3)), ToJson(Bootstrap(4, mean, 100, 4)));
 }
 
+double Same(double mean) { return mean; }
+
+// Blocks of one value are the bootstrap of examples; the noise is that of the test above, twice.
+TEST(IntervalTest, BlocksOfOneValueAreExamples) {
+  std::vector<ValueBlock> blocks;
+  std::vector<double> values;
+  for (int i = 0; i < 400; ++i) {
+    values.push_back(i % 7);
+    blocks.push_back({values.back(), 1});
+  }
+  const auto found = BootstrapBlocks({&blocks, 1}, Same, 4000);
+  const double expected = StandardErrorOfMean(values);
+  EXPECT_NEAR(found.value().standard_error / expected, 1, 6 / std::sqrt(2 * 4000.0));
+}
+
+// Two groups that differ: the mean is that of the one, the other or both.
+TEST(IntervalTest, GroupsAreDrawnAsTheyAre) {
+  const std::vector<std::vector<ValueBlock>> groups = {{{10, 5}}, {{60, 10}}};
+  const Interval found = BootstrapBlocks(groups, Same).value();
+  EXPECT_EQ(found.low, 2);
+  EXPECT_EQ(found.high, 6);
+  const double squared = BootstrapBlocks(groups, [](double mean) { return mean * mean; })->high;
+  EXPECT_EQ(squared, 36);
+}
+
+TEST(IntervalTest, OneBlockTellsNothing) {
+  EXPECT_FALSE(BootstrapBlocks(std::vector<std::vector<ValueBlock>>{{{7, 64}}}, Same));
+  EXPECT_FALSE(BootstrapBlocks({}, Same));
+}
+
 TEST(IntervalTest, OneExampleIsSureOfItself) {
   const Interval found = Bootstrap(1, [](std::span<const size_t>) { return 0.5; });
   EXPECT_EQ(found.standard_error, 0);

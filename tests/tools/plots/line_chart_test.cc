@@ -46,6 +46,14 @@ TEST(LineChartTest, DrawsLinesAndDots) {
   EXPECT_NE(drawing.svg.find(">one<"), std::string::npos);
 }
 
+TEST(LineChartTest, LabelsAreShortButWholeNumbersAreWhole) {
+  EXPECT_EQ(Label(20000), "20000");
+  EXPECT_EQ(Label(65536), "65536");
+  EXPECT_EQ(Label(2e6), "2e+06");
+  EXPECT_EQ(Label(0.123456), "0.1235");
+  EXPECT_EQ(Label(0), "0");
+}
+
 TEST(LineChartTest, LeavesOutWhatCannotBeDrawn) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const LineChart chart{
