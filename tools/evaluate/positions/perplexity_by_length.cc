@@ -71,7 +71,7 @@ LengthScore LengthScoreOf(Windows windows, std::span<const Values> nll,
 
 // What the windows gave.
 struct Readings {
-  std::vector<WindowScores> whole;            // by window
+  std::vector<ScoredWindow> whole;            // by window
   std::vector<std::vector<Values>> contexts;  // nll of the last tokens by context, by window
 };
 
@@ -94,11 +94,11 @@ absl::StatusOr<Readings> ReadAll(WindowReader& reader, Windows windows,
     // Short ones first: they warm up what is timed.
     for (size_t c = 0; c + 1 < contexts.size(); ++c) {
       const int64_t tokens = contexts[c] + last;
-      HIPPODROME_ASSIGN_OR_RETURN(WindowScores scores,
+      HIPPODROME_ASSIGN_OR_RETURN(ScoredWindow scores,
                                   read(window.subspan(length - tokens), contexts[c]));
       readings.contexts[c].push_back(std::move(scores.nll));
     }
-    HIPPODROME_ASSIGN_OR_RETURN(WindowScores scores, read(window, 0));
+    HIPPODROME_ASSIGN_OR_RETURN(ScoredWindow scores, read(window, 0));
     readings.contexts.back().emplace_back(scores.nll.end() - last, scores.nll.end());
     readings.whole.push_back(std::move(scores));
   }
@@ -109,7 +109,7 @@ void FillBucket(const Readings& readings, Windows windows, std::span<const int64
                 PositionBucket& bucket) {
   std::vector<Values> nll;
   double seconds = 0;
-  for (const WindowScores& window : readings.whole) {
+  for (const ScoredWindow& window : readings.whole) {
     nll.emplace_back(window.nll.begin() + bucket.first - 1, window.nll.begin() + bucket.last);
     seconds = std::accumulate(window.seconds.begin() + bucket.first - 1,
                               window.seconds.begin() + bucket.last, seconds);

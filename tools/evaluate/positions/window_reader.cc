@@ -55,11 +55,11 @@ int64_t WindowReader::PagesOf(int64_t tokens) const {
   return PagesFor(std::min(tokens, attention_window_ + kWindowBlock + most_rows_));
 }
 
-absl::StatusOr<WindowScores> WindowReader::Read(std::span<const int32_t> ids, int64_t first) {
+absl::StatusOr<ScoredWindow> WindowReader::Read(std::span<const int32_t> ids, int64_t first) {
   HIPPODROME_RETURN_IF_ERROR(CheckRange("token", ids, model_.config().vocab_size));
   const int64_t length = std::ssize(ids) - 1;
   SequenceState sequence = *state_->Reserve(PagesOf(length));
-  WindowScores scores;
+  ScoredWindow scores;
   for (int64_t start = 0; start < length; start += chunk_.rows()) {
     state_->Slide(sequence, start);
     const int64_t tokens = chunk_.TokensAt(start, length);

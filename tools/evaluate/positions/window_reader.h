@@ -22,7 +22,7 @@ struct WindowOptions {
   DType h3_state = DType::kF32;  // the same
 };
 
-struct WindowScores {
+struct ScoredWindow {
   std::vector<double> nll;  // -ln p(token | those before it in the window), in nats
   // For each token that was read, an equal part of what its chunk took in the layers: the head,
   // which a prompt needs for its last token alone, is left out.
@@ -41,7 +41,7 @@ class WindowReader {
   // Reads all of `ids` but the last one from a zero state. Scores the successors of those from
   // place `first` on: nll[i] is that of ids[first + i + 1]. Errors: kInvalidArgument for ids out of
   // [0, V). REQUIRES: 2 <= ids.size() <= length + 1, first in [0, ids.size() - 1).
-  absl::StatusOr<WindowScores> Read(std::span<const int32_t> ids, int64_t first);
+  absl::StatusOr<ScoredWindow> Read(std::span<const int32_t> ids, int64_t first);
 
   // What the state of a sequence takes after `position` tokens: the recurrent part, which does not
   // grow, and the pages of keys and values that the next token sees.
