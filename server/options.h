@@ -71,7 +71,7 @@ struct StateOptions {
 };
 
 // Of /v1/files and /v1/batches.
-struct BatchOptions {
+struct BatchStoreOptions {
   std::string directory;                          // empty: there are none
   int64_t file_bytes = int64_t{64} << 20;         // of one file that a client sends
   int64_t directory_bytes = int64_t{4096} << 20;  // of all that is in the directory
@@ -155,7 +155,7 @@ struct ServerOptions {
   std::string admin_address;  // as HttpOptions::address; empty: no admin listener
   GrpcOptions grpc;
   StateOptions states;
-  BatchOptions batches;
+  BatchStoreOptions batches;
   BatcherOptions batcher;
   EncodingOptions encoding;
   RequestLimits limits;

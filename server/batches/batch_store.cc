@@ -95,7 +95,7 @@ std::vector<Object> Owned(const std::map<std::string, Object>& objects, const st
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BatchStore>> BatchStore::Open(const BatchOptions& options,
+absl::StatusOr<std::unique_ptr<BatchStore>> BatchStore::Open(const BatchStoreOptions& options,
                                                              BatchMetrics& metrics, Clock clock) {
   for (const char* folder : {"", "/files", "/batches"}) {
     const std::string path = options.directory + folder;
@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<BatchStore>> BatchStore::Open(const BatchOptions&
   return store;
 }
 
-BatchStore::BatchStore(const BatchOptions& options, BatchMetrics& metrics, Clock clock,
+BatchStore::BatchStore(const BatchStoreOptions& options, BatchMetrics& metrics, Clock clock,
                        std::unique_ptr<AppendFile> lock)
     : options_(options),
       files_folder_(options.directory + "/files"),

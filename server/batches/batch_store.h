@@ -36,7 +36,7 @@ class BatchStore {
 
   // Makes the directory, for this user alone. `metrics` must outlive the store. Errors: kInternal
   // with the path and the system's reason; kFailedPrecondition where another server has it.
-  static absl::StatusOr<std::unique_ptr<BatchStore>> Open(const BatchOptions& options,
+  static absl::StatusOr<std::unique_ptr<BatchStore>> Open(const BatchStoreOptions& options,
                                                           BatchMetrics& metrics,
                                                           Clock clock = UnixSeconds);
 
@@ -87,7 +87,7 @@ class BatchStore {
   absl::Status Publish(Batch& batch);
 
  private:
-  BatchStore(const BatchOptions& options, BatchMetrics& metrics, Clock clock,
+  BatchStore(const BatchStoreOptions& options, BatchMetrics& metrics, Clock clock,
              std::unique_ptr<AppendFile> lock);
   absl::Status Load();
   void LoadFile(const std::string& name);
@@ -106,7 +106,7 @@ class BatchStore {
   std::string FileJsonPath(const std::string& id) const { return FilePath(id) + ".json"; }
   std::string BatchPath(const std::string& id) const { return batches_folder_ + "/" + id; }
 
-  const BatchOptions options_;
+  const BatchStoreOptions options_;
   const std::string files_folder_, batches_folder_;
   BatchMetrics& metrics_;
   const Clock clock_;

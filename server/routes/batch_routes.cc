@@ -208,7 +208,7 @@ absl::StatusOr<Batch> NewBatch(const std::string& body) {
 
 }  // namespace
 
-int64_t BatchRoutes::MostUploadBytes(const BatchOptions& options, const HttpOptions& http) {
+int64_t BatchRoutes::MostUploadBytes(const BatchStoreOptions& options, const HttpOptions& http) {
   if (options.directory.empty()) return 0;
   return std::min(options.file_bytes + kFormBytes, http.max_body_bytes_total);
 }

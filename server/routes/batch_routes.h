@@ -15,12 +15,12 @@ namespace hippodrome {
 class BatchRoutes {
  public:
   // Of a server without SetStore() all calls are refused.
-  explicit BatchRoutes(const BatchOptions& options) : file_bytes_(options.file_bytes) {}
+  explicit BatchRoutes(const BatchStoreOptions& options) : file_bytes_(options.file_bytes) {}
   // Must be called before the first request, if at all. `store` must outlive all replies.
   void SetStore(BatchStore& store) { store_ = &store; }
 
   // Of an upload, that of `http`: the form around a file takes little.
-  static int64_t MostUploadBytes(const BatchOptions& options, const HttpOptions& http);
+  static int64_t MostUploadBytes(const BatchStoreOptions& options, const HttpOptions& http);
 
   HttpReply Upload(const HttpRequest& request);
   HttpReply ListFiles(const HttpRequest& request);

@@ -55,7 +55,7 @@ std::function<HttpReply(const HttpRequest& request)> Bind(
 }  // namespace
 
 HttpRoutes::HttpRoutes(Handlers& handlers, Metrics& metrics, const AccessControl& access,
-                       const HttpOptions& options, const BatchOptions& batches)
+                       const HttpOptions& options, const BatchStoreOptions& batches)
     : handlers_(handlers),
       metrics_(metrics),
       access_(access),

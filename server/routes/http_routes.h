@@ -57,7 +57,7 @@ class HttpRoutes {
   // What it is given must outlive the routes and all work that they return; but `options`, those of
   // the server, for /info.
   HttpRoutes(Handlers& handlers, Metrics& metrics, const AccessControl& access,
-             const HttpOptions& options, const BatchOptions& batches = {});
+             const HttpOptions& options, const BatchStoreOptions& batches = {});
   HttpRoutes(const HttpRoutes&) = delete;
   HttpRoutes& operator=(const HttpRoutes&) = delete;
 

@@ -115,9 +115,9 @@ const CommandSpec kServeSpec = {
          "none)"},
         {"batch-file-bytes", "N",
          "bytes of a file that is sent there, within --max-body-bytes-total",
-         std::to_string(BatchOptions().file_bytes)},
+         std::to_string(BatchStoreOptions().file_bytes)},
         {"batch-dir-bytes", "N", "bytes of all that is kept there",
-         std::to_string(BatchOptions().directory_bytes)},
+         std::to_string(BatchStoreOptions().directory_bytes)},
         {"prefix-slots", "N",
          "states of prompts that are kept for prompts that begin alike, per model, beside those of "
          "--max-sequences; 0: none",
@@ -335,9 +335,9 @@ absl::StatusOr<StateOptions> ReadStateOptions(const CommandLine& line) {
   return states;
 }
 
-absl::StatusOr<BatchOptions> ReadBatchOptions(const CommandLine& line) {
+absl::StatusOr<BatchStoreOptions> ReadBatchOptions(const CommandLine& line) {
   constexpr int64_t kMost = int64_t{1} << 50;
-  BatchOptions batches;
+  BatchStoreOptions batches;
   batches.directory = line.Text("batch-dir");
   if (line.Has("batch-dir") && batches.directory.empty()) {
     return Usage(line.Called("batch-dir") + " is '', expected DIR");

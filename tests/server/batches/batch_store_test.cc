@@ -60,7 +60,7 @@ class BatchStoreTest : public testing::Test {
   std::string Path(const std::string& name) const { return options_.directory + "/" + name; }
 
   TemporaryDirectory folder_;
-  BatchOptions options_{.directory = folder_.File("batches"), .directory_bytes = 1 << 20};
+  BatchStoreOptions options_{.directory = folder_.File("batches"), .directory_bytes = 1 << 20};
   int64_t now_ = 1000;
   Metrics metrics_;
   BatchMetrics batch_metrics_{metrics_.registry(), BatchStatusNames()};

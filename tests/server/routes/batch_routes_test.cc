@@ -81,7 +81,7 @@ class BatchRoutesTest : public testing::Test {
   }
 
   TemporaryDirectory folder_;
-  const BatchOptions options_{.directory = folder_.File("batches"), .file_bytes = 1000000};
+  const BatchStoreOptions options_{.directory = folder_.File("batches"), .file_bytes = 1000000};
   Metrics metrics_;
   BatchMetrics batch_metrics_{metrics_.registry(), BatchStatusNames()};
   const AccessControl access_{"", metrics_};
