@@ -8,13 +8,13 @@
 
 #include "engine/base/status.h"
 #include "engine/model_directory.h"
-#include "engine/open_backend.h"
 #include "engine/passes/forward.h"
 #include "kernels/cpu/rows/sample.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/progress.h"
 #include "tools/command_line/text_file.h"
 #include "tools/evaluate/eval_tasks.h"
+#include "tools/evaluate/open_decoder.h"
 #include "tools/evaluate/report.h"
 
 namespace hippodrome {
@@ -40,23 +40,16 @@ absl::Status MeasureText(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string data, line.Required("data"));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t window, line.Integer("window", 1, 1 << 30));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
   ForwardMode mode;
   HIPPODROME_ASSIGN_OR_RETURN(mode.h3_state, line.H3State());
-  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(data));
-  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, cpu));
-  HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
-                              LoadDecoderDirectory(*backend, directory, weights));
-  if (loaded.tokenizer == nullptr) {
-    return FailedPrecondition(directory + " has no tokenizer files, which text needs");
-  }
+  HIPPODROME_ASSIGN_OR_RETURN(const OpenedDecoder opened, OpenTextDecoder(line, directory));
+  const LoadedDecoder& loaded = opened.decoder;
   const std::vector<int32_t> ids = loaded.tokenizer->Encode(text);
   Progress progress("eval perplexity");
   HIPPODROME_ASSIGN_OR_RETURN(
       const Perplexity p,
-      EvaluatePerplexity(*backend, *loaded.model, ids, window, mode,
+      EvaluatePerplexity(*opened.backend, *loaded.model, ids, window, mode,
                          [&](int64_t done, int64_t total) { progress.Update(done, total); }));
   // As if every token stood for the text's mean number of bytes.
   const double bytes_per_token = static_cast<double>(text.size()) / static_cast<double>(ids.size());

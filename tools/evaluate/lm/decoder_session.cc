@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/base/status.h"
-#include "engine/open_backend.h"
 #include "engine/tokenizer/utf8_stream.h"
 
 namespace hippodrome {
@@ -129,16 +128,11 @@ class Batch {
 
 absl::StatusOr<std::unique_ptr<DecoderSession>> DecoderSession::Open(const CommandLine& line,
                                                                      const std::string& directory) {
-  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
-  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   std::unique_ptr<DecoderSession> session(new DecoderSession);
-  HIPPODROME_ASSIGN_OR_RETURN(session->backend_, OpenBackend(device, cpu));
-  HIPPODROME_ASSIGN_OR_RETURN(session->loaded_,
-                              LoadDecoderDirectory(*session->backend_, directory, weights));
+  HIPPODROME_ASSIGN_OR_RETURN(session->opened_, OpenDecoder(line, directory));
   HIPPODROME_ASSIGN_OR_RETURN(
       session->generator_,
-      Generator::Create(*session->backend_, *session->loaded_.model,
+      Generator::Create(*session->opened_.backend, *session->opened_.decoder.model,
                         {.max_sequences = kSequences, .prefix_slots = kPrefixSlots}));
   return session;
 }
@@ -183,7 +177,7 @@ absl::StatusOr<std::vector<std::string>> DecoderSession::Write(
   };
   const auto sink = [&](size_t i, const TokenEvent& event) {
     if (event.finish == FinishReason::kEndOfText) return false;
-    return texts[i].Append(*loaded_.tokenizer, event.token, end);
+    return texts[i].Append(*tokenizer(), event.token, end);
   };
   HIPPODROME_RETURN_IF_ERROR(Batch(*generator_).Run(prompts.size(), request, sink));
   std::vector<std::string> written;

@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/generator.h"
-#include "engine/model_directory.h"
 #include "tools/command_line/command_line.h"
 #include "tools/evaluate/lm/continuation.h"
+#include "tools/evaluate/open_decoder.h"
 
 namespace hippodrome {
 
@@ -34,9 +34,9 @@ class DecoderSession {
   static absl::StatusOr<std::unique_ptr<DecoderSession>> Open(const CommandLine& line,
                                                               const std::string& directory);
 
-  const H3Config& config() const { return loaded_.model->config(); }
-  const BpeTokenizer* tokenizer() const { return loaded_.tokenizer.get(); }  // may be null
-  DType weights() const { return loaded_.weights; }
+  const H3Config& config() const { return opened_.decoder.model->config(); }
+  const BpeTokenizer* tokenizer() const { return opened_.decoder.tokenizer.get(); }  // may be null
+  DType weights() const { return opened_.decoder.weights; }
 
   // For texts of this model.
   Joiner NewJoiner() const { return {tokenizer(), config().eos_token_id}; }
@@ -56,8 +56,7 @@ class DecoderSession {
  private:
   DecoderSession() = default;
 
-  std::unique_ptr<Backend> backend_;
-  LoadedDecoder loaded_;
+  OpenedDecoder opened_;
   std::unique_ptr<Generator> generator_;
 };
 

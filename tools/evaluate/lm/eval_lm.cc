@@ -217,7 +217,12 @@ absl::Status ListTasks() {
   return absl::OkStatus();
 }
 
-// A model on all tasks.
+struct TaskResult {
+  std::vector<LmOutcome> outcomes;
+  nlohmann::ordered_json report;
+};
+
+// A model, or two that are compared, on all tasks.
 class Evaluation {
  public:
   Evaluation(const CommandLine& line, const LmOptions& options) : line_(line), options_(options) {}
@@ -225,15 +230,18 @@ class Evaluation {
   absl::Status Run(const std::vector<PreparedTask>& tasks) {
     HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line_.Required("model"));
     HIPPODROME_RETURN_IF_ERROR(OpenSamples());
-    HIPPODROME_ASSIGN_OR_RETURN(const auto mine, RunAll(directory, tasks, samples_.is_open()));
-    std::vector<std::vector<LmOutcome>> others;
+    HIPPODROME_ASSIGN_OR_RETURN(const auto mine, RunAll(directory, tasks));
+    samples_.close();
+    std::vector<TaskResult> others;
     if (line_.Has("compare")) {
-      HIPPODROME_ASSIGN_OR_RETURN(others, RunAll(line_.Text("compare"), tasks, false));
+      HIPPODROME_ASSIGN_OR_RETURN(others, RunAll(line_.Text("compare"), tasks));
     }
     for (size_t i = 0; i < tasks.size(); ++i) {
       nlohmann::ordered_json report = {{"task", tasks[i].task.name}};
-      report.update(LmReport(tasks[i].task, mine[i]));
-      if (!others.empty()) report["compared"] = LmComparison(tasks[i].task, mine[i], others[i]);
+      report.update(mine[i].report);
+      if (!others.empty()) {
+        report["compared"] = LmComparison(tasks[i].task, mine[i].outcomes, others[i].outcomes);
+      }
       reports_.push_back(std::move(report));
     }
     return absl::OkStatus();
@@ -255,29 +263,34 @@ class Evaluation {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<std::vector<LmOutcome>>> RunAll(const std::string& directory,
-                                                             const std::vector<PreparedTask>& tasks,
-                                                             bool sampled) {
+  // While the file is open: of the first model.
+  void WriteSample(const LmTask& task, const LmAnswer& answer, const LmQuestion& question) {
+    if (!samples_.is_open()) return;
+    nlohmann::ordered_json line = {{"task", task.name}, {"line", question.line}};
+    if (!question.prompt.empty()) line["asked"] = {question.prompt};
+    for (const TextContinuation& scored : question.scored) {
+      line["asked"].push_back({scored.context, scored.continuation});
+    }
+    line.update(answer.record);
+    samples_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  }
+
+  absl::StatusOr<std::vector<TaskResult>> RunAll(const std::string& directory,
+                                                 const std::vector<PreparedTask>& tasks) {
     HIPPODROME_ASSIGN_OR_RETURN(const auto session, DecoderSession::Open(line_, directory));
     if (weights_.empty()) weights_ = WeightsName(session->weights());
-    std::vector<std::vector<LmOutcome>> all;
+    std::vector<TaskResult> all;
     for (const PreparedTask& prepared : tasks) {
       const auto sample = [&](const LmAnswer& answer, const LmQuestion& question) {
-        if (!sampled) return;
-        nlohmann::ordered_json line = {{"task", prepared.task.name}, {"line", question.line}};
-        if (!question.prompt.empty()) line["asked"] = {question.prompt};
-        for (const TextContinuation& scored : question.scored) {
-          line["asked"].push_back({scored.context, scored.continuation});
-        }
-        line.update(answer.record);
-        samples_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-        samples_.flush();
+        WriteSample(prepared.task, answer, question);
       };
-      HIPPODROME_ASSIGN_OR_RETURN(auto outcomes,
+      TaskResult result;
+      HIPPODROME_ASSIGN_OR_RETURN(result.outcomes,
                                   hippodrome::Run(*session, prepared, options_, sample));
+      result.report = LmReport(prepared.task, result.outcomes);
       fmt::print(stderr, "{}: {}: {}\n", directory, prepared.task.name,
-                 LmReportLine(prepared.task, LmReport(prepared.task, outcomes)));
-      all.push_back(std::move(outcomes));
+                 LmReportLine(prepared.task, result.report));
+      all.push_back(std::move(result));
     }
     return all;
   }

@@ -9,7 +9,6 @@
 
 #include "engine/base/status.h"
 #include "engine/model_directory.h"
-#include "engine/open_backend.h"
 #include "tools/command_line/command_line.h"
 #include "tools/command_line/progress.h"
 #include "tools/command_line/text_file.h"
@@ -17,6 +16,7 @@
 #include "tools/evaluate/encoders/metric_report.h"
 #include "tools/evaluate/eval_tasks.h"
 #include "tools/evaluate/lm/documents.h"
+#include "tools/evaluate/open_decoder.h"
 #include "tools/evaluate/positions/length_report.h"
 #include "tools/evaluate/positions/perplexity_by_length.h"
 #include "tools/evaluate/report.h"
@@ -111,16 +111,9 @@ absl::Status MeasurePositions(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string path, line.Required("data"));
   HIPPODROME_ASSIGN_OR_RETURN(const LengthOptions options, ReadLengthOptions(line));
   HIPPODROME_ASSIGN_OR_RETURN(const int64_t most, line.Integer("documents", 1 << 30, 1, 1 << 30));
-  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   HIPPODROME_ASSIGN_OR_RETURN(const std::string text, ReadDataFile(path));
-  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const auto backend, OpenBackend(device, cpu));
-  HIPPODROME_ASSIGN_OR_RETURN(const LoadedDecoder loaded,
-                              LoadDecoderDirectory(*backend, directory, weights));
-  if (loaded.tokenizer == nullptr) {
-    return FailedPrecondition(directory + " has no tokenizer files, which text needs");
-  }
+  HIPPODROME_ASSIGN_OR_RETURN(const OpenedDecoder opened, OpenTextDecoder(line, directory));
+  const LoadedDecoder& loaded = opened.decoder;
   const auto documents = ReadLongDocuments(text, *loaded.tokenizer, options.window.length, most);
   if (!documents.ok()) return InFile(path, documents.status());
   std::vector<std::span<const int32_t>> windows;
@@ -130,7 +123,7 @@ absl::Status MeasurePositions(const CommandLine& line) {
   Progress progress("eval positions");
   HIPPODROME_ASSIGN_OR_RETURN(
       const PerplexityByLength found,
-      EvaluateByLength(*backend, *loaded.model, windows,
+      EvaluateByLength(*opened.backend, *loaded.model, windows,
                        TokenBytes(*loaded.tokenizer, loaded.model->config().vocab_size), options,
                        [&](int64_t done, int64_t total) { progress.Update(done, total); }));
   return WriteLengths(line,
