@@ -15,10 +15,11 @@ constexpr int64_t kMinBlockRows = 32;
 // Tasks per thread, so that threads of unequal speed finish together.
 constexpr int64_t kTasksPerThread = 4;
 
-// From this depth on the rows of a task come from beyond the second-level cache: once for so many
-// panels.
+// Panels of a task, for all of which each slice of its rows is read once; more from the depth on at
+// which its rows come from beyond the second-level cache.
+constexpr int64_t kTaskPanels = 2;
+constexpr int64_t kDeepTaskPanels = 4;
 constexpr int64_t kDeepSteps = 64;
-constexpr int64_t kDeepPanels = 4;
 
 // Below this many multiplications waking a thread costs more than it saves.
 constexpr int64_t kSerialProducts = 1 << 19;
@@ -32,7 +33,7 @@ struct Blocking {
 
 // Rows and panels of a task: as many as leave work for all threads.
 Blocking ChooseBlocking(int64_t threads, const AmxOperand& a, int64_t panels) {
-  Blocking blocking = {kBlockRows, a.steps >= kDeepSteps ? kDeepPanels : 1};
+  Blocking blocking = {kBlockRows, a.steps >= kDeepSteps ? kDeepTaskPanels : kTaskPanels};
   const auto few = [&] {
     const int64_t tasks = DivideUp(a.rows, blocking.rows) * DivideUp(panels, blocking.panels);
     return tasks < kTasksPerThread * threads;
@@ -66,10 +67,12 @@ void MultiplyAmx(ThreadPool& pool, const AmxOperand& a, const PackedWeights& w,
   const auto finish = [&](const AmxSums& s) {
     FinishTile(epilogue, y, s.sums, s.row, s.rows, s.column, s.cols);
   };
+  // The larger operand is read once, while the smaller one passes by.
+  const bool rows_first = a.rows > w.out();
   const auto task = [&](int64_t index) {
     const AmxRegisters registers;
-    const int64_t first = index / blocks * blocking.panels;
-    const int64_t begin = index % blocks * blocking.rows;
+    const int64_t first = (rows_first ? index % groups : index / blocks) * blocking.panels;
+    const int64_t begin = (rows_first ? index / groups : index % blocks) * blocking.rows;
     MultiplyAmxPanels(a, w, first, std::min(first + blocking.panels, panels), begin,
                       std::min(begin + blocking.rows, a.rows), finish);
   };
