@@ -18,8 +18,8 @@ def local(text, outer="room"):
 
 
 class NamesTest(unittest.TestCase):
-    def check(self, *sources):
-        """Exit status and output for these sources, compiled together."""
+    def check(self, *sources, folders=()):
+        """Exit status and output for these sources, compiled together, and folders."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             unity = root / "build" / "unity" / "shelf" / "1.cc"
@@ -29,7 +29,7 @@ class NamesTest(unittest.TestCase):
                 path.write_text(source)
             unity.write_text("".join(f'#include "{path}"\n' for path in paths))
             (root / "build" / "compile_commands.json").write_text(json.dumps([{"file": str(unity)}]))
-            done = subprocess.run([sys.executable, "-B", NAMES, root / "build"],
+            done = subprocess.run([sys.executable, "-B", NAMES, root / "build", *folders],
                                   capture_output=True, text=True, check=False)
             return done.returncode, done.stdout
 
@@ -66,6 +66,27 @@ class NamesTest(unittest.TestCase):
             return local(f"struct {name} {{\n  int Read(int x);\n}};\nint {name}::Read(int x) {{\n}}")
         self.assertEqual(self.check(reader("Text"), reader("Table"))[0], 0)
         self.assertEqual(self.check(reader("Text"), reader("Text"))[0], 1)
+
+    def check_types(self, *headers):
+        """Exit status and output for these headers, beside sources without a clash."""
+        with tempfile.TemporaryDirectory() as folder:
+            for i, header in enumerate(headers):
+                text = f"namespace room {{\n\n{header}\n\n}}  // namespace room\n"
+                (pathlib.Path(folder) / f"{i}.h").write_text(text)
+            return self.check(local("constexpr int kTasks = 8;"), folders=[folder])
+
+    def test_two_types_of_one_name_clash(self):
+        code, text = self.check_types("struct Chair {\n  int legs;\n};", "class alignas(8) Chair {};")
+        self.assertEqual(code, 1)
+        self.assertIn("room::Chair is a type in", text)
+
+    def test_declarations_members_and_specializations_are_no_types_of_their_own(self):
+        chair = "struct Chair {\n  struct Leg;\n};"
+        for other in ("struct Chair;", "struct Chair::Leg {\n  int length;\n};",
+                      "template <>\nstruct Chair<int> {\n};", chair,
+                      "namespace attic {\n\nstruct Chair {};\n\n}  // namespace attic",
+                      "namespace {\n\nstruct Chair {};\n\n}  // namespace"):
+            self.assertEqual(self.check_types(chair, other)[0], 0, other)
 
     def test_a_build_without_such_sources_is_an_error(self):
         self.assertEqual(self.check()[0], 1)
