@@ -17,7 +17,7 @@
 namespace hippodrome {
 
 struct LoadOptions {
-  std::optional<DType> weights;  // of kWeightTypes; by default as stored
+  std::optional<DType> weights;  // of kWeightTypes; by default as LoadDecoderDirectory()
   DeviceChoice device = DeviceChoice::kAuto;
   CpuOptions cpu;              // a pool makes all models loaded with it share its threads
   GeneratorOptions generator;  // of decoders; its draft model is the one in the next directory

@@ -11,8 +11,10 @@
 #include "engine/passes/forward.h"
 #include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
+#include "tests/testing/temporary_directory.h"
 #include "tests/testing/test_backend.h"
 #include "tools/compare/checking_backend.h"
+#include "tools/convert/convert.h"
 
 namespace hippodrome::emulated_test {
 namespace {
@@ -67,6 +69,19 @@ TEST(EmulatedQuantizedTest, IsRefusedInWords) {
                     " weights, expected f32 or bf16");
     }
   }
+}
+
+TEST(EmulatedQuantizedTest, BecomesBF16WhereNothingElseIsAskedFor) {
+  HIPPODROME_TEST_BACKEND(cuda);
+  const TemporaryDirectory directory;
+  const std::string model = directory.path() + "/int8";
+  ASSERT_TRUE(
+      Convert({.source = kDirectory, .out = model, .matrix_dtype = DType::kI8}, [](int64_t,
+                                                                                   int64_t) {
+      }).ok());
+  const auto loaded = LoadDecoderDirectory(*cuda, model);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->weights, DType::kBF16);
 }
 
 INSTANTIATE_TEST_SUITE_P(Weights, EmulatedTest, testing::Values(DType::kF32, DType::kBF16),
