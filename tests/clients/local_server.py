@@ -21,6 +21,12 @@ def check(what, good, shown=""):
     print(f"{'PASS  ' if good else 'FAILED'} {what} {shown}".rstrip(), flush=True)
 
 
+def vocabulary():
+    """How many tokens the decoder has, and which ends a text."""
+    config = json.loads((MODEL / "config.json").read_text())
+    return config["vocab_size"], config["eos_token_id"]
+
+
 def read_lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 

@@ -19,7 +19,7 @@ import local_server
 from local_server import Server, check
 
 PROMPT = "The king"
-END_OF_TEXT = 4095
+_, END_OF_TEXT = local_server.vocabulary()
 
 
 def completions(client):

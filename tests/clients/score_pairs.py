@@ -32,7 +32,7 @@ from local_server import MODEL, Server, check, eval_choices, write_lines
 
 HIPPODROME = sys.argv[1]
 PAIRS = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
-VOCABULARY, END_OF_TEXT = 4096, 4095
+VOCABULARY, END_OF_TEXT = local_server.vocabulary()
 CHOICE = random.Random(14)
 
 

@@ -27,7 +27,6 @@ using nlohmann::json;
 using Ids = std::vector<int32_t>;
 
 constexpr char kModel[] = "deploy/models/h3-demo";
-constexpr int32_t kEndOfText = 4095;
 
 struct Pair {
   Ids context;
@@ -46,12 +45,16 @@ Ids Joined(const Pair& pair) {
 }
 
 // Any tokens, among them ones whose bytes are not UTF-8, and the end of a text in its middle.
-std::vector<Pair> RandomPairs(size_t count) {
+std::vector<Pair> RandomPairs(size_t count, const H3Config& config) {
   std::mt19937 random(14);
-  const auto below = [&](int32_t end) { return static_cast<int32_t>(random() % end); };
+  const auto below = [&](int64_t end) { return static_cast<int32_t>(random() % end); };
   const auto tokens = [&](int32_t length) {
     Ids ids(length);
-    for (int32_t& id : ids) id = below(16) == 0 ? kEndOfText : below(below(4) == 0 ? 256 : 4096);
+    for (int32_t& id : ids) {
+      id = static_cast<int32_t>(below(16) == 0  ? config.eos_token_id
+                                : below(4) == 0 ? below(256)
+                                                : below(config.vocab_size));
+    }
     return ids;
   };
   std::vector<Pair> pairs;
@@ -151,6 +154,7 @@ class ScorePairsTest : public testing::Test {
     }
     return likelihoods;
   }
+  const H3Config& config() const { return loaded_.model->config(); }
   std::vector<TokenScores> Scores(const Ids& ids) {
     return ForwardScores(*backend_, *loaded_.model, ids, 1).value();
   }
@@ -172,7 +176,7 @@ void ExpectSame(const std::vector<Likelihood>& found, const std::vector<Likeliho
 }
 
 TEST_F(ScorePairsTest, SumsAreThoseOfEvaluationInAnyBatch) {
-  std::vector<Pair> pairs = RandomPairs(58);
+  std::vector<Pair> pairs = RandomPairs(58, config());
   // Two that are the likeliest.
   for (int i = 0; i < 2; ++i) {
     Pair pair{pairs[i].context, {}};
@@ -199,8 +203,11 @@ TEST_F(ScorePairsTest, SumsAreThoseOfEvaluationInAnyBatch) {
 }
 
 TEST_F(ScorePairsTest, AnEndOfTextThatIsMadeHasAnEntry) {
-  const json request = {{"prompt", {5, 6, 7}}, {"max_tokens", 1}, {"temperature", 0},
-                        {"logprobs", 1},       {"echo", true},    {"logit_bias", {{"4095", 100}}}};
+  const auto end_of_text = static_cast<int32_t>(config().eos_token_id);
+  const json request = {
+      {"prompt", {5, 6, 7}}, {"max_tokens", 1},
+      {"temperature", 0},    {"logprobs", 1},
+      {"echo", true},        {"logit_bias", {{std::to_string(end_of_text), 100}}}};
   const HttpAnswer answer = Post(request);
   ASSERT_EQ(answer.status, 200) << answer.body;
   const json choice = json::parse(answer.body)["choices"][0];
@@ -211,14 +218,14 @@ TEST_F(ScorePairsTest, AnEndOfTextThatIsMadeHasAnEntry) {
   EXPECT_EQ(scores["tokens"][3], "<|endoftext|>");
   // The bias moves the choice, and no likelihood.
   EXPECT_EQ(scores["token_logprobs"][3].get<double>(),
-            Scores({5, 6, 7, kEndOfText})[3].log_probability);
+            Scores({5, 6, 7, end_of_text})[3].log_probability);
   EXPECT_EQ(scores["top_logprobs"][3].size(), 2);
 }
 
 // Names that collided would hide each other: entries would be missing.
 TEST_F(ScorePairsTest, EachAlternativeHasANameOfItsOwn) {
   json request = {{"max_tokens", 0}, {"logprobs", 20}, {"echo", true}, {"prompt", json::array()}};
-  const std::vector<Pair> pairs = RandomPairs(12);
+  const std::vector<Pair> pairs = RandomPairs(12, config());
   for (const Pair& pair : pairs) request["prompt"].push_back(Joined(pair));
   const HttpAnswer answer = Post(request);
   ASSERT_EQ(answer.status, 200) << answer.body;

@@ -82,9 +82,9 @@ TEST_F(EvalChoicesTest, CountsWhereTheLikeliestIsGold) {
 TEST_F(EvalChoicesTest, ErrorsNameTheLineAndTheChoice) {
   EXPECT_EQ(Run("{\"context\": \"a\", \"choices\": [\" b\", \"\"], \"gold\": 0}\n"), 1);
   EXPECT_THAT(error_, HasSubstr("data.jsonl: line 1: choices[1]: it has no token of its own"));
-  EXPECT_EQ(Run("\n{\"context\": [1], \"choices\": [[4096]], \"gold\": 0}\n"), 1);
+  EXPECT_EQ(Run("\n{\"context\": [1], \"choices\": [[123456]], \"gold\": 0}\n"), 1);
   EXPECT_THAT(error_, HasSubstr("data.jsonl: line 2: choices[0]: "));
-  EXPECT_THAT(error_, HasSubstr("4096"));
+  EXPECT_THAT(error_, HasSubstr("123456"));
   EXPECT_EQ(Run("{}"), 1);
   EXPECT_THAT(error_, HasSubstr("data.jsonl: line 1: context: expected"));
 }
