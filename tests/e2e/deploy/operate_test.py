@@ -25,7 +25,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from testing.hostile_peers import free_addresses
+from testing.free_ports import free_ports
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 PORTS = ("8080", "8081", "50051", "9090")
@@ -83,8 +83,7 @@ class Places:
     def __init__(self, work):
         self.work = work
         ports = os.environ.get("OPERATE_PORTS")
-        self.ports = ports.split() if ports else [address.rsplit(":", 1)[1] for address in
-                                                  free_addresses(len(PORTS))]
+        self.ports = ports.split() if ports else list(map(str, free_ports(len(PORTS))))
 
     def here(self, text):
         text = re.sub(r"(?<![\w.])/(etc/(?:hippodrome|prometheus|grafana|logrotate\.d)|root|srv|"

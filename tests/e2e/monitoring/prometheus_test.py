@@ -25,7 +25,7 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from testing import api_keys, encoder_models
-from testing.hostile_peers import free_addresses
+from testing.free_ports import free_addresses
 from testing.http_peers import Server, wait_until
 from testing.mixed_traffic import ANSWERED, MixedTraffic
 from testing.processes import Process

@@ -24,7 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from testing import api_keys, python_client
 from testing.certificates import Authority, have_openssl
 from testing.encoder_models import make_models
-from testing.hostile_peers import free_addresses
+from testing.free_ports import free_addresses
 from testing.http_peers import Server, wait_until
 
 # Loopback is not behind anybody's proxy.

@@ -26,7 +26,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from testing import http_peers
-from testing.hostile_peers import free_addresses
+from testing.free_ports import free_ports
 from testing.http_peers import Server, wait_until
 
 SKIPPED = 77
@@ -42,7 +42,7 @@ class Redis:
 
     def __init__(self, folder):
         self.folder = folder
-        self.host, self.port = free_addresses(1)[0].split(":")
+        self.host, self.port = "127.0.0.1", str(free_ports(1)[0])
         self.start()
 
     def start(self):

@@ -1,13 +1,12 @@
 """The balancers of deploy/ in front of three replicas on this machine."""
 
 import collections
-import contextlib
 import os
 import pathlib
 import shutil
-import socket
 import sys
 
+from testing.free_ports import free_addresses
 from testing.processes import Process
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy"
@@ -16,29 +15,9 @@ HOSTS = ("127.0.0.11", "127.0.0.12", "127.0.0.13")
 Ports = collections.namedtuple("Ports", "http grpc admin")
 
 
-def free_ports():
-    """That nobody uses at any of HOSTS."""
-    with contextlib.ExitStack() as probes:
-        found = []
-        while len(found) < len(Ports._fields):
-            with contextlib.suppress(OSError):
-                port = probes.enter_context(socket.create_server((HOSTS[0], 0))).getsockname()[1]
-                for host in HOSTS[1:]:
-                    probes.enter_context(socket.create_server((host, port)))
-                found.append(port)
-    return Ports(*found)
-
-
-def _addresses():
-    """For HTTP and gRPC, that nobody uses now."""
-    with contextlib.ExitStack() as probes:
-        return ["127.0.0.1:%d" % probes.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
-                for _ in range(2)]
-
-
 class HAProxy(Process):
     def __init__(self, program, ports, folder):
-        self.http, self.grpc = _addresses()
+        self.http, self.grpc = free_addresses(2)
         names = {f"HIPPODROME_{i + 1}": host for i, host in enumerate(HOSTS)}
         names.update({f"HIPPODROME_{name.upper()}_PORT": str(port) for name, port in ports._asdict().items()})
         super().__init__([program, "-db", "-f", DEPLOY / "haproxy" / "replicas.cfg"], folder + "/haproxy.log",
@@ -78,7 +57,7 @@ def nginx_configuration(folder, names=()):
 
 class Nginx(Process):
     def __init__(self, program, ports, folder):
-        self.http, self.grpc = _addresses()
+        self.http, self.grpc = free_addresses(2)
         names = [(f"10.0.0.1{i + 1}:{old}", f"{host}:{new}") for i, host in enumerate(HOSTS)
                  for old, new in (("8080", ports.http), ("50051", ports.grpc))]
         names += [("listen 8000;", f"listen {self.http};"), ("listen 50050 http2;", f"listen {self.grpc} http2;")]

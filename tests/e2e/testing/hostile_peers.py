@@ -3,25 +3,16 @@
 import multiprocessing
 import os
 import re
-import socket
 import threading
 import time
 
 from testing import raw_http2
+from testing.free_ports import free_addresses
 from testing.processes import Process
 
 LIST = "/hippodrome.v1.Models/List"
 # What a server may hold more once a flood is over, and behind HAProxy at any time.
 ALLOWED = 64 << 20
-
-
-def free_addresses(count):
-    """That nobody uses now."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    addresses = ["127.0.0.1:%d" % probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return addresses
 
 
 class Hippodrome(Process):

@@ -13,6 +13,7 @@ import time
 
 from testing import balancers, http_peers
 from testing.balancers import HOSTS
+from testing.free_ports import free_ports
 from testing.http_peers import Server, wait_until
 from testing.retrying_client import client, serves
 
@@ -99,7 +100,7 @@ class Group:
     """The replicas and the balancer, ready. `store`: what they share."""
 
     def __init__(self, program, balancer, folder, store, *options):
-        ports = balancers.free_ports()
+        ports = balancers.Ports(*free_ports(len(balancers.Ports._fields), HOSTS))
         path = balancers.program_of(balancer)
         with contextlib.ExitStack() as ends:
             with concurrent.futures.ThreadPoolExecutor(len(HOSTS)) as pool:
