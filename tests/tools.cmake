@@ -19,6 +19,7 @@ hippodrome_test_files(tools_tests
     tools/command_line/strict_reader_test.cc
     tools/command_line/token_ids_test.cc
     tools/commands/bench_command_test.cc
+    tools/commands/finetune_command_test.cc
     tools/commands/forward_command_test.cc
     tools/commands/generate_command_test.cc
     tools/commands/inspect_command_test.cc
@@ -39,6 +40,7 @@ hippodrome_test_files(tools_tests
     tools/plots/encoder_kernels_test.cc
     tools/plots/h3_kernel_plot_test.cc
     tools/plots/line_chart_test.cc
+    tools/train/finetune/finetune_grid_test.cc
 )
 
 hippodrome_test_files(batch_tests

@@ -22,6 +22,8 @@ constexpr hippodrome::Subcommand kSubcommands[] = {
      hippodrome::CompareCommand},
     {"kernels", "write or draw the convolution kernels of a model", hippodrome::KernelsCommand},
     {"train", "train a model as a run file says", hippodrome::TrainCommand},
+    {"finetune", "fine-tune an encoder for a task, over a grid of settings",
+     hippodrome::FinetuneCommand},
     {"gradients", "write the gradients of a loss, to check training", hippodrome::GradientsCommand},
     {"eval", "measure a model on data", hippodrome::EvalCommand},
     {"tokenizer", "train a tokenizer, or encode texts for training", hippodrome::TokenizerCommand},

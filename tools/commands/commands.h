@@ -9,6 +9,7 @@ int BatchCommand(int argc, char** argv);
 int BenchCommand(int argc, char** argv);
 int CompareCommand(int argc, char** argv);
 int EvalCommand(int argc, char** argv);
+int FinetuneCommand(int argc, char** argv);
 int ForwardCommand(int argc, char** argv);
 int GenerateCommand(int argc, char** argv);
 int GradientsCommand(int argc, char** argv);

@@ -23,6 +23,7 @@ int CompareCommand(int, char** argv) { return NotBuilt(argv); }
 int ConvertCommand(int, char** argv) { return NotBuilt(argv); }
 int EvalCommand(int, char** argv) { return NotBuilt(argv); }
 int ExportCommand(int, char** argv) { return NotBuilt(argv); }
+int FinetuneCommand(int, char** argv) { return NotBuilt(argv); }
 int ForwardCommand(int, char** argv) { return NotBuilt(argv); }
 int GradientsCommand(int, char** argv) { return NotBuilt(argv); }
 int InspectCommand(int, char** argv) { return NotBuilt(argv); }

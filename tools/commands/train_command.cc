@@ -36,10 +36,13 @@ absl::Status TrainOn(Communicator* ranks, const CommandLine& line) {
                               TrainingSession::Open(*run, line.Has("resume"), ranks));
   HIPPODROME_ASSIGN_OR_RETURN(const bool finished, session->Train());
   if (ranks != nullptr && ranks->rank() > 0) return absl::OkStatus();
-  const std::string message =
-      finished ? "the model is in " + run->output + "/model"
-               : "stopped after step " + std::to_string(session->steps_done()) +
-                     "; to go on: hippodrome train --config " + config + " --resume";
+  const TrainingPosition& position = session->position();
+  const std::string best =
+      position.best.has_value() ? ", of step " + std::to_string(position.best->step) : "";
+  const std::string message = finished ? "the model is in " + run->output + "/model" + best
+                                       : "stopped after step " + std::to_string(position.step) +
+                                             "; to go on: hippodrome train --config " + config +
+                                             " --resume";
   std::fprintf(stderr, "%s\n", message.c_str());
   return absl::OkStatus();
 }

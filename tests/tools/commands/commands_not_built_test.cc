@@ -13,9 +13,9 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST(CommandsNotBuiltTest, EachFailsAndSaysHowToBuildIt) {
-  for (const auto command :
-       {BenchCommand, CompareCommand, ConvertCommand, EvalCommand, ExportCommand, ForwardCommand,
-        GradientsCommand, InspectCommand, KernelsCommand, TokenizerCommand, TrainCommand}) {
+  for (const auto command : {BenchCommand, CompareCommand, ConvertCommand, EvalCommand,
+                             ExportCommand, FinetuneCommand, ForwardCommand, GradientsCommand,
+                             InspectCommand, KernelsCommand, TokenizerCommand, TrainCommand}) {
     char name[] = "convert";
     char* argv[] = {name, nullptr};
     testing::internal::CaptureStderr();

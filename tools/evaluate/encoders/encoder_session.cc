@@ -18,10 +18,13 @@ std::string Names(const std::vector<EncoderHead>& heads) {
   return names;
 }
 
-absl::StatusOr<EncoderOptions> ReadOptions(const CommandLine& line) {
-  EncoderOptions options;
+absl::StatusOr<EncoderSessionOptions> ReadOptions(const CommandLine& line) {
+  EncoderSessionOptions options;
+  HIPPODROME_ASSIGN_OR_RETURN(options.weights, line.Weights());
+  HIPPODROME_ASSIGN_OR_RETURN(options.cpu, line.PlaceThreads());
+  HIPPODROME_ASSIGN_OR_RETURN(options.device, line.Device());
   if (!line.Has("pad-to")) return options;
-  HIPPODROME_ASSIGN_OR_RETURN(options.pad_to, line.Integer("pad-to", 0, 1 << 30));
+  HIPPODROME_ASSIGN_OR_RETURN(options.encoder.pad_to, line.Integer("pad-to", 0, 1 << 30));
   return options;
 }
 
@@ -47,22 +50,25 @@ absl::StatusOr<std::unique_ptr<EncoderSession>> EncoderSession::Open(
 
 absl::StatusOr<std::unique_ptr<EncoderSession>> EncoderSession::Open(
     const CommandLine& line, const std::string& directory, const std::vector<EncoderHead>& heads) {
-  HIPPODROME_ASSIGN_OR_RETURN(const auto weights, line.Weights());
-  HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
-  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
-  HIPPODROME_ASSIGN_OR_RETURN(const EncoderOptions options, ReadOptions(line));
+  HIPPODROME_ASSIGN_OR_RETURN(const EncoderSessionOptions options, ReadOptions(line));
+  return Open(options, directory, heads);
+}
+
+absl::StatusOr<std::unique_ptr<EncoderSession>> EncoderSession::Open(
+    const EncoderSessionOptions& options, const std::string& directory,
+    const std::vector<EncoderHead>& heads) {
   HIPPODROME_RETURN_IF_ERROR(ReadEncoderConfig(directory, heads).status());
   std::unique_ptr<EncoderSession> session(new EncoderSession);
-  HIPPODROME_ASSIGN_OR_RETURN(session->backend_, OpenBackend(device, cpu));
+  HIPPODROME_ASSIGN_OR_RETURN(session->backend_, OpenBackend(options.device, options.cpu));
   HIPPODROME_ASSIGN_OR_RETURN(LoadedEncoder loaded,
-                              LoadEncoderDirectory(*session->backend_, directory, weights));
+                              LoadEncoderDirectory(*session->backend_, directory, options.weights));
   if (loaded.tokenizer == nullptr) {
     return FailedPrecondition(directory + " has no vocab.txt, which text needs");
   }
   session->tokenizer_ = std::move(loaded.tokenizer);
   session->model_ = std::move(loaded.model);
-  HIPPODROME_ASSIGN_OR_RETURN(session->encoder_,
-                              Encoder::Create(*session->backend_, *session->model_, options));
+  HIPPODROME_ASSIGN_OR_RETURN(
+      session->encoder_, Encoder::Create(*session->backend_, *session->model_, options.encoder));
   return session;
 }
 

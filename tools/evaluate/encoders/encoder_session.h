@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,14 @@ namespace hippodrome {
 // Receives the output of request `index`.
 using OutputSink = std::function<void(size_t index, const EncoderOutput& output)>;
 
+// How a model is run.
+struct EncoderSessionOptions {
+  std::optional<DType> weights;  // nothing: as stored
+  DeviceChoice device = DeviceChoice::kAuto;
+  CpuOptions cpu;
+  EncoderOptions encoder;
+};
+
 // A model with its tokenizer. One thread.
 class EncoderSession {
  public:
@@ -34,6 +43,9 @@ class EncoderSession {
   // The same for the model in `directory`.
   static absl::StatusOr<std::unique_ptr<EncoderSession>> Open(
       const CommandLine& line, const std::string& directory, const std::vector<EncoderHead>& heads);
+  static absl::StatusOr<std::unique_ptr<EncoderSession>> Open(
+      const EncoderSessionOptions& options, const std::string& directory,
+      const std::vector<EncoderHead>& heads);
 
   const BigsConfig& config() const { return encoder_->config(); }
   const WordPieceTokenizer& tokenizer() const { return *tokenizer_; }

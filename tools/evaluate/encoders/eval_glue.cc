@@ -135,29 +135,13 @@ absl::StatusOr<std::string> ModelFor(const GlueTask& task, const GlueModels& mod
 struct GlueRun {
   const GlueTask* task = nullptr;
   std::string model;
-  std::unique_ptr<std::string> table;  // what `texts` are views into
-  LabelledTexts texts;
-  GlueLabels labels;
+  GlueData data;
 };
 
 struct GluePlan {
   std::vector<GlueRun> runs;
   std::vector<std::pair<std::string, std::string>> skipped;  // tasks, and why
 };
-
-absl::StatusOr<GlueRun> ReadRun(const GlueTask& task, const std::string& model,
-                                const std::string& path) {
-  GlueRun run = {.task = &task, .model = model};
-  HIPPODROME_ASSIGN_OR_RETURN(std::string table, ReadDataFile(path));
-  run.table = std::make_unique<std::string>(std::move(table));
-  auto texts = ReadLabelledTexts(*run.table, task.layout);
-  if (!texts.ok()) return InFile(path, texts.status());
-  run.texts = *std::move(texts);
-  auto labels = ReadGlueLabels(task, run.texts);
-  if (!labels.ok()) return InFile(path, labels.status());
-  run.labels = *std::move(labels);
-  return run;
-}
 
 // Everything is read before the first model runs, so that errors come early.
 absl::StatusOr<GluePlan> PlanRuns(const GlueModels& models, const std::string& data) {
@@ -175,8 +159,8 @@ absl::StatusOr<GluePlan> PlanRuns(const GlueModels& models, const std::string& d
       continue;
     }
     if (!model.ok()) return model.status();
-    HIPPODROME_ASSIGN_OR_RETURN(GlueRun run, ReadRun(task, *model, path));
-    plan.runs.push_back(std::move(run));
+    HIPPODROME_ASSIGN_OR_RETURN(GlueData read, ReadGlueData(task, path));
+    plan.runs.push_back({.task = &task, .model = *model, .data = std::move(read)});
   }
   if (!plan.runs.empty()) return plan;
   std::string reasons;
@@ -193,9 +177,9 @@ absl::StatusOr<nlohmann::json> Evaluate(const CommandLine& line, const GluePlan&
     HIPPODROME_ASSIGN_OR_RETURN(const auto session, EncoderSession::Open(line, model, kHeads));
     for (const GlueRun* run : runs) {
       HIPPODROME_ASSIGN_OR_RETURN(const GluePredictions predictions,
-                                  PredictGlue(*session, *run->task, run->texts));
+                                  PredictGlue(*session, *run->task, run->data.texts));
       nlohmann::json& report = reports[run->task->name];
-      report = GlueReport(*session, *run->task, run->texts, predictions, run->labels);
+      report = GlueReport(*session, *run->task, run->data.texts, predictions, run->data.labels);
       report["model"] = model;
     }
   }
@@ -207,7 +191,7 @@ void PrintResults(const GluePlan& plan, const nlohmann::json& reports) {
   for (const GlueRun& run : plan.runs) {
     const nlohmann::json& report = reports.at(run.task->name);
     for (const auto& [metric, interval] : report.at("intervals").items()) {
-      rows.push_back({run.task->name, std::to_string(run.texts.examples.size()), metric,
+      rows.push_back({run.task->name, std::to_string(run.data.texts.examples.size()), metric,
                       MetricText(report, metric)});
     }
   }

@@ -4,14 +4,13 @@
 #include <utility>
 
 #include "engine/base/status.h"
+#include "tools/evaluate/data_file.h"
 #include "tools/evaluate/encoders/classify_texts.h"
 #include "tools/evaluate/label_names.h"
 #include "tools/evaluate/metrics.h"
 
 namespace hippodrome {
 namespace {
-
-bool HasScores(const GlueTask& task) { return task.metrics == GlueMetrics::kCorrelations; }
 
 // `metric` of the labels of one kind, of some examples.
 template <typename T, typename F>
@@ -24,6 +23,8 @@ FigureOf OfLabels(const std::vector<T>& predictions, const std::vector<T>& label
 
 }  // namespace
 
+bool HasScores(const GlueTask& task) { return task.metrics == GlueMetrics::kCorrelations; }
+
 absl::StatusOr<GlueLabels> ReadGlueLabels(const GlueTask& task, const LabelledTexts& texts) {
   GlueLabels labels;
   if (HasScores(task)) {
@@ -32,6 +33,19 @@ absl::StatusOr<GlueLabels> ReadGlueLabels(const GlueTask& task, const LabelledTe
     HIPPODROME_ASSIGN_OR_RETURN(labels.classes, ClassesOf(texts.examples, task.labels));
   }
   return labels;
+}
+
+absl::StatusOr<GlueData> ReadGlueData(const GlueTask& task, const std::string& path) {
+  GlueData data;
+  HIPPODROME_ASSIGN_OR_RETURN(std::string table, ReadDataFile(path));
+  data.table = std::make_unique<std::string>(std::move(table));
+  auto texts = ReadLabelledTexts(*data.table, task.layout);
+  if (!texts.ok()) return InFile(path, texts.status());
+  data.texts = *std::move(texts);
+  auto labels = ReadGlueLabels(task, data.texts);
+  if (!labels.ok()) return InFile(path, labels.status());
+  data.labels = *std::move(labels);
+  return data;
 }
 
 absl::Status CheckGlueModel(const GlueTask& task, const BigsConfig& config) {

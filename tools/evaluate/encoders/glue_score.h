@@ -3,7 +3,9 @@
 #define HIPPODROME_TOOLS_EVALUATE_ENCODERS_GLUE_SCORE_H_
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +25,19 @@ struct GlueLabels {
 
 // Errors: kInvalidArgument with the line whose label is none of the task's.
 absl::StatusOr<GlueLabels> ReadGlueLabels(const GlueTask& task, const LabelledTexts& texts);
+
+// A file of a task.
+struct GlueData {
+  std::unique_ptr<std::string> table;  // what `texts` are views into
+  LabelledTexts texts;
+  GlueLabels labels;
+};
+
+// Errors, with the path: of reading, and those of ReadLabelledTexts() and ReadGlueLabels().
+absl::StatusOr<GlueData> ReadGlueData(const GlueTask& task, const std::string& path);
+
+// Whether it asks for a score instead of a class.
+bool HasScores(const GlueTask& task);
 
 // kFailedPrecondition when the model has not as many outputs as the task has labels.
 absl::Status CheckGlueModel(const GlueTask& task, const BigsConfig& config);

@@ -24,6 +24,9 @@ struct GlueTask {
   std::string name;   // "sst2"
   std::string file;   // where labelled examples are in GLUE's folder: "SST-2/dev.tsv"
   std::string model;  // the task whose models it takes; empty: its own
+  std::string train;  // where examples to train on are; empty: there are none
+  // The task from whose model training goes on, as in Table 1 of the BiGS paper; empty: none.
+  std::string begins_with;
   GlueMetrics metrics = GlueMetrics::kAccuracy;
   TableLayout layout;
   std::vector<std::string> labels;   // as they stand in the data, in GLUE's order; none: a score

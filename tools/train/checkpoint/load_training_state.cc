@@ -33,6 +33,22 @@ absl::StatusOr<Json> ReadState(const std::string& path) {
   return state;
 }
 
+absl::StatusOr<BestEvaluation> ParseBest(const Json& json, int64_t step) {
+  if (!json.is_object()) return InvalidArgument("best: expected an object");
+  ObjectReader reader(json, "best.");
+  BestEvaluation best;
+  best.step = reader.Integer("step", {0, step});
+  best.evaluations_since = reader.Integer("evaluations_since", {0, step});
+  const Json* figure = reader.Find("figure");
+  if (figure != nullptr && figure->is_number()) {
+    best.figure = figure->get<double>();
+  } else {
+    reader.Reject("figure", "a number");
+  }
+  HIPPODROME_RETURN_IF_ERROR(reader.status());
+  return best;
+}
+
 absl::StatusOr<TrainingPosition> ParsePosition(const Json& state, int64_t step) {
   ObjectReader reader(state, "");
   TrainingPosition position;
@@ -44,6 +60,9 @@ absl::StatusOr<TrainingPosition> ParsePosition(const Json& state, int64_t step) 
   if (!(position.seconds >= 0)) reader.Reject("seconds", "a number from 0");
   position.fingerprint = reader.Text("fingerprint", "");
   HIPPODROME_RETURN_IF_ERROR(reader.status());
+  if (const Json* best = reader.Find("best")) {
+    HIPPODROME_ASSIGN_OR_RETURN(position.best, ParseBest(*best, step));
+  }
   return position;
 }
 

@@ -53,12 +53,17 @@ absl::Status SaveTrainingState(const std::string& output, const TrainingPosition
   const CheckpointDirectory checkpoints(output);
   HIPPODROME_ASSIGN_OR_RETURN(const std::string folder, checkpoints.Begin(position.step));
   HIPPODROME_ASSIGN_OR_RETURN(Json checksums, WriteArrays(folder + kArrays, arrays, read));
-  const Json state = {{"step", position.step},
-                      {"tokens", position.tokens},
-                      {"batch", position.batch},
-                      {"seconds", position.seconds},
-                      {"fingerprint", position.fingerprint},
-                      {"arrays", std::move(checksums)}};
+  Json state = {{"step", position.step},
+                {"tokens", position.tokens},
+                {"batch", position.batch},
+                {"seconds", position.seconds},
+                {"fingerprint", position.fingerprint},
+                {"arrays", std::move(checksums)}};
+  if (const auto& best = position.best) {
+    state["best"] = {{"step", best->step},
+                     {"figure", best->figure},
+                     {"evaluations_since", best->evaluations_since}};
+  }
   const Json json = {{"checksum", Checksum(state.dump())}, {"state", state}};
   HIPPODROME_RETURN_IF_ERROR(WriteFileDurably(folder + kPosition, json.dump(1)));
   return checkpoints.Publish(position.step, kKept);

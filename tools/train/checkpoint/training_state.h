@@ -4,6 +4,7 @@
 // OUT/checkpoints/step-N/state.json:
 //   {"checksum": "..",  of the text of "state", as nlohmann::json dumps it without spaces
 //    "state": {"step": N, "tokens": n, "batch": n, "seconds": x, "fingerprint": "..",
+//              "best": {"step": n, "figure": x, "evaluations_since": n},
 //              "arrays": {"NAME": "checksum of its bytes", ..}}}
 #ifndef HIPPODROME_TOOLS_TRAIN_CHECKPOINT_TRAINING_STATE_H_
 #define HIPPODROME_TOOLS_TRAIN_CHECKPOINT_TRAINING_STATE_H_
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,13 +23,21 @@
 
 namespace hippodrome {
 
+// The best of a run's evaluations so far.
+struct BestEvaluation {
+  int64_t step = 0;               // steps done then
+  double figure = 0;              // finite; higher is better
+  int64_t evaluations_since = 0;  // none of them better
+};
+
 // Where training stands, between two steps.
 struct TrainingPosition {
-  int64_t step = 0;         // steps done
-  int64_t tokens = 0;       // trained on
-  int64_t batch = 0;        // index of the next batch of the data
-  double seconds = 0;       // of training, over all parts of a run that was stopped
-  std::string fingerprint;  // of the run file
+  int64_t step = 0;                    // steps done
+  int64_t tokens = 0;                  // trained on
+  int64_t batch = 0;                   // index of the next batch of the data
+  double seconds = 0;                  // of training, over all parts of a run that was stopped
+  std::string fingerprint;             // of the run file
+  std::optional<BestEvaluation> best;  // of runs with early stopping, once they have evaluated
 };
 
 // An f32 array: a parameter, a moment of one, or its moving average.

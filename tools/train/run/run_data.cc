@@ -93,7 +93,8 @@ Made MakeTexts(const Part& part) {
                               .first = ColumnName(data.text),
                               .second = ColumnName(data.pair),
                               .label = ColumnName(data.label),
-                              .unlabelled = {}};
+                              .skip_broken = data.skip_broken,
+                              .unlabelled = data.unlabelled};
   std::deque<std::string> tables;  // into which the texts point
   LabelledTexts texts = {.pairs = !layout.second.empty(), .examples = {}};
   for (const std::string& path : part.files) {
@@ -107,8 +108,10 @@ Made MakeTexts(const Part& part) {
     return MakeTextRegression(texts, *tokenizer, part.run.length, part.run.dropout.tokens,
                               part.batches);
   }
-  return MakeTextClassification(texts, std::get<BigsConfig>(part.config).labels, *tokenizer,
-                                part.run.length, part.run.dropout.tokens, part.batches);
+  const std::vector<std::string>& labels =
+      data.labels.empty() ? std::get<BigsConfig>(part.config).labels : data.labels;
+  return MakeTextClassification(texts, labels, *tokenizer, part.run.length, part.run.dropout.tokens,
+                                part.batches);
 }
 
 absl::StatusOr<std::string> OneFile(const Part& part) {

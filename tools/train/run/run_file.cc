@@ -92,6 +92,18 @@ std::vector<std::string> ReadFiles(StrictReader& reader, const char* name,
   return files;
 }
 
+// Which rows of tables are left out, and what their labels mean.
+void ReadRows(StrictReader& reader, Objective objective, DataFiles& data) {
+  if (objective == Objective::kTokenClassification) return;
+  data.skip_broken = reader.Boolean("skip_broken", false);
+  data.unlabelled = reader.Text("unlabelled", "");
+  if (objective == Objective::kRegression) return;
+  data.classes = reader.Texts("classes").value_or(std::vector<std::string>());
+  if (!data.classes.empty() && data.classes.size() != data.labels.size()) {
+    reader.Reject("classes", "as many as labels");
+  }
+}
+
 absl::Status ReadData(const Json& json, Objective objective, const std::string& directory,
                       DataFiles& data) {
   StrictReader reader(json, "data.");
@@ -110,6 +122,7 @@ absl::Status ReadData(const Json& json, Objective objective, const std::string& 
     if (objective != Objective::kRegression) {
       data.labels = reader.Texts("labels").value_or(std::vector<std::string>());
     }
+    ReadRows(reader, objective, data);
     const Json& columns = reader.Object("columns");
     HIPPODROME_RETURN_IF_ERROR(reader.status());
     HIPPODROME_RETURN_IF_ERROR(ReadColumns(columns, data));
@@ -208,11 +221,25 @@ void ReadMachine(StrictReader& top, TrainingRun& run) {
   run.log_every = top.Integer("log_every", {1, kMostSteps}, run.log_every);
 }
 
-std::string Fingerprint(Json json) {
+absl::Status ReadEarlyStopping(StrictReader& top, TrainingRun& run) {
+  if (top.Find("early_stopping") == nullptr) return absl::OkStatus();
+  StrictReader reader(top.Object("early_stopping"), "early_stopping.");
+  run.patience = reader.Integer("patience", {1, kMostSteps});
+  if (run.evaluate_every == 0) top.Reject("evaluate_every", "1 or more, for early_stopping");
+  if (!IsSynthetic(run.objective) && run.data.valid.empty()) {
+    top.Reject("early_stopping", "nothing without data.valid");
+  }
+  // Evaluations are of the parameters themselves.
+  if (run.optimizer.ema > 0) top.Reject("early_stopping", "nothing with optimizer.ema");
+  return reader.Finish();
+}
+
+std::string Fingerprint(const TrainingRun& run, Json json) {
   for (const char* name : {"output", "threads", "device", "devices", "shard_optimizer",
-                           "checkpoint_every", "evaluate_every", "log_every"}) {
+                           "checkpoint_every", "log_every"}) {
     json.erase(name);
   }
+  if (run.patience == 0) json.erase("evaluate_every");
   return Checksum(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -239,8 +266,9 @@ absl::StatusOr<TrainingRun> Read(const Json& json, const std::string& directory)
   HIPPODROME_ASSIGN_OR_RETURN(run.schedule, ReadSchedule(schedule, run.steps));
   HIPPODROME_RETURN_IF_ERROR(ReadDropout(dropout, run.objective, run.dropout));
   ReadMachine(top, run);
+  HIPPODROME_RETURN_IF_ERROR(ReadEarlyStopping(top, run));
   HIPPODROME_RETURN_IF_ERROR(top.Finish());
-  run.fingerprint = Fingerprint(json);
+  run.fingerprint = Fingerprint(run, json);
   return run;
 }
 

@@ -11,7 +11,8 @@
 //    "dropout": {"embedding": 0.1, "attention": 0.1, "head": 0.1, "tokens": 0.1},
 //    "weights": "bf16", "recompute": false, "seed": 0,
 //    "threads": 0, "device": "auto", "devices": 0, "shard_optimizer": false,
-//    "checkpoint_every": 1000, "evaluate_every": 0, "log_every": 10}
+//    "checkpoint_every": 1000, "evaluate_every": 0, "log_every": 10,
+//    "early_stopping": {"patience": 3}}
 #ifndef HIPPODROME_TOOLS_TRAIN_RUN_RUN_FILE_H_
 #define HIPPODROME_TOOLS_TRAIN_RUN_RUN_FILE_H_
 
@@ -69,6 +70,11 @@ struct DataFiles {
   std::optional<DataColumn> text, pair, label;
   bool header = false;              // the first line of each file names the columns
   std::vector<std::string> labels;  // in the order of their ids; empty: those of the model
+  // kClassification: what the model calls the labels; empty: as they stand in the data.
+  std::vector<std::string> classes;
+  // kClassification and kRegression: as in TableLayout.
+  bool skip_broken = false;
+  std::string unlabelled;
   // kInductionHead and kAssociativeRecall:
   int64_t vocabulary = 0;
   int64_t sequence = 0;  // tokens before the prefix that asks
@@ -110,9 +116,14 @@ struct TrainingRun {
   int64_t checkpoint_every = 1000;  // steps; 0: only at the end, as for the next
   int64_t evaluate_every = 0;
   int64_t log_every = 10;
+  // Early stopping: the run ends after so many evaluations in a row that are no better than the
+  // best, and its model is that of the best evaluation: of the highest accuracy where the objective
+  // has one, else of the lowest loss, the first among equals. 0: the run goes on to its end, and
+  // its model is that of the last step.
+  int64_t patience = 0;
   // Of everything in the file that bears on the result by more than the order of sums: not of
-  // output, device, devices, threads, shards, and how often to write what. A run is resumed only
-  // with the same.
+  // output, device, devices, threads, shards, and how often to write what, but of how often to
+  // evaluate where that may end the run. A run is resumed only with the same.
   std::string fingerprint;
 };
 

@@ -39,6 +39,9 @@ OrderedJson DataJson(const TrainingRun& run) {
   if (const OrderedJson columns = ColumnsJson(data); !columns.empty()) json["columns"] = columns;
   if (data.header) json["header"] = true;
   if (!data.labels.empty()) json["labels"] = data.labels;
+  if (!data.classes.empty()) json["classes"] = data.classes;
+  if (data.skip_broken) json["skip_broken"] = true;
+  if (!data.unlabelled.empty()) json["unlabelled"] = data.unlabelled;
   return json;
 }
 
@@ -99,6 +102,7 @@ std::string ToJson(const TrainingRun& run) {
                       {"log_every", run.log_every}};
   if (!run.tokenizer.empty()) json["tokenizer"] = run.tokenizer;
   if (!IsSynthetic(run.objective)) json["length"] = run.length;
+  if (run.patience > 0) json["early_stopping"]["patience"] = run.patience;
   run.epochs > 0 ? json["epochs"] = run.epochs : json["steps"] = run.steps;
   return json.dump(1);
 }

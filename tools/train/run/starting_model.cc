@@ -71,13 +71,11 @@ absl::StatusOr<ModelConfig> EncoderConfig(const TrainingRun& run, Json json) {
   }
   const EncoderHead head = HeadFor(run.objective);
   json["architectures"] = {Name(head)};
-  const bool classes = run.objective == Objective::kClassification ||
-                       run.objective == Objective::kTokenClassification;
-  if (classes && !run.data.labels.empty()) {
+  const std::vector<std::string>& names =
+      run.data.classes.empty() ? run.data.labels : run.data.classes;
+  if (!names.empty()) {
     json["id2label"] = Json::object();
-    for (size_t i = 0; i < run.data.labels.size(); ++i) {
-      json["id2label"][std::to_string(i)] = run.data.labels[i];
-    }
+    for (size_t i = 0; i < names.size(); ++i) json["id2label"][std::to_string(i)] = names[i];
   }
   if (run.objective == Objective::kRegression) json["id2label"] = {{"0", "score"}};
   if (head != EncoderHead::kMaskedLm) json["pad_to"] = run.length;

@@ -109,11 +109,19 @@ void Replica::Step(int64_t step, double fraction, double norm) {
   tape_->Update();
 }
 
+void Replica::KeepBest() {
+  for (const Parameter* parameter : trained_) {
+    const std::span<const float> values = Read(*parameter, Kind::kValue);
+    best_[parameter].assign(values.begin(), values.end());
+  }
+}
+
 // ---- Checkpoints -------------------------------------------------------------------------------
 
 std::vector<Replica::Kind> Replica::Kinds() const {
   std::vector<Kind> kinds = {Kind::kValue, Kind::kM, Kind::kV};
   if (run_.optimizer.ema > 0) kinds.push_back(Kind::kAverage);
+  if (run_.patience > 0) kinds.push_back(Kind::kBest);
   return kinds;
 }
 
@@ -156,8 +164,10 @@ absl::Status Replica::Restore(const LoadedTrainingState* state) {
 
 absl::StatusOr<std::span<const float>> Replica::ReadResult(const std::string& name) {
   const Parameter& parameter = *parameters_->Find(name);
-  const bool averaged = run_.optimizer.ema > 0 && places_.contains(&parameter);
-  return Read(parameter, averaged ? Kind::kAverage : Kind::kValue);
+  if (!places_.contains(&parameter)) return Read(parameter, Kind::kValue);
+  return Read(parameter, run_.optimizer.ema > 0 ? Kind::kAverage
+                         : run_.patience > 0    ? Kind::kBest
+                                                : Kind::kValue);
 }
 
 std::string Replica::Prefix(Kind kind) {
@@ -170,6 +180,8 @@ std::string Replica::Prefix(Kind kind) {
       return "v/";
     case Kind::kAverage:
       return "average/";
+    case Kind::kBest:
+      return "best/";
   }
   return "";
 }
@@ -184,12 +196,19 @@ Tensor Replica::Of(const OptimizedBlock& one, Kind kind) {
       return one.v;
     case Kind::kAverage:
       return one.average;
+    case Kind::kBest:
+      break;  // of whole parameters alone
   }
   return {};
 }
 
-// With shards the blocks of others come from them.
+// With shards the blocks of others come from them; of the values all ranks have all.
 std::span<const float> Replica::Read(const Parameter& parameter, Kind kind) {
+  if (kind == Kind::kBest) {
+    const auto best = best_.find(&parameter);
+    if (best != best_.end()) return best->second;
+    kind = Kind::kValue;
+  }
   values_.resize(parameter.host.size());
   if (kind == Kind::kValue) {
     backend_.Download(parameter.value, values_);
@@ -209,6 +228,7 @@ std::span<const float> Replica::Read(const Parameter& parameter, Kind kind) {
 
 void Replica::Write(Parameter& parameter, Kind kind, std::span<const float> values) {
   if (kind == Kind::kValue) return parameters_->Store(parameter, values);
+  if (kind == Kind::kBest) return best_[&parameter].assign(values.begin(), values.end());
   for (const Place& place : places_.at(&parameter)) {
     const std::vector<OptimizedBlock>& own = optimizer_->buckets()[place.bucket];
     if (own.empty()) continue;

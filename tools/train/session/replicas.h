@@ -51,14 +51,18 @@ class Replica {
   void Step(int64_t step, double fraction, double norm);
   int64_t size() const { return size_; }  // values that are trained
 
-  // What a checkpoint holds: parameters, their moments and averages.
+  // Early stopping: the parameters of now are those of the best evaluation so far.
+  void KeepBest();
+
+  // What a checkpoint holds: parameters, their moments and averages, and the best parameters.
   std::vector<TrainingArray> StateArrays() const;
   // The values of array `index`, valid until the next call; with ranks, those of rank 0 alone.
   absl::StatusOr<std::span<const float>> ReadState(size_t index);
   // `state`: null but for rank 0, which gives all others what it reads.
   absl::Status Restore(const LoadedTrainingState* state);
 
-  // The values of a parameter, as a moving average where the run keeps one; as ReadState().
+  // The values of a parameter, as a moving average or of the best evaluation where the run keeps
+  // those; as ReadState().
   // REQUIRES: it exists.
   absl::StatusOr<std::span<const float>> ReadResult(const std::string& name);
   const Parameters& parameters() const { return *parameters_; }
@@ -67,7 +71,7 @@ class Replica {
 
  private:
   // What is kept of a parameter that is trained.
-  enum class Kind : uint8_t { kValue, kM, kV, kAverage };
+  enum class Kind : uint8_t { kValue, kM, kV, kAverage, kBest };
 
   Replica(const TrainingRun& run, TrainingBackend& backend, Communicator* ranks);
   absl::Status Prepare(const ModelConfig& config, const RunDevices& devices, size_t index);
@@ -95,8 +99,9 @@ class Replica {
   std::map<const Parameter*, std::vector<Place>> places_;  // of those that are trained
   std::vector<Parameter*> trained_;                        // in the order of all parameters
   int64_t size_ = 0;
-  std::unique_ptr<GradientSum> sum_;               // null on devices
-  std::unique_ptr<GradientAllReduce> all_reduce_;  // null for one device
+  std::map<const Parameter*, std::vector<float>> best_;  // none before the first evaluation
+  std::unique_ptr<GradientSum> sum_;                     // null on devices
+  std::unique_ptr<GradientAllReduce> all_reduce_;        // null for one device
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<float> values_;  // of Read()
 };

@@ -29,6 +29,15 @@ std::string LastFigure(const std::vector<MetricsLine>& lines, const std::string&
   return "";
 }
 
+// The lines up to the evaluation that the model is of.
+std::vector<MetricsLine> UpToModel(const TrainingPosition& position,
+                                   const std::vector<MetricsLine>& lines) {
+  std::vector<MetricsLine> some = lines;
+  if (!position.best.has_value()) return some;
+  std::erase_if(some, [&](const MetricsLine& line) { return line.step > position.best->step; });
+  return some;
+}
+
 }  // namespace
 
 std::string DescribeRun(const TrainingRun& run, const TrainingPosition& position,
@@ -44,11 +53,16 @@ std::string DescribeRun(const TrainingRun& run, const TrainingPosition& position
   text += Row("data", data);
   if (!run.data.valid.empty()) text += Row("validation data", FileNames(run.data.valid));
   text += Row("steps", std::to_string(position.step));
+  if (position.best.has_value()) {
+    text += Row("the model is of step",
+                std::to_string(position.best->step) + ", which has the best validation figure");
+  }
   text += Row("tokens", std::to_string(position.tokens));
   text += Row("seed", std::to_string(run.seed));
   text += LastFigure(lines, "step_loss", "loss of the last step");
-  text += LastFigure(lines, "valid_loss", "validation loss");
-  text += LastFigure(lines, "accuracy", "validation accuracy");
+  const std::vector<MetricsLine> validated = UpToModel(position, lines);
+  text += LastFigure(validated, "valid_loss", "validation loss");
+  text += LastFigure(validated, "accuracy", "validation accuracy");
   text.pop_back();
   return text;
 }

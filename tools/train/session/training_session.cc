@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -217,10 +218,15 @@ absl::Status TrainingSession::Resume() {
   if (found) position_ = state->position;
   if (ranks_ != nullptr) {
     found = AnyOf(*ranks_, found);
-    int64_t place[] = {position_.step, position_.tokens, position_.batch};
+    int64_t place[] = {position_.step, position_.tokens, position_.batch,
+                       position_.best.has_value() ? 1 : 0};
     Broadcast(*ranks_, 0, std::as_writable_bytes(std::span(place)));
     std::tie(position_.step, position_.tokens, position_.batch) =
         std::tie(place[0], place[1], place[2]);
+    if (place[3] == 1) {
+      if (!first()) position_.best.emplace();
+      Broadcast(*ranks_, 0, std::as_writable_bytes(std::span(&*position_.best, 1)));
+    }
   }
   return found ? replicas_->Restore(first() ? &*state : nullptr) : absl::OkStatus();
 }
@@ -246,14 +252,16 @@ void TrainingSession::WatchForLostRanks(const StopSignal& stop) {
 absl::StatusOr<bool> TrainingSession::Train() {
   const StopSignal stop;
   WatchForLostRanks(stop);
-  while (position_.step < steps_) {
+  while (!Ended()) {
     HIPPODROME_RETURN_IF_ERROR(TrainStep());
     const int64_t step = position_.step;
-    const bool last = step == steps_;
-    if (Due(step, run_.log_every) || last) HIPPODROME_RETURN_IF_ERROR(LogStep());
-    if (data_.valid != nullptr && (Due(step, run_.evaluate_every) || last)) {
+    const bool logs = Due(step, run_.log_every) || step == steps_;
+    if (logs) HIPPODROME_RETURN_IF_ERROR(LogStep());
+    if (data_.valid != nullptr && (Due(step, run_.evaluate_every) || step == steps_)) {
       HIPPODROME_RETURN_IF_ERROR(Evaluate());
     }
+    const bool last = Ended();
+    if (last && !logs) HIPPODROME_RETURN_IF_ERROR(LogStep());
     const bool told = ranks_ == nullptr ? stop.Received() : AnyOf(*ranks_, stop.Received());
     const bool stops = told && !last;
     if (Due(step, run_.checkpoint_every) || last || stops) {
@@ -263,6 +271,12 @@ absl::StatusOr<bool> TrainingSession::Train() {
   }
   HIPPODROME_RETURN_IF_ERROR(SaveResult());
   return true;
+}
+
+bool TrainingSession::Ended() const {
+  const bool stops_early = run_.patience > 0 && position_.best.has_value() &&
+                           position_.best->evaluations_since >= run_.patience;
+  return stops_early || position_.step >= steps_;
 }
 
 absl::Status TrainingSession::TrainStep() {
@@ -326,7 +340,19 @@ absl::Status TrainingSession::Evaluate() {
                       .seconds = position_.seconds,
                       .values = {{"valid_loss", loss.mean()}}};
   if (loss.judged > 0) line.values["accuracy"] = loss.accuracy();
+  if (run_.patience > 0) Compare(loss);
   return Agreed(first() ? log_->Append(line) : absl::OkStatus());
+}
+
+void TrainingSession::Compare(const BatchLoss& loss) {
+  double figure = loss.judged > 0 ? loss.accuracy() : -loss.mean();
+  if (!std::isfinite(figure)) figure = std::numeric_limits<double>::lowest();
+  if (position_.best.has_value() && figure <= position_.best->figure) {
+    ++position_.best->evaluations_since;
+    return;
+  }
+  position_.best = {.step = position_.step, .figure = figure};
+  replicas_->at(0).KeepBest();
 }
 
 absl::Status TrainingSession::SaveState() {

@@ -67,12 +67,12 @@ class TrainingSession {
   static absl::StatusOr<std::unique_ptr<TrainingSession>> Open(const TrainingRun& run, bool resume,
                                                                Communicator* ranks = nullptr);
 
-  // Trains until the end or a signal to stop, after which it has written a checkpoint; at the end
-  // it saves the model and the loss curve. Returns whether the end was reached. Errors: of writing;
-  // kAborted when the loss is not a finite number.
+  // Trains until the end, which early stopping may bring sooner, or a signal to stop, after which
+  // it has written a checkpoint; at the end it saves the model and the loss curve. Returns whether
+  // the end was reached. Errors: of writing; kAborted when the loss is not a finite number.
   absl::StatusOr<bool> Train();
 
-  int64_t steps_done() const { return position_.step; }
+  const TrainingPosition& position() const { return position_; }
 
  private:
   TrainingSession(const TrainingRun& run, Communicator* ranks) : run_(run), ranks_(ranks) {}
@@ -90,8 +90,11 @@ class TrainingSession {
   // Says once which rank is waited for when this process is told to stop, for a launcher that sees
   // one die tells the others.
   void WatchForLostRanks(const StopSignal& stop);
+  bool Ended() const;
   absl::Status TrainStep();
   absl::Status Evaluate();
+  // Early stopping: whether this evaluation is the best so far.
+  void Compare(const BatchLoss& loss);
   absl::Status LogStep();
   absl::Status SaveState();
   absl::Status SaveResult();

@@ -33,8 +33,13 @@ Json ClassificationRun() {
                   {"header", true},
                   {"columns", {{"text", "sentence1"}, {"pair", 3}, {"label", "gold"}}},
                   {"labels", {"no", "yes"}}};
+  json["data"]["classes"] = {"false", "true"};
+  json["data"]["skip_broken"] = true;
+  json["data"]["unlabelled"] = "-";
   json.erase("steps");
   json["epochs"] = 3;
+  json["evaluate_every"] = 10;
+  json["early_stopping"]["patience"] = 2;
   return json;
 }
 
@@ -85,8 +90,7 @@ TEST(RunFileTest, ReadsWhatIsThere) {
   json["micro_batch"] = 4;
   json["optimizer"] = {{"rate", 2e-5},     {"beta1", 0.8},        {"beta2", 0.98},
                        {"epsilon", 1e-6},  {"weight_decay", 0.1}, {"clip", 1},
-                       {"ssm_rate", 1e-4}, {"ssm_decay", true},   {"no_decay", {"bias"}},
-                       {"ema", 0.99}};
+                       {"ssm_rate", 1e-4}, {"ssm_decay", true},   {"no_decay", {"bias"}}};
   json["schedule"] = {{"kind", "cosine"}, {"warmup", 10}, {"floor", 0.1}, {"warmup_from", 1e-6}};
   json["dropout"] = {{"embedding", 0.1}, {"attention", 0.3}, {"head", 0.2}, {"tokens", 0.4}};
   json["initialization"] = {{"measure", "diag-inv"}, {"range", 0.01}, {"scaling", "lin"}};
@@ -104,6 +108,10 @@ TEST(RunFileTest, ReadsWhatIsThere) {
   EXPECT_EQ(run.data.pair, DataColumn(int64_t{3}));
   EXPECT_EQ(run.data.label, DataColumn("gold"));
   EXPECT_THAT(run.data.labels, testing::ElementsAre("no", "yes"));
+  EXPECT_THAT(run.data.classes, testing::ElementsAre("false", "true"));
+  EXPECT_TRUE(run.data.skip_broken);
+  EXPECT_EQ(run.data.unlabelled, "-");
+  EXPECT_EQ(run.patience, 2);
   EXPECT_EQ(run.epochs, 3);
   EXPECT_EQ(run.micro_batch, 4);
   EXPECT_EQ(run.devices, 2);
@@ -211,6 +219,39 @@ TEST(RunFileTest, TheFingerprintIsOfWhatBearsOnTheResult) {
   EXPECT_EQ(Parse(json).fingerprint, fingerprint);
   json["seed"] = 1;
   EXPECT_NE(Parse(json).fingerprint, fingerprint);
+}
+
+TEST(RunFileTest, HowOftenToEvaluateBearsOnTheResultOfEarlyStopping) {
+  Json json = CausalRun();
+  json["evaluate_every"] = 7;
+  EXPECT_EQ(Parse(json).fingerprint, Parse(CausalRun()).fingerprint);
+  json = ClassificationRun();
+  json["evaluate_every"] = 7;
+  EXPECT_NE(Parse(json).fingerprint, Parse(ClassificationRun()).fingerprint);
+}
+
+TEST(RunFileTest, EarlyStoppingNeedsEvaluationsOfTheModelItself) {
+  Json json = ClassificationRun();
+  json["early_stopping"]["patience"] = 0;
+  EXPECT_THAT(ErrorOf(json), testing::HasSubstr("early_stopping.patience is 0, expected"));
+  json = ClassificationRun();
+  json["early_stopping"]["patients"] = 3;
+  EXPECT_THAT(ErrorOf(json), testing::HasSubstr("patients"));
+  json = ClassificationRun();
+  json.erase("evaluate_every");
+  EXPECT_THAT(ErrorOf(json), testing::HasSubstr("expected 1 or more, for early_stopping"));
+  json = ClassificationRun();
+  json["data"].erase("valid");
+  EXPECT_THAT(ErrorOf(json), testing::HasSubstr("expected nothing without data.valid"));
+  json = ClassificationRun();
+  json["optimizer"]["ema"] = 0.9;
+  EXPECT_THAT(ErrorOf(json), testing::HasSubstr("expected nothing with optimizer.ema"));
+}
+
+TEST(RunFileTest, ClassesAreAsManyAsLabels) {
+  Json json = ClassificationRun();
+  json["data"]["classes"] = {"one"};
+  EXPECT_THAT(ErrorOf(json), testing::HasSubstr("data.classes is [\"one\"], expected as many"));
 }
 
 TEST(RunFileTest, PathsAreRelativeToTheFile) {

@@ -40,6 +40,16 @@ TEST(RunDescriptionTest, HasDataStepsAndLastFigures) {
             "| validation accuracy | 0.5000 |");
 }
 
+TEST(RunDescriptionTest, SaysWhichEvaluationWasTheBest) {
+  const std::vector<MetricsLine> lines = {{.step = 5, .values = {{"valid_loss", 1}}},
+                                          {.step = 10, .values = {{"valid_loss", 2}}}};
+  const TrainingPosition position = {
+      .step = 10, .best = BestEvaluation{.step = 5, .figure = -1, .evaluations_since = 1}};
+  EXPECT_THAT(DescribeRun(SomeRun(), position, lines),
+              testing::AllOf(HasSubstr("| steps | 10 |\n| the model is of step | 5, which has"),
+                             HasSubstr("| validation loss | 1.0000 |")));
+}
+
 TEST(RunDescriptionTest, LeavesOutWhatThereIsNot) {
   TrainingRun run = SomeRun();
   run.data.valid.clear();
