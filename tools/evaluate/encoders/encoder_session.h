@@ -27,7 +27,7 @@ using OutputSink = std::function<void(size_t index, const EncoderOutput& output)
 
 // How a model is run.
 struct EncoderSessionOptions {
-  std::optional<DType> weights;  // nothing: as stored
+  std::optional<DType> weights;  // nothing: as LoadEncoderDirectory()
   DeviceChoice device = DeviceChoice::kAuto;
   CpuOptions cpu;
   EncoderOptions encoder;

@@ -62,8 +62,7 @@ class Replica {
   absl::Status Restore(const LoadedTrainingState* state);
 
   // The values of a parameter, as a moving average or of the best evaluation where the run keeps
-  // those; as ReadState().
-  // REQUIRES: it exists.
+  // those; as ReadState(). REQUIRES: it exists.
   absl::StatusOr<std::span<const float>> ReadResult(const std::string& name);
   const Parameters& parameters() const { return *parameters_; }
   // See GradientSum::seconds(); 0 on devices.

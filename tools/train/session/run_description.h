@@ -13,8 +13,7 @@ namespace hippodrome {
 
 // Markdown: where it began, files of data without their folders, steps, tokens and seed, and of
 // `lines` the loss of the last step and the last figures of the validation set, or with early
-// stopping the best. The same for a run
-// that was resumed.
+// stopping the best. The same for a run that was resumed.
 std::string DescribeRun(const TrainingRun& run, const TrainingPosition& position,
                         const std::vector<MetricsLine>& lines);
 
