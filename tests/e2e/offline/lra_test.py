@@ -33,11 +33,11 @@ class LraTest(unittest.TestCase):
         work = tempfile.TemporaryDirectory()
         cls.addClassCleanup(work.cleanup)
         cls.work = pathlib.Path(work.name)
-        reviews = cls.work / "fine_foods_train.tsv"
-        reviews.write_text(f"great\t{TEXT}\nother\t{TEXT}\n" * 4, encoding="utf-8")
-        cls.call(TRAIN / "lra_data", "listops", "--out", cls.work / "listops", "--length", "190",
+        mails = cls.work / "spam_train.tsv"
+        mails.write_text(f"ham\t{TEXT}\nspam\t{TEXT}\n" * 4, encoding="utf-8")
+        cls.call(TRAIN / "lra_data", "listops", "--out", cls.work / "listops", "--length", "100",
                  "--examples", "8")
-        cls.call(TRAIN / "lra_data", "bytes", "--out", cls.work / "bytes", reviews)
+        cls.call(TRAIN / "lra_data", "bytes", "--out", cls.work / "bytes", mails)
 
     @staticmethod
     def call(*command):
@@ -53,7 +53,7 @@ class LraTest(unittest.TestCase):
         return token_ids(output)
 
     def test_each_byte_is_a_token(self):
-        table = (self.work / "bytes" / "fine_foods_train.tsv").read_text(encoding="utf-8")
+        table = (self.work / "bytes" / "spam_train.tsv").read_text(encoding="utf-8")
         encoded = table.partition("\n")[0].partition("\t")[2]
         self.assertEqual(self.tokens("bytes", encoded),
                          [FIRST_WORD + byte for byte in TEXT.encode()])
