@@ -206,22 +206,45 @@ class RatedTextsTest(unittest.TestCase):
 
 
 class FetchDataTest(unittest.TestCase):
-    def run_it(self, *options):
-        """What it says when no program can be found."""
+    def run_it(self, *options, files=()):
+        """What it says when no program can be found, and the files of these names."""
         with tempfile.TemporaryDirectory() as out:
             done = subprocess.run(
                 [sys.executable, "-B", TOOLS / "fetch_data", "--out", out, *options],
                 env={"PATH": out}, capture_output=True, text=True, check=False)
+            texts = [(pathlib.Path(out) / name).read_text() for name in files]
         self.assertEqual(done.returncode, 1)
-        return done.stderr
+        return done.stderr, *texts
+
+    def books(self, text):
+        """The two files of books, one text of which is packed."""
+        with tempfile.NamedTemporaryFile(suffix=".xz") as file:
+            file.write(lzma.compress(text.encode()))
+            file.flush()
+            return self.run_it("--hippodrome", __file__, "--books", file.name,
+                               files=("books_train.txt", "books_valid.txt"))
+
+    def test_keeps_a_book_for_validation(self):
+        end = "\n<|endoftext|>\n"
+        alice = "CHAPTER I. Down the Rabbit-Hole\n\nAlice was beginning to get very tired"
+        said, train, valid = self.books(end.join(["The stag of Texas", alice, "", "Call me Ishmael."]))
+        self.assertEqual(said, "fetch_data: there is no program apt-get\n")
+        self.assertEqual(train, f"The stag of Texas{end}Call me Ishmael.\n")
+        self.assertEqual(valid, alice + "\n")
+
+    def test_asks_for_that_book(self):
+        with tempfile.NamedTemporaryFile(mode="w") as file:
+            file.write("The stag of Texas")
+            file.flush()
+            self.assertIn("no book to valid", self.run_it("--hippodrome", __file__, "--books", file.name)[0])
 
     def test_asks_for_the_program(self):
-        self.assertEqual(self.run_it("--hippodrome", "/nowhere"),
+        self.assertEqual(self.run_it("--hippodrome", "/nowhere")[0],
                          "fetch_data: there is no program /nowhere: build it, or name it with "
                          "--hippodrome\n")
 
     def test_asks_for_apt(self):
-        self.assertEqual(self.run_it("--hippodrome", __file__),
+        self.assertEqual(self.run_it("--hippodrome", __file__)[0],
                          "fetch_data: there is no program apt-get\n")
 
 
