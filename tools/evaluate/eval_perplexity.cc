@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -36,6 +37,24 @@ const CommandSpec kPerplexitySpec = {
                 NumaNodeOption(),
                 JsonOption()}};
 
+// As if every token stood for the text's mean number of bytes.
+double BitsPerByte(double nll, double bytes_per_token) {
+  return nll / std::log(2.0) / bytes_per_token;
+}
+
+// {} where there is one window.
+nlohmann::json Intervals(const Perplexity& p, double bytes_per_token) {
+  nlohmann::json intervals = nlohmann::json::object();
+  const auto add = [&](const char* name, const std::function<double(double nll)>& figure) {
+    if (const auto interval = BootstrapBlocks({&p.windows, 1}, figure)) {
+      intervals[name] = ToJson(*interval);
+    }
+  };
+  add("perplexity", [](double nll) { return std::exp(nll); });
+  add("bits_per_byte", [&](double nll) { return BitsPerByte(nll, bytes_per_token); });
+  return intervals;
+}
+
 absl::Status MeasureText(const CommandLine& line) {
   HIPPODROME_ASSIGN_OR_RETURN(const std::string directory, line.Required("model"));
   HIPPODROME_ASSIGN_OR_RETURN(const std::string data, line.Required("data"));
@@ -51,7 +70,6 @@ absl::Status MeasureText(const CommandLine& line) {
       const Perplexity p,
       EvaluatePerplexity(*opened.backend, *loaded.model, ids, window, mode,
                          [&](int64_t done, int64_t total) { progress.Update(done, total); }));
-  // As if every token stood for the text's mean number of bytes.
   const double bytes_per_token = static_cast<double>(text.size()) / static_cast<double>(ids.size());
   return Report(line, {{"task", "perplexity"},
                        {"window", window},
@@ -60,7 +78,8 @@ absl::Status MeasureText(const CommandLine& line) {
                        {"tokens", p.tokens},
                        {"nll", p.nll},
                        {"perplexity", p.perplexity},
-                       {"bits_per_byte", p.nll / std::log(2.0) / bytes_per_token}});
+                       {"bits_per_byte", BitsPerByte(p.nll, bytes_per_token)},
+                       {"intervals", Intervals(p, bytes_per_token)}});
 }
 
 }  // namespace
@@ -79,21 +98,24 @@ absl::StatusOr<Perplexity> EvaluatePerplexity(
                            std::to_string(window + 1));
   }
   const H3Config& config = model.config();
+  Perplexity result{.tokens = windows * window};
   double total = 0;
   for (int64_t w = 0; w < windows; ++w) {
     const int64_t begin = w * window;
+    double of_window = 0;
     const auto score = [&](int64_t first, std::span<const float> logits) {
       const int64_t rows = static_cast<int64_t>(logits.size()) / config.padded_vocab_size;
       for (int64_t r = 0; r < rows; ++r) {
-        total += NegativeLogLikelihood(
+        of_window += NegativeLogLikelihood(
             logits.subspan(r * config.padded_vocab_size, config.padded_vocab_size),
             config.vocab_size, ids[begin + first + r + 1]);
       }
     };
     HIPPODROME_RETURN_IF_ERROR(Forward(backend, model, ids.subspan(begin, window), mode, score));
+    total += of_window;
+    result.windows.push_back({.sum = of_window, .values = window});
     if (progress) progress(w + 1, windows);
   }
-  Perplexity result{.tokens = windows * window};
   result.nll = total / static_cast<double>(result.tokens);
   result.perplexity = std::exp(result.nll);
   return result;

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/models/h3/hybrid_h3.h"
 #include "engine/passes/forward.h"
 #include "kernels/backend.h"
+#include "tools/evaluate/interval.h"
 
 namespace hippodrome {
 
@@ -17,6 +19,7 @@ struct Perplexity {
   int64_t tokens = 0;     // scored
   double nll = 0;         // mean of -ln p(token | those before it in its window), in nats
   double perplexity = 0;  // exp(nll)
+  std::vector<ValueBlock> windows;
 };
 
 // -ln softmax(logits)[target] over the first `vocab` logits, in double.

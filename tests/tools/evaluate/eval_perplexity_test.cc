@@ -26,8 +26,13 @@ TEST(PerplexityTest, ScoresEveryWindowFromAZeroStateAndDropsTheTail) {
   ASSERT_TRUE(p.ok()) << p.status();
   EXPECT_EQ(p->tokens, 30);
   double sum = 0;
+  ASSERT_EQ(p->windows.size(), 3u);
   for (int w = 0; w < 3; ++w) {
-    sum += EvaluatePerplexity(*cpu, *model, std::span(ids).subspan(10 * w, 11), 10)->nll;
+    const double nll =
+        EvaluatePerplexity(*cpu, *model, std::span(ids).subspan(10 * w, 11), 10)->nll;
+    EXPECT_EQ(p->windows[w].values, 10);
+    EXPECT_NEAR(p->windows[w].sum / 10, nll, 1e-9);
+    sum += nll;
   }
   EXPECT_NEAR(p->nll, sum / 3, 1e-9);
   EXPECT_NEAR(p->perplexity, std::exp(p->nll), 1e-9);
