@@ -39,7 +39,7 @@ EXPECTED = {
     "Logs": ['"event": ?"reload"', '"route": "/v1/models"', '"key": "app"'],
     "Replace a model": ['"name": ?"h3-demo-2","version": ?"1","state": ?"READY"'],
     "Prometheus": ["is valid prometheus config", r"^  SUCCESS$", '"job":"hippodrome"'],
-    "Capacity": ["819840 bytes per sequence", "1024 bytes per token"],
+    "Capacity": ["1229760 bytes per sequence", "1536 bytes per token"],
 }
 
 

@@ -105,7 +105,7 @@ def check_admission(server):
 def main():
     with Server(*sys.argv[1:3], "--admin", "127.0.0.1:0", "--cors-origin", ORIGIN,
                 "--max-sequences", "1", "--max-queue", "1", "--max-wait", "4",
-                "--kv-bytes", str(512 << 20)) as server:
+                "--kv-bytes", str(1 << 30)) as server:
         check_start(server)
         check_refusals(server)
         check_admission(server)

@@ -68,6 +68,9 @@ class DesktopTest(Steps):
         self.reach('.token[data-index="5"]')
         self.browser.wait("return !document.querySelector('#alternatives').hidden")
         self.branch(lambda: self.browser.click("#alternatives button:enabled"), before, seed)
+        # The mouse may be over a token, whose alternatives may be over the button.
+        self.browser.point("#seed")
+        self.browser.wait("return document.querySelector('#alternatives').hidden")
         self.browser.click("#undo")
         self.assertEqual(self.written(), PROMPT + before["text"])
         self.browser.click("#colour")

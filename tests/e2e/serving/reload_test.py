@@ -130,7 +130,7 @@ def check_failures(server, operator, good, work):
         "header": copy_with(good, os.path.join(work, "header"), "model.safetensors",
                             lambda data: b"\xff" * 8 + data[8:]),
         "config": copy_with(good, os.path.join(work, "config"), "config.json",
-                            lambda data: data.replace(b"256", b"255")),
+                            lambda data: json.dumps(json.loads(data) | {"d_model": 255}).encode()),
         "no JSON": copy_with(good, os.path.join(work, "no JSON"), "config.json", lambda _: b"{"),
     }
     for directory in bad.values():

@@ -28,6 +28,8 @@ def variant(source, directory):
     header = json.loads(data[8:8 + size])
     for name, tensor in header.items():
         if name.endswith(("mlp.fc1.weight", "du_forward.weight")):
+            # Of 8-bit weights the scales.
+            tensor = header.get(name + "_scale", tensor)
             width = {"BF16": 2, "F32": 4}[tensor["dtype"]]
             begin, end = (8 + size + offset for offset in tensor["data_offsets"])
             signs = slice(begin + width - 1, end, width)
