@@ -22,6 +22,7 @@ sys.path.insert(0, str(TOOLS))
 import r_data  # noqa: E402
 import rated_texts  # noqa: E402
 import sword_text  # noqa: E402
+import wordnet_text  # noqa: E402
 
 HEADER = b"X\n" + struct.pack(">3i", 3, 0x40201, 0x30500) + struct.pack(">i", 5) + b"UTF-8"
 NIL = struct.pack(">i", 254)
@@ -203,6 +204,20 @@ class RatedTextsTest(unittest.TestCase):
     def test_names_what_is_missing(self):
         with self.assertRaisesRegex(ValueError, "there is no hutto_ICWSM_2014/amazonReview"):
             self.read({rated_texts.LEXICON: b"", rated_texts.SENTENCES: packed({})})
+
+
+class WordnetTextTest(unittest.TestCase):
+    def test_has_a_line_for_each_sense(self):
+        text = ('\ndull\n    adj 1: lacking in liveliness; "a dull\n           party" [ant: {lively}]\n'
+                '    2: tiresome; "a 2: 1 lead" [syn: {dull}, {long-\n       winded}, {slow}]\n'
+                "    v 1: make dull\nlively day\n    n 1: a day\n")
+        self.assertEqual(wordnet_text.read_senses(text), [
+            'dull: lacking in liveliness; "a dull party"; not lively',
+            'dull, long-winded, slow: tiresome; "a 2: 1 lead"', "dull: make dull", "lively day: a day"])
+
+    def test_refuses_what_has_no_senses(self):
+        with self.assertRaisesRegex(ValueError, "no word"):
+            wordnet_text.read_senses("dull\n    not lively\n")
 
 
 class FetchDataTest(unittest.TestCase):
