@@ -23,8 +23,8 @@ constexpr std::chrono::milliseconds kFollow{200};
 
 }  // namespace
 
-// One call of Watch. Shows the latest status: those that a slow client missed are not sent. Lives
-// until gRPC is done with it.
+// One call of Watch. Shows the latest status, also before it ends: those that a slow client missed
+// are not sent. Lives until gRPC is done with it.
 class HealthWatch : public grpc::ServerWriteReactor<HealthCheckResponse>,
                     public std::enable_shared_from_this<HealthWatch> {
  public:
@@ -61,14 +61,15 @@ class HealthWatch : public grpc::ServerWriteReactor<HealthCheckResponse>,
   // REQUIRES: mutex_ is held.
   void Advance() {
     if (writing_ || finished_) return;
-    if (outcome_) {
-      finished_ = true;
-      Finish(*outcome_);
-    } else if (latest_ != sent_) {
+    // Before the end, which mostly comes with a change; to a client that is gone it is not written.
+    if (latest_ != sent_) {
       sent_ = latest_;
       response_.set_status(*latest_);
       writing_ = true;
       StartWrite(&response_);
+    } else if (outcome_) {
+      finished_ = true;
+      Finish(*outcome_);
     }
   }
 

@@ -21,8 +21,12 @@ class HealthServiceTest : public testing::Test {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&health_);
     server_ = builder.BuildAndStart();
-    stub_ = grpc::health::v1::Health::NewStub(grpc::CreateChannel(
-        "127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials()));
+    // A status is longer than the window: it is written once the client asks for it.
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 5);
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    stub_ = grpc::health::v1::Health::NewStub(grpc::CreateCustomChannel(
+        "127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials(), arguments));
     health_.SetServing(true);
   }
 
@@ -120,6 +124,20 @@ TEST_F(HealthServiceTest, AWatchOfAnUnknownServiceStaysOpen) {
   EXPECT_EQ(Next(reader), HealthCheckResponse::SERVICE_UNKNOWN);
   health_.Stop();
   EXPECT_EQ(Next(reader), HealthCheckResponse::UNKNOWN);
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(HealthServiceTest, StopEndsAWatchAfterTheLatestStatus) {
+  grpc::ClientContext context;
+  const Reader reader = Watch(context, "");
+  HealthCheckResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  health_.SetServing(false);
+  health_.SetServing(true);  // while the other is being written
+  health_.Stop();
+  while (reader->Read(&response)) {
+  }
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
