@@ -281,7 +281,7 @@ def main():
     faults = StateFaults(arguments)
     with faults.start() as server:
         report = {"clock": clock(server, faults)}
-        server.base = server.load()
+        server.base = server.at_rest()
         file = keep(server)
         expiry(server, faults)
         report["full_disk"] = full_disk(server, faults, file)

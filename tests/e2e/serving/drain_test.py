@@ -82,7 +82,7 @@ def streams_end(hippodrome, models, tokens):
         truncated = sum(not ended_well(text, tokens) for text in texts)
         # A call that does not end with OK raises.
         truncated += sum(call.result() != alone for call in calls)
-        code = server.process.wait()
+        code = server.ended()
         assert truncated == 0, (truncated, texts[0][-500:])
         assert code == 0, (code, server.said())
     return {"http_streams": len(clients), "grpc_streams": len(calls), "tokens": tokens, "live_when_not_ready": live,

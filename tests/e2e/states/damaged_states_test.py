@@ -91,7 +91,7 @@ def main():
         file, other = (base64.b64decode(found["state"]["data"]) for found in (answer, other))
         expected = client.complete(state=answer["state"]["data"])[1]["choices"][0]["token_ids"]
         assert client.ask("PUT", "/v1/states/" + HANDLE, file)[0] == 200
-        base = server.load()
+        base = server.at_rest()
         for i in range(FILES_LONG if arguments.long else FILES):
             kind, data = damaged(rng, file, other)
             put = client.ask("PUT", "/v1/states/" + HANDLE, data)[0]

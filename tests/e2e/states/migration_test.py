@@ -165,7 +165,7 @@ def check_whole_answer(program, store):
         assert wait_until(lambda: server.running() == 1 or done.done())
         server.signal()
         assert done.result().finish == "length"
-        assert server.process.wait() == 0
+        assert server.ended() == 0
     with Server(*program, "--state-store", store, "--grace-seconds", "3") as server, \
             concurrent.futures.ThreadPoolExecutor(2) as pool:
         answers = [pool.submit(server.send, completion({**request, **more}))
@@ -179,7 +179,7 @@ def check_whole_answer(program, store):
         assert whole["usage"]["completion_tokens"] == len(whole["choices"][0]["token_ids"])
         assert len(whole["state"]["handle"]) == 32 and whole["state"]["expires_at"], whole["state"]
         assert refused == 503, error
-        assert server.process.wait() == 1 and "2 requests were still running" in server.said(), server.said()
+        assert server.ended() == 1 and "2 requests were still running" in server.said(), server.said()
     with Server(*program, "--state-store", store, "--grace-seconds", "300") as server, \
             concurrent.futures.ThreadPoolExecutor(1) as pool:
         answer = pool.submit(server.send, completion(request))

@@ -1,11 +1,9 @@
 """The real program as a server of encoders, and calls as the usual clients make them."""
 
 import json
-import re
-import signal
-import subprocess
-import time
 import urllib.request
+
+from testing.processes import Process
 
 # The headers of huggingface_hub and of openai-python.
 HUB = {"user-agent": "unknown/None; hf_hub/1.1.7; python/3.11.2",
@@ -16,31 +14,15 @@ OPENAI = {"Accept": "application/json", "Content-Type": "application/json",
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-class Server:
+class Server(Process):
     def __init__(self, hippodrome, models, log, weights="f32"):
         """Serves `models`, {name: directory}, and writes what it says to the file `log`."""
         command = [hippodrome, "serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
                    "--weights", weights, "--device", "cpu"]
         for name, directory in models.items():
             command += ["--model", f"{name}={directory}"]
-        self.log = open(log, "w+")
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
-        self.url = "http://" + self.address()
-
-    def said(self):
-        with open(self.log.name) as file:
-            return file.read()
-
-    def address(self):
-        for _ in range(600):
-            address = re.search(r"^http listening on (.*)$", self.said(), re.MULTILINE)
-            if address:
-                return address[1]
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.1)
-        self.process.kill()
-        raise RuntimeError("the server does not listen: " + self.said())
+        super().__init__(command, log)
+        self.url = "http://" + self.listens("http")
 
     def call(self, path, body, headers):
         """Of an error, raises urllib.error.HTTPError."""
@@ -50,8 +32,6 @@ class Server:
             return json.load(response)
 
     def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait()
-        self.log.close()
+        code = super().stop()
         if code != 0:
             raise RuntimeError(f"exit code {code} after SIGTERM")

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import faulthandler
 import json
 import multiprocessing
 import os
@@ -16,6 +17,7 @@ from testing.processes import Process
 
 HEAD = "POST {} HTTP/1.1\r\nHost: h\r\n"
 MIB = 1 << 20
+HANGS_AFTER = 560  # seconds: tools/test ends a test after 600
 
 
 def request(path, body, fields=""):
@@ -143,6 +145,13 @@ class Server(Process):
                  "hippodrome_state_bytes", "hippodrome_state_slots", "hippodrome_http_body_bytes")
         return {name: value for name, value in self.metrics().items() if name.startswith(names)}
 
+    def at_rest(self):
+        """load(), once no request has anything: a client has its answer before its slot is free again."""
+        def rests():
+            return all(value == 0 for name, value in self.load().items() if 'state="free"' not in name)
+        assert wait_until(rests), self.load()
+        return self.load()
+
     def status(self, field):
         return super().status(field) / MIB
 
@@ -161,13 +170,17 @@ class Server(Process):
 
 
 def arguments(*more):
-    """What the long form of a test is called with: the program, models, and `more` places and options."""
+    """What the long form of a test is called with: the program, models, and `more` places and options. The short form
+    says where it hangs before its time ends."""
     parser = argparse.ArgumentParser()
     for name in ("hippodrome", "models", *more):
         parser.add_argument(name, **({"action": "store_true"} if name.startswith("--") else {}))
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--json")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if not given.long:
+        faulthandler.dump_traceback_later(HANGS_AFTER)
+    return given
 
 
 def write_report(path, report):

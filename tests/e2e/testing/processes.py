@@ -1,10 +1,19 @@
 """Programs that run while a test looks at them."""
 
+import contextlib
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import time
+
+
+def read(path):
+    """A line of /proc; nothing where it is gone, or no one's to read."""
+    with contextlib.suppress(OSError):
+        return path.read_text().strip()
+    return ""
 
 
 class Process:
@@ -53,9 +62,19 @@ class Process:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def ended(self, seconds=150):
+        """The exit status, once there is one; what its threads wait for where it does not end."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            threads = [f"{read(task / 'comm')}: {read(task / 'wchan')}"
+                       for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir()]
+            self.process.kill()
+            raise RuntimeError(f"the program does not end: {threads}: " + self.said()) from None
+
     def stop(self):
         """The exit status after SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait()
+        code = self.ended()
         self.log.close()
         return code

@@ -57,7 +57,7 @@ class Replica:
         self._disturb()
         self._count()
         self.server.signal()
-        code = self.server.process.wait()
+        code = self.server.ended()
         self.close()
         return code
 

@@ -27,10 +27,8 @@ class Browser:
     """One window, with a profile of its own in the folder `work`. Use as a context."""
 
     def __init__(self, work):
-        self.log = open(os.path.join(work, "chromedriver.log"), "w+")
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=self.log,
-                                       stderr=subprocess.STDOUT, env={**os.environ, "HOME": work})
-        self.url = f"http://127.0.0.1:{self.port()}"
+        self.log = open(os.path.join(work, "chromedriver.log"), "a")
+        self.url = f"http://127.0.0.1:{self.start(work)}"
         arguments = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                      "--disable-background-networking", "--disable-component-update",
                      "--hide-scrollbars", "--force-color-profile=srgb",
@@ -61,17 +59,36 @@ class Browser:
             self.driver.wait()
             self.log.close()
 
+    def start(self, work):
+        """Starts the driver; its port. It takes one that is free for one kind of addresses, and
+        ends where another program has it for the other."""
+        for _ in range(5):
+            self.log.truncate(0)
+            self.driver = subprocess.Popen(
+                ["chromedriver", "--port=0"], stdout=self.log, stderr=subprocess.STDOUT,
+                env={**os.environ, "HOME": work})
+            port = self.port()
+            if port:
+                return port
+        self.log.close()
+        raise RuntimeError("chromedriver does not start: " + self.said())
+
+    def said(self):
+        with open(self.log.name, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
     def port(self):
+        """None if the driver ends or says nothing for half a minute."""
         for _ in range(600):
-            with open(self.log.name) as file:
-                found = re.search(r"started successfully on port (\d+)", file.read())
+            found = re.search(r"started successfully on port (\d+)", self.said())
             if found:
                 return found[1]
             if self.driver.poll() is not None:
-                break
+                return None
             time.sleep(0.05)
         self.driver.kill()
-        raise RuntimeError("chromedriver does not start: see " + self.log.name)
+        self.driver.wait()
+        return None
 
     def call(self, method, path, body=None):
         data = None if method != "POST" else json.dumps(body or {}).encode()
