@@ -166,7 +166,7 @@ std::unique_ptr<RecurrentState> CpuBackend::NewH3State(const H3Weights& weights,
 void CpuBackend::ResetSlot(RecurrentState& state, int64_t slot) { Slots(state).Reset(slot); }
 
 void CpuBackend::CopySlot(RecurrentState& state, int64_t from, int64_t to) {
-  Slots(state).Copy(from, to);
+  Slots(state).Copy(Turn(), from, to);
 }
 
 int64_t CpuBackend::ExportSlot(const RecurrentState& state, int64_t slot, int64_t position,

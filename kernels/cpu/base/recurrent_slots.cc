@@ -19,8 +19,14 @@ float* RecurrentSlots::Slot(int64_t slot) const {
 
 void RecurrentSlots::Reset(int64_t slot) { std::fill_n(Slot(slot), slot_floats_, 0.0f); }
 
-void RecurrentSlots::Copy(int64_t from, int64_t to) {
-  if (from != to) std::copy_n(Slot(from), slot_floats_, Slot(to));
+void RecurrentSlots::Copy(ThreadPool& pool, int64_t from, int64_t to) {
+  if (from == to) return;
+  // 64 KB at a time: forks of a long context copy more than one thread can, while others wait.
+  constexpr int64_t kPiece = 16384;
+  pool.RunNeighbours((slot_floats_ + kPiece - 1) / kPiece, [&](int64_t i) {
+    const int64_t first = i * kPiece;
+    std::copy_n(Slot(from) + first, std::min(kPiece, slot_floats_ - first), Slot(to) + first);
+  });
 }
 
 }  // namespace hippodrome::cpu

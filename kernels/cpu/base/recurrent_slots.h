@@ -8,6 +8,7 @@
 #include <span>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/base/thread_pool.h"
 
 namespace hippodrome::cpu {
 
@@ -22,7 +23,7 @@ class RecurrentSlots : public RecurrentState {
   int64_t bytes_per_step() const override { return 2 * bytes_per_slot(); }
 
   void Reset(int64_t slot);
-  void Copy(int64_t from, int64_t to);
+  void Copy(ThreadPool& pool, int64_t from, int64_t to);
   // As Backend::ExportSlot() and ImportSlot().
   virtual int64_t Export(int64_t slot, int64_t position,
                          std::span<const std::span<float>> arrays) const = 0;

@@ -238,7 +238,8 @@ TEST(LinearAttentionTest, FeaturesArePositive) {
 TEST(LinearAttentionSlotsTest, CopiesAndEmptiesSlots) {
   Layer layer(kShapes[1]);
   layer.Sequence(layer.Inputs(5, 8), {{1, 5}});
-  layer.state().Copy(1, 3);
+  ThreadPool pool(1);
+  layer.state().Copy(pool, 1, 3);
   EXPECT_EQ(layer.Export(3), layer.Export(1));
   layer.state().Reset(1);
   EXPECT_EQ(layer.Export(1), layer.Export(0));

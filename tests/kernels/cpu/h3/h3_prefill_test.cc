@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/h3/h3_step.h"
@@ -158,12 +159,24 @@ TEST(H3SequenceTest, ErrorsDoNotGrowWithTime) {
   }
 }
 
+TEST(H3SlotsTest, ThreadsCopyPieces) {
+  Problem p({.d_model = 500}, 30);
+  H3Slots state(p.constants, 2);
+  ASSERT_GT(state.bytes_per_slot(), 3 << 16);
+  p.Run(state, 0, 0, 30);
+  ThreadPool pool(3);
+  state.Copy(pool, 0, 1);
+  const auto floats = static_cast<size_t>(state.bytes_per_slot()) / sizeof(float);
+  EXPECT_TRUE(std::equal(state.Slot(0), state.Slot(0) + floats, state.Slot(1)));
+}
+
 TEST(H3SequenceTest, SlotsAreIndependent) {
   Problem p({.d_model = 19}, 90);
   H3Slots state(p.constants, 3);
   const Values first = p.Run(state, 1, 0, 90);
   p.Run(state, 0, 5, 30, 0, 0);
-  state.Copy(1, 2);
+  ThreadPool pool(1);
+  state.Copy(pool, 1, 2);
   const PublishedState copied = p.Export(state, 2, 90);
   EXPECT_EQ(copied.diagonal, p.Export(state, 1, 90).diagonal);
   EXPECT_EQ(copied.shift, p.Export(state, 1, 90).shift);

@@ -256,7 +256,8 @@ TEST(SsmSlotsTest, CopiesAndEmptiesSlots) {
   Layer layer(Ssms().back());
   const Values u = RandomValues(5 * layer.d(), 8);
   layer.Sequence(u, {{1, 5}});
-  layer.state().Copy(1, 3);
+  ThreadPool pool(1);
+  layer.state().Copy(pool, 1, 3);
   EXPECT_EQ(layer.Export(3), layer.Export(1));
   layer.state().Reset(1);
   EXPECT_EQ(layer.Export(1), Values(layer.Export(1).size()));
