@@ -1,5 +1,7 @@
 #include "tests/cuda_on_cpu/block.h"
 
+#include "tests/cuda_on_cpu/trace.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -65,11 +67,13 @@ UNTRACED BlockFailure Block::Run() {
   blockIdx = index_;
   blockDim = launch_.block;
   gridDim = launch_.grid;
+  TraceBlock(shared_, launch_.shared_bytes, size_);
   const int first = Take();
   Context& context = Ready(first);
   SetCurrent(first);
   Release(&begin_token_);
   Switch(host_, context);
+  TraceBarrier(nullptr, false);
   const BlockFailure failure = Failure();
   if (failure.failed) AbandonFibers();
   Acquire(&end_token_);

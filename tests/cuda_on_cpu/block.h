@@ -67,7 +67,8 @@ class Block {
   Thread& thread() { return threads_[current_]; }
   int lane() const { return current_ % kWarp; }
   char* shared() const { return shared_; }
-  int Barrier(BarrierKind kind, bool predicate);
+  int current() const { return current_; }
+  int Barrier(BarrierKind kind, bool predicate, const void* place);
   void Meet(WarpCall& call);
   [[noreturn]] void Fail(const char* what);
 

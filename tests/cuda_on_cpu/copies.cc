@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tests/cuda_on_cpu/block.h"
+#include "tests/cuda_on_cpu/trace.h"
 
 namespace cuda_on_cpu {
 namespace {
@@ -31,7 +32,11 @@ void CopyAsync16(void* shared, const void* from, bool valid) {
   const PendingCopy copy = {shared, valid ? from : nullptr};
   // It may be under way from now on.
   TraceWrite(shared, 16);
-  if (valid) TraceRead(from, 16);
+  TraceAccess(shared, 16, true, __builtin_return_address(0));
+  if (valid) {
+    TraceRead(from, 16);
+    TraceAccess(from, 16, false, __builtin_return_address(0));
+  }
   if (ArrivesAtOnce()) {
     Arrive(copy);
   } else {

@@ -12,7 +12,7 @@
 namespace cuda_on_cpu {
 
 // Bytes of one stack. Instrumented frames are large.
-#if defined(CUDA_ON_CPU_TSAN) || defined(CUDA_ON_CPU_ASAN)
+#if defined(CUDA_ON_CPU_TSAN) || defined(CUDA_ON_CPU_ASAN) || defined(CUDA_ON_CPU_COUNT)
 inline constexpr size_t kStackBytes = size_t{1} << 20;
 #else
 inline constexpr size_t kStackBytes = size_t{256} << 10;

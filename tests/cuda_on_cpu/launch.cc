@@ -8,6 +8,7 @@
 
 #include "tests/cuda_on_cpu/grid.h"
 #include "tests/cuda_on_cpu/stream.h"
+#include "tests/cuda_on_cpu/trace.h"
 
 namespace cuda_on_cpu {
 namespace {
@@ -90,7 +91,9 @@ cudaError_t Launch(cudaStream_t stream, KernelLaunch launch) {
   return Submit(stream, [launch = std::move(launch)] {
     const std::lock_guard lock(mutex);
     ++launch_counts[launch.operation];
+    TraceKernel(launch);
     RunBlocks(launch, BlockOrder(launch.grid));
+    TraceKernelEnd();
   });
 }
 

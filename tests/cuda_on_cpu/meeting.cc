@@ -1,9 +1,10 @@
 // Where threads of a block wait for each other.
 #include "tests/cuda_on_cpu/block.h"
+#include "tests/cuda_on_cpu/trace.h"
 
 namespace cuda_on_cpu {
 
-UNTRACED int Block::Barrier(BarrierKind kind, bool predicate) {
+UNTRACED int Block::Barrier(BarrierKind kind, bool predicate, const void* place) {
   if (arrived_ > 0 && kind != barrier_) Fail("comes to a barrier of another kind than others");
   barrier_ = kind;
   ++arrived_;
@@ -12,6 +13,7 @@ UNTRACED int Block::Barrier(BarrierKind kind, bool predicate) {
   Release(token);
   warps_[current_ / kWarp].at_barrier |= 1u << (current_ % kWarp);
   if (arrived_ == size_) {
+    TraceBarrier(place, kind != BarrierKind::kPlain);
     predicates_of_last_ = predicates_;
     predicates_ = arrived_ = 0;
     ++barriers_;
@@ -46,6 +48,7 @@ UNTRACED void Block::Meet(WarpCall& call) {
     together = together && other.mask == mask && other.complete == call.complete;
   }
   if (together) {
+    if (mask == warp.lanes) TraceMeeting(w);
     call.complete(warp.calls, mask);
     warp.waiting &= ~mask;
     warp.ready |= mask;

@@ -10,6 +10,7 @@
 #include "tests/cuda_on_cpu/runtime_watch.h"
 #include "tests/cuda_on_cpu/sanitizers.h"
 #include "tests/cuda_on_cpu/stream.h"
+#include "tests/cuda_on_cpu/trace.h"
 
 namespace cuda_on_cpu {
 namespace {
@@ -100,6 +101,13 @@ int64_t AllocationCount() {
   const std::lock_guard lock(mutex);
   return allocation_count;
 }
+
+#ifdef CUDA_ON_CPU_COUNT
+void VisitAllocations(void (*visit)(uintptr_t begin, size_t bytes)) {
+  const std::lock_guard lock(mutex);
+  for (const auto& [begin, bytes] : allocations) visit(begin, bytes);
+}
+#endif
 
 size_t DeviceBytes() {
   const std::lock_guard lock(mutex);

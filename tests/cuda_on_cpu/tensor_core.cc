@@ -4,6 +4,7 @@
 
 #include "kernels/dtype.h"
 #include "tests/cuda_on_cpu/block.h"
+#include "tests/cuda_on_cpu/trace.h"
 
 namespace cuda_on_cpu {
 namespace {
@@ -40,8 +41,9 @@ UNTRACED float WidenF16(uint32_t pair) {
   return hippodrome::HalfToFloat(static_cast<uint16_t>(pair));
 }
 
-template <float (*widen)(uint32_t)>
+template <float (*widen)(uint32_t), WarpInstruction instruction>
 UNTRACED void Complete(WarpCall* const* calls, unsigned) {
+  TraceInstruction(instruction);
   float a[16][kDepth];
   Row b[kDepth];
   for (int lane = 0; lane < kWarp; ++lane) {
@@ -101,10 +103,10 @@ UNTRACED void CompleteTransposedLoad(WarpCall* const* calls, unsigned mask) {
 }  // namespace
 
 UNTRACED void MmaBF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  Mma(d, a, b, Complete<WidenBF16>);
+  Mma(d, a, b, Complete<WidenBF16, WarpInstruction::kMmaBF16>);
 }
 UNTRACED void MmaF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  Mma(d, a, b, Complete<WidenF16>);
+  Mma(d, a, b, Complete<WidenF16, WarpInstruction::kMmaF16>);
 }
 
 // Every lane reads its row itself, as the thread that it is.
@@ -116,6 +118,7 @@ UNTRACED void LoadMatrices(uint32_t (&r)[4], const void* row, bool transposed) {
   call.mask = ~0u;
   call.complete = transposed ? CompleteTransposedLoad : CompleteLoad;
   TraceRead(row, sizeof(call.row));
+  TraceAccess(row, sizeof(call.row), false, __builtin_return_address(0));
   __builtin_memcpy(call.row, row, sizeof(call.row));
   call.r = r;
   call.transposed = transposed;

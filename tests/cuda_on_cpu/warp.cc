@@ -1,5 +1,6 @@
 // Operations of warps that move values between lanes.
 #include "tests/cuda_on_cpu/block.h"
+#include "tests/cuda_on_cpu/trace.h"
 
 namespace cuda_on_cpu {
 namespace {
@@ -35,6 +36,7 @@ UNTRACED int Source(const ShuffleCall& call, int lane) {
 }
 
 UNTRACED void CompleteShuffle(WarpCall* const* calls, unsigned mask) {
+  TraceInstruction(WarpInstruction::kShuffle);
   for (int lane = 0; lane < kWarp; ++lane) {
     if ((mask >> lane & 1) == 0) continue;
     auto& call = static_cast<ShuffleCall&>(*calls[lane]);
@@ -53,6 +55,7 @@ struct VoteCall : WarpCall {
 };
 
 UNTRACED void CompleteVote(WarpCall* const* calls, unsigned mask) {
+  TraceInstruction(WarpInstruction::kVote);
   unsigned votes = 0;
   for (int lane = 0; lane < kWarp; ++lane) {
     if ((mask >> lane & 1) == 0) continue;
@@ -63,7 +66,9 @@ UNTRACED void CompleteVote(WarpCall* const* calls, unsigned mask) {
   }
 }
 
-UNTRACED void CompleteBarrier(WarpCall* const*, unsigned) {}
+UNTRACED void CompleteBarrier(WarpCall* const*, unsigned) {
+  TraceInstruction(WarpInstruction::kBarrier);
+}
 
 }  // namespace
 
@@ -99,7 +104,7 @@ UNTRACED void WarpBarrier(unsigned mask) {
 }
 
 UNTRACED int BlockBarrier(BarrierKind kind, bool predicate) {
-  return Block::Running().Barrier(kind, predicate);
+  return Block::Running().Barrier(kind, predicate, __builtin_return_address(0));
 }
 
 UNTRACED char* DynamicSharedMemory() { return Block::Running().shared(); }
