@@ -18,9 +18,9 @@ template <typename T>
 void StoreRows(Device& device, const SequenceView<T>& s, int64_t rows) {
   const Grid grid = {.blocks = dim3(static_cast<unsigned>(rows)), .threads = dim3(kStoreThreads)};
   if (IsAligned(s.view)) {
-    Launch(device, kName, StoreKeyValueRows<T, kVector<T>>, grid, s);
+    Launch(device, "attention_store", StoreKeyValueRows<T, kVector<T>>, grid, s);
   } else {
-    Launch(device, kName, StoreKeyValueRows<T, 1>, grid, s);
+    Launch(device, "attention_store", StoreKeyValueRows<T, 1>, grid, s);
   }
 }
 

@@ -144,7 +144,7 @@ void Attend(Device& device, const AttentionStepCall& call) {
     Launch(device, kName, AttendParts<T, Layout>, grid, s, ScoreScale(call.shape.head_dim));
   });
   if (s.parts == 1) return;
-  Launch(device, kName, CombineParts<T>,
+  Launch(device, "attention_combine", CombineParts<T>,
          {.blocks = dim3(rows, heads), .threads = dim3(kQueryThreads)}, s);
 }
 

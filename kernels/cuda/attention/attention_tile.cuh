@@ -320,13 +320,17 @@ __device__ inline void StoreOutputTile(const AttentionView<BF16>& view, int64_t 
       sum += __shfl_xor_sync(kAllLanes, sum, 1);
       sum += __shfl_xor_sync(kAllLanes, sum, 2);
       const int query = i * 16 + h * 8 + lane / 4;
-      if (query >= count) continue;
       const float factor = 1 / sum;
-      auto* to = reinterpret_cast<uint32_t*>(view.Output(row + query, head) + lane % 4 * 2);
-#pragma unroll
-      for (int n = 0; n < kHeadDim / 8; ++n) {
+      const auto pair = [&](int n) {
         const float* c = sums.values[i][n] + 2 * h;
-        to[n * 4] = PackBF16(c[0] * factor, c[1] * factor);
+        return PackBF16(c[0] * factor, c[1] * factor);
+      };
+#pragma unroll
+      for (int n = 0; n < kHeadDim / 8; n += 2) {
+        const uint2 part = GatherRowPart(pair(n), pair(n + 1));
+        if (query >= count) continue;
+        BF16* to = view.Output(row + query, head) + n * 8 + RowPart(lane);
+        *reinterpret_cast<uint2*>(to) = part;
       }
     }
   }

@@ -82,6 +82,17 @@ __device__ inline float FastExp2(float x) {
 #endif
 }
 
+// 1 / x within a unit in the last place; 0 where that is below 2^-126.
+__device__ inline float FastReciprocal(float x) {
+#ifdef __CUDACC__
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return 1 / x;
+#endif
+}
+
 // Asks for the cache line of an address in device memory ahead of its use.
 __device__ inline void Prefetch(const void* address) {
 #ifdef __CUDACC__

@@ -125,6 +125,16 @@ __device__ inline void WaitForCopies() {
 #endif
 }
 
+// Row g of two neighbouring c fragments as bf16, on its way to memory: a lane has the pairs of
+// their columns 2t, 2t + 1 and gets the four columns from RowPart() on of the sixteen, so that the
+// lanes of a row fill a sector.
+__device__ inline uint2 GatherRowPart(uint32_t left, uint32_t right) {
+  const bool odd = threadIdx.x % 2 == 1;
+  const uint32_t other = __shfl_xor_sync(kAllLanes, odd ? left : right, 1);
+  return odd ? make_uint2(other, right) : make_uint2(left, other);
+}
+__device__ inline int RowPart(int lane) { return lane % 2 * 8 + lane % 4 / 2 * 4; }
+
 // Numbers as sums of bf16 terms, so that products of terms on the tensor cores make a product of
 // numbers: two terms have 16 bits, three have 24.
 

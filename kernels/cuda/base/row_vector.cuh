@@ -15,11 +15,21 @@ struct alignas(sizeof(T) * kWidth) RowVector {
 // The address must be a multiple of the size of the vector.
 template <typename T, int kWidth>
 __device__ inline RowVector<T, kWidth> LoadVector(const T* from) {
+#ifdef __CUDACC__
   return *reinterpret_cast<const RowVector<T, kWidth>*>(from);
+#else
+  RowVector<T, kWidth> vector;
+  cuda_on_cpu::MoveVector(&vector, from, sizeof(vector));
+  return vector;
+#endif
 }
 template <typename T, int kWidth>
 __device__ inline void StoreVector(const RowVector<T, kWidth>& vector, T* to) {
+#ifdef __CUDACC__
   *reinterpret_cast<RowVector<T, kWidth>*>(to) = vector;
+#else
+  cuda_on_cpu::MoveVector(to, &vector, sizeof(vector));
+#endif
 }
 
 // Whether the rows of a matrix can be moved in vectors of `width` elements.

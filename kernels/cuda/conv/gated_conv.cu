@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/cuda/base/launch.cuh"
+#include "kernels/cuda/base/row_vector.cuh"
 #include "kernels/cuda/conv/fft_block.cuh"
 
 namespace hippodrome::cuda {
@@ -107,12 +108,13 @@ class HalvedSequence {
       : rows_(rows), sequence_(sequence), thread_(thread) {}
 
   __device__ void Load(float2 (&z)[kFftValues]) const {
-    const Two* k = Row(rows_.k);
-    const Two* v = Row(rows_.v);
+    const T* k = Row(rows_.k);
+    const T* v = Row(rows_.v);
     Unroll<kFftValues>([&](auto j) {
-      const Two a = k[j * kThreads];
-      const Two b = v[j * kThreads];
-      z[j] = make_float2(Widen(a.x) * Widen(b.x), Widen(a.y) * Widen(b.y));
+      const Two a = LoadVector<T, 2>(k + 2 * j * kThreads);
+      const Two b = LoadVector<T, 2>(v + 2 * j * kThreads);
+      z[j] = make_float2(Widen(a.values[0]) * Widen(b.values[0]),
+                         Widen(a.values[1]) * Widen(b.values[1]));
     });
   }
 
@@ -132,24 +134,25 @@ class HalvedSequence {
   }
 
   __device__ void Store(const float2 (&z)[kFftValues]) const {
-    const Two* q = Row(rows_.q);
-    auto* y = const_cast<Two*>(Row(rows_.y));
+    const T* q = Row(rows_.q);
+    T* y = Row(rows_.y);
     Unroll<kFftValues>([&](auto j) {
-      const Two gate = q[j * kThreads];
-      y[j * kThreads] = {FromFloat<T>(z[j].x * Widen(gate.x)),
-                         FromFloat<T>(z[j].y * Widen(gate.y))};
+      const Two gate = LoadVector<T, 2>(q + 2 * j * kThreads);
+      StoreVector(Two{{FromFloat<T>(z[j].x * Widen(gate.values[0])),
+                       FromFloat<T>(z[j].y * Widen(gate.values[1]))}},
+                  y + 2 * j * kThreads);
     });
   }
 
  private:
   static constexpr int kThreads = kPoints / kFftValues;
-  struct alignas(2 * sizeof(T)) Two {
-    T x, y;
-  };
+  using Two = RowVector<T, 2>;
 
-  __device__ const Two* Row(const T* tensor) const {
+  // This thread's first two points.
+  template <typename Element>
+  __device__ Element* Row(Element* tensor) const {
     const int64_t row = static_cast<int64_t>(Forget(sequence_)) * rows_.channels + blockIdx.y;
-    return reinterpret_cast<const Two*>(tensor) + row * kPoints + thread_;
+    return tensor + 2 * (row * kPoints + thread_);
   }
   __device__ float2 Mirrored(const float2* shared, int e) const {
     const int last = FftAddress(FftMirror(kPoints, kFftValues * thread_));

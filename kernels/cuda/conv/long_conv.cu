@@ -1,35 +1,12 @@
 #include "kernels/cuda/conv/long_conv.h"
 
-#include <algorithm>
-#include <bit>
 #include <cassert>
-#include <cmath>
 
 namespace hippodrome::cuda {
-namespace {
-
-// Both not measured: picoseconds for a point (one channel at one time) on an H200.
-//
-// Half of the Toeplitz matrix, and the rest of the tiles on its diagonal, for each product of terms
-// that a product takes: at 400 TFLOP/s.
-double ToeplitzTime(int64_t tokens, DType activations) {
-  const double products = activations == DType::kBF16 ? 2 : 6;
-  return products * static_cast<double>(tokens + 128) / 400;
-}
-// 8.5 log2 L + 11 operations for each of the L points of a transform that holds the tokens: at 23
-// TFLOP/s.
-double FftTime(int64_t tokens) {
-  const double points =
-      static_cast<double>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(tokens, 512))));
-  return points / static_cast<double>(tokens) * (8.5 * std::log2(points) + 11) / 23;
-}
-
-}  // namespace
 
 LongConvMethod ChooseLongConv(int64_t tokens, DType activations, size_t shared_bytes) {
-  const bool transform = CanTransformLongConv(tokens, shared_bytes) &&
-                         FftTime(tokens) < ToeplitzTime(tokens, activations);
-  return transform ? LongConvMethod::kFft : LongConvMethod::kToeplitz;
+  return CanTransformLongConv(tokens, shared_bytes) ? FasterLongConv(tokens, activations)
+                                                    : LongConvMethod::kToeplitz;
 }
 
 void LongConv(Device& device, const LongConvCall& call) {

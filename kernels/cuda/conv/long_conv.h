@@ -4,6 +4,7 @@
 #define HIPPODROME_KERNELS_CUDA_CONV_LONG_CONV_H_
 
 #include "kernels/cuda/conv/convolution.h"
+#include "kernels/cuda/conv/long_conv_method.h"
 #include "kernels/cuda/conv/long_conv_weights.h"
 
 namespace hippodrome::cuda {
@@ -27,8 +28,6 @@ void LongConvToeplitz(Device& device, const LongConvCall& call);
 // shared_bytes: Device::shared_bytes().
 bool CanTransformLongConv(int64_t tokens, size_t shared_bytes);
 void LongConvFft(Device& device, const LongConvCall& call);
-
-enum class LongConvMethod : uint8_t { kToeplitz, kFft };
 
 // The faster method that the device can run.
 LongConvMethod ChooseLongConv(int64_t tokens, DType activations, size_t shared_bytes);

@@ -6,6 +6,7 @@
 // With bf16 activations u is exact and the kernel has two bf16 terms (16 bits); with f32 both have
 // three (24 bits), which takes six products.
 #include <cassert>
+#include <cstring>
 
 #include "kernels/cuda/base/launch.cuh"
 #include "kernels/cuda/base/mma.cuh"
@@ -215,25 +216,45 @@ class ToeplitzSums {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int t = place.time + time_ + i * 16 + h * 8 + lane / 4;
-        if (t >= view.tokens) continue;
+        const int channels = t < view.tokens ? place.channels : 0;
         T* row = view.y + (place.first_row + t) * view.y_stride + place.channel;
 #pragma unroll
-        for (int j = 0; j < kColumnTiles; ++j) {
-          StorePair(sums_[i][j][2 * h], sums_[i][j][2 * h + 1], j * 8 + lane % 4 * 2,
-                    place.channels, aligned, row);
+        for (int j = 0; j < kColumnTiles; j += 2) {
+          StoreTiles(&sums_[i][j][2 * h], &sums_[i][j + 1][2 * h], j * 8, channels, aligned, row);
         }
       }
     }
   }
 
  private:
-  static __device__ void StorePair(float first, float second, int column, int columns, bool aligned,
-                                   T* row) {
-    if (column >= columns) return;
-    const RowVector<T, 2> pair = {{FromFloat<T>(first), FromFloat<T>(second)}};
-    if (aligned) return StoreVector(pair, row + column);
-    row[column] = pair.values[0];
-    if (column + 1 < columns) row[column + 1] = pair.values[1];
+  // This lane's pairs of two tiles of a row, which begin at `column`.
+  static __device__ void StoreTiles(const float* left, const float* right, int column, int columns,
+                                    bool aligned, T* row) {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    if constexpr (sizeof(T) == sizeof(BF16)) {
+      const uint2 part = GatherRowPart(PackBF16(left[0], left[1]), PackBF16(right[0], right[1]));
+      RowVector<T, 4> vector;
+      std::memcpy(static_cast<void*>(&vector), &part, sizeof(vector));
+      StoreColumns(vector, column + RowPart(lane), columns, aligned, row);
+    } else {
+      const int first = column + lane % 4 * 2;
+      StoreColumns(RowVector<T, 2>{{left[0], left[1]}}, first, columns, aligned, row);
+      StoreColumns(RowVector<T, 2>{{right[0], right[1]}}, first + 8, columns, aligned, row);
+    }
+  }
+
+  // Those of them that are below `columns`: all or none where rows are aligned.
+  template <int kWidth>
+  static __device__ void StoreColumns(const RowVector<T, kWidth>& values, int column, int columns,
+                                      bool aligned, T* row) {
+    if (aligned) {
+      if (column < columns) StoreVector(values, row + column);
+      return;
+    }
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e) {
+      if (column + e < columns) row[column + e] = values.values[e];
+    }
   }
 
   int time_;  // of the warp, in the tile

@@ -24,8 +24,8 @@ __global__ void ActivateKernel(ActivateArguments<Y> a) {
   const int64_t row = blockIdx.x;
   for (int column = static_cast<int>(threadIdx.x); column < a.cols;
        column += static_cast<int>(blockDim.x)) {
-    const float x = Widen(a.x[row * a.x_stride + column]);
-    Store(a.epilogue, x, LoadEpilogue(a.epilogue, row, column), row, column);
+    float x[1] = {Widen(a.x[row * a.x_stride + column])};
+    Store(a.epilogue, x, LoadEpilogue<1>(a.epilogue, row, column), row, column);
   }
 }
 

@@ -140,8 +140,7 @@ __device__ void MultiplyShare(const StepBlock<X, BF16>& block, int warp, int lan
   }
   for (int tile = 0; tile < kTiles; ++tile) {
     float* to = sums + tile * kTileSums + g * kTileColumns + 2 * t;
-    to[0] = d[tile][0];
-    to[1] = d[tile][1];
+    *reinterpret_cast<float2*>(to) = make_float2(d[tile][0], d[tile][1]);
   }
 }
 
@@ -210,8 +209,8 @@ __global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<X, kTiles>))
   const int row = thread / kColumns;
   const int column = thread % kColumns;
   const bool stores = row < block.rows && column < block.columns;
-  EpilogueValues values = {};
-  if (stores) values = LoadEpilogue(a.epilogue, first_row + row, first_column + column);
+  EpilogueValues<1> values = {};
+  if (stores) values = LoadEpilogue<1>(a.epilogue, first_row + row, first_column + column);
 
   const int warp = thread / kWarp;
   MultiplyShare<kTiles, kAligned>(block, warp, thread % kWarp, sums + warp * kTiles * kTileSums);
@@ -219,8 +218,8 @@ __global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<X, kTiles>))
   if (!stores) return;
   const float* from =
       sums + column / kTileColumns * kTileSums + row * kTileColumns + column % kTileColumns;
-  float sum = 0;
-  for (int i = 0; i < kStepWarps; ++i) sum += from[i * kTiles * kTileSums];
+  float sum[1] = {};
+  for (int i = 0; i < kStepWarps; ++i) sum[0] += from[i * kTiles * kTileSums];
   Store(a.epilogue, sum, values, first_row + row, first_column + column);
 }
 

@@ -45,6 +45,8 @@ __device__ inline ComplexDouble Power(ComplexDouble a, int n) {
 // channel each, first k, then u = ks v, then y.
 
 inline constexpr int kMostTaps = 64;
+// Of the taps of one channel, so that those of eight are in different banks.
+inline constexpr int kTapStride = kMostTaps + 4;
 inline constexpr int kMostModes = 32;
 
 // An H3SequenceCall for a kernel.
@@ -85,7 +87,7 @@ struct H3FftBlock {
 
   // Shared memory, in bytes: the rows and later the transforms, the taps, the segments' states.
   static constexpr int kTransformBytes = kChannels * kFftShared<kPoints> * 8;
-  static constexpr int kTapBytes = kChannels * kMostTaps * 4;
+  static constexpr int kTapBytes = kChannels * kTapStride * 4;
   static constexpr int kStateBytes = kChannels * kSegments * kMostModes * 8;
   static constexpr int kSharedBytes = kTransformBytes + kTapBytes + kStateBytes;
   static_assert(kChannels * kRow * 4 <= kTransformBytes);
@@ -119,7 +121,8 @@ class H3FftRows {
     for (int i = threadIdx.x; i < Block::kChannels * kMostTaps; i += Block::kThreads) {
       const int row = i / kMostTaps;
       const int tap = i % kMostTaps;
-      taps_[i] = Exists(row) && tap < layer.taps ? layer.fir[Channel(row) * layer.taps + tap] : 0;
+      taps_[row * kTapStride + tap] =
+          Exists(row) && tap < layer.taps ? layer.fir[Channel(row) * layer.taps + tap] : 0;
     }
   }
 
@@ -171,7 +174,7 @@ class H3FftRows {
     for (int tap = 0; tap < arguments_.layer.taps; tap += 8) {
       LoadEight(Row(row) + Block::Address(first - tap - 8), k);
       Unroll<2>([&](auto half) {
-        const float* four = taps_ + row * kMostTaps + tap + 4 * half;
+        const float* four = taps_ + row * kTapStride + tap + 4 * half;
         const float4 c = *reinterpret_cast<const float4*>(four);
         const float taps[4] = {c.x, c.y, c.z, c.w};
         Unroll<32>([&](auto i) {

@@ -33,11 +33,27 @@ __device__ inline float TransposeAndSum(float (&values)[kPairLanes]) {
   return values[0];
 }
 
-// One channel of the pair.
-struct PairScratch {
-  float taps[kAheadTaps + kAheadSteps];  // taps[1], taps[2], ..., then zeros
-  float keys[kAheadTaps];                // k of the last tokens, the last one first
+// One channel of the pair. A quarter of the ages, and the taps that its keys may meet, lie
+// together. The lanes of a channel read all quarters at once, both channels at once: rows begin in
+// different banks.
+struct alignas(16) PairScratch {
+  static constexpr int kQuarter = kAheadTaps / 4;
+
+  // Of quarter i: taps[16 i + 1], taps[16 i + 2], ..., zeros behind the last.
+  float taps[4][2 * kQuarter + 8];
+  // k of the last tokens, the last one first.
+  float keys[4][kQuarter + 8];
+  float apart[4];
+
+  // Tap `i` + 1, in the quarters that read it.
+  __device__ void SetTap(int i, float tap) {
+    const int quarter = i / kQuarter;
+    if (quarter < 4) taps[quarter][i % kQuarter] = tap;
+    if (quarter > 0) taps[quarter - 1][i % kQuarter + kQuarter] = tap;
+  }
+  __device__ float& Key(int age) { return keys[age / kQuarter][age % kQuarter]; }
 };
+static_assert(kAheadSteps == PairScratch::kQuarter);
 
 template <typename T>
 class ChannelPair {
@@ -64,15 +80,15 @@ class ChannelPair {
     Four<float> taps = {};
     if (active_) {
       w_ = reinterpret_cast<const float4*>(x_.constants.w)[LaneOffset()];
-      taps = reinterpret_cast<const Four<float>*>(x_.constants.fir)[LaneOffset()];
+      taps = LoadFour(x_.constants.fir + 4 * LaneOffset());
     }
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      if (4 * lane_ + i > 0) scratch_->taps[4 * lane_ + i - 1] = taps.at[i];
+      if (4 * lane_ + i > 0) scratch_->SetTap(4 * lane_ + i - 1, taps.values[i]);
     }
-    scratch_->taps[kAheadTaps - 1 + lane_] = 0;
-    if (lane_ == 0) scratch_->taps[kAheadTaps + kAheadSteps - 1] = 0;
+    scratch_->SetTap(kAheadTaps - 1 + lane_, 0);
+    if (lane_ == 0) scratch_->SetTap(kAheadTaps + kAheadSteps - 1, 0);
   }
 
   // Absorbs as above, then writes Y and F of the block that starts at `position`.
@@ -122,7 +138,7 @@ class ChannelPair {
   }
   __device__ Four<T> LoadRing(int32_t slot) const {
     if (!active_) return {};
-    return reinterpret_cast<const Four<T>*>(x_.state.rings)[StateOffset(slot)];
+    return LoadFour(x_.state.rings + 4 * StateOffset(slot));
   }
 
   __device__ float4 Absorb(int32_t slot, int32_t position, int32_t pending, const Pending& tokens,
@@ -154,10 +170,10 @@ class ChannelPair {
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      scratch_->keys[(position - 1 - 4 * lane_ - i) & (kAheadTaps - 1)] = Widen(ring.at[i]);
+      scratch_->Key((position - 1 - 4 * lane_ - i) & (kAheadTaps - 1)) = Widen(ring.values[i]);
     }
     __syncwarp();
-    if (lane_ < pending) scratch_->keys[pending - 1 - lane_] = Widen(tokens.key);
+    if (lane_ < pending) scratch_->Key(pending - 1 - lane_) = Widen(tokens.key);
     __syncwarp();
   }
 
@@ -179,22 +195,19 @@ class ChannelPair {
   // quarter of the ages for each of four tokens, so that what it loads serves four times.
   __device__ float KeysAhead() const {
     const int quarter = lane_ % 4;
-    const int first_token = lane_ - quarter;
-    const int first_age = quarter * kAheadTaps / 4;
-    const auto* taps =
-        reinterpret_cast<const Four<float>*>(scratch_->taps + first_token + first_age);
-    const auto* keys = reinterpret_cast<const Four<float>*>(scratch_->keys + first_age);
+    const float* taps = scratch_->taps[quarter] + lane_ - quarter;  // from its first token on
+    const float* keys = scratch_->keys[quarter];
     float sums[4] = {};
-    Four<float> now = taps[0];
+    Four<float> now = LoadFour(taps);
 #pragma unroll
     for (int m = 0; m < kAheadTaps / 16; ++m) {
-      const Four<float> next = taps[m + 1];
-      const float window[7] = {now.at[0],  now.at[1],  now.at[2], now.at[3],
-                               next.at[0], next.at[1], next.at[2]};
-      const Four<float> key = keys[m];
+      const Four<float> next = LoadFour(taps + 4 * (m + 1));
+      const float window[7] = {now.values[0],  now.values[1],  now.values[2], now.values[3],
+                               next.values[0], next.values[1], next.values[2]};
+      const Four<float> key = LoadFour(keys + 4 * m);
 #pragma unroll
       for (int i = 0; i < 16; ++i) {
-        sums[i / 4] = fmaf(window[i / 4 + i % 4], key.at[i % 4], sums[i / 4]);
+        sums[i / 4] = fmaf(window[i / 4 + i % 4], key.values[i % 4], sums[i / 4]);
       }
       now = next;
     }
@@ -336,10 +349,10 @@ __device__ inline void LoadConstants(const H3View& h3, AheadShared& shared) {
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * kAheadChannels + local;
   if (channel >= h3.d_model) return;
   const float* from = is_tap ? h3.fir + channel * kAheadTaps : h3.kernel + channel * kAheadSteps;
-  const Four<float> values = *reinterpret_cast<const Four<float>*>(from + first);
+  const Four<float> values = LoadFour(from + first);
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    (is_tap ? shared.taps : shared.kernel)[first + i][local] = values.at[i];
+    (is_tap ? shared.taps : shared.kernel)[first + i][local] = values.values[i];
 }
 
 template <typename T>

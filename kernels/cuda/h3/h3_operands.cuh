@@ -3,6 +3,7 @@
 #define HIPPODROME_KERNELS_CUDA_H3_H3_OPERANDS_CUH_
 
 #include "kernels/cuda/base/device_code.cuh"
+#include "kernels/cuda/base/row_vector.cuh"
 #include "kernels/cuda/h3/h3_prefill.h"
 #include "kernels/cuda/h3/h3_step.h"
 
@@ -43,9 +44,11 @@ H3Operands<T> MakeStepOperands(const H3StepCall& call) {
 
 // Neighbours in memory, moved at once.
 template <typename T>
-struct alignas(4 * sizeof(T)) Four {
-  T at[4];
-};
+using Four = RowVector<T, 4>;
+template <typename T>
+__device__ inline Four<T> LoadFour(const T* from) {
+  return LoadVector<T, 4>(from);
+}
 
 // Where the layer's output puts channel head * head_dim + d2.
 __device__ inline int32_t OutputChannel(const H3View& h3, int32_t channel) {

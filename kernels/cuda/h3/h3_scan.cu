@@ -14,8 +14,9 @@
 namespace hippodrome::cuda {
 namespace {
 
-// Rows q < 16: dA^q of every mode; then w dA. Zeros for padding modes.
-using ScanTable = float2[kScanSteps + 1][kMaxModes];
+// Rows q < 16: dA^q of every mode; then w dA. Zeros for padding modes. Lanes read different rows
+// together, which the column more puts in different banks.
+using ScanTable = float2[kScanSteps + 1][kMaxModes + 1];
 
 // The powers of lane = mode.
 template <typename T>
@@ -61,7 +62,7 @@ __device__ inline void MakeTaps(const H3View& layer, int channel,
     return real ? layer.fir[int64_t{channel} * layer.taps + l] : 0.0f;
   };
   for (int i = threadIdx.x % kWarp; i < kTapWords; i += kWarp) {
-    SplitBF16(tap(i - 16), tap(i - 17), taps[i].terms);
+    SplitBF16(tap(i - 16), tap(i - 17), taps[TapAt(i)].terms);
   }
 }
 

@@ -111,10 +111,14 @@ struct ScanShared {
   float2 carry[kChannels][kMaxModes];      // the state before the next stretch
   struct alignas(ScanTerms<T>::kTaps == 2 ? 8 : 4) TapPair {
     uint32_t terms[ScanTerms<T>::kTaps];
-  } taps[kChannels][kTapWords];  // [16 + l]: taps l and l - 1
+  } taps[kChannels][kTapWords];  // [TapAt(16 + l)]: taps l and l - 1
   float tail[kChannels][kScanSteps];
   SequencePart part;  // of the stretch
 };
+
+// Where the taps hold word i. The words that lanes read together, see ToeplitzOffset(), are in
+// different banks.
+__device__ constexpr int TapAt(int i) { return i % 4 * (kTapWords / 4) + i / 4; }
 
 // Where the row of a channel holds token i. Tokens 64 apart, which lanes read together, are in
 // different banks.
@@ -276,7 +280,9 @@ class ChannelScan {
     for (int p = 0; p <= kBlocks; ++p) {
       typename ScanShared<T>::TapPair words[3];
 #pragma unroll
-      for (int i = 0; i < 3; ++i) words[i] = shared_.taps[row_][offset + kStep * p + 2 * (i - 1)];
+      for (int i = 0; i < 3; ++i) {
+        words[i] = shared_.taps[row_][TapAt(offset + 2 * (i - 1)) + kStep / 4 * p];
+      }
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
         uint32_t a[ScanTerms<T>::kInputs][4];

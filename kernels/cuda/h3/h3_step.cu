@@ -66,7 +66,7 @@ class StepLane {
     StepInputs<T> in = {};
     if (slot < 0 || !active_) return in;
     in.modes = *Modes(slot);
-    in.ring = *Ring(slot);
+    in.ring = LoadFour(Ring(slot)->values);
     const T* q = q_ + static_cast<int64_t>(row) * qkv_stride_;
     in.q = q[0];
     in.k = q[x_.constants.d_model];
@@ -86,7 +86,7 @@ class StepLane {
     if (active_) {
       *Modes(slot) = make_float4(first.x, first.y, second.x, second.y);
       const int at = (position & (kStepTaps - 1)) - 4 * lane_;
-      if (at >= 0 && at < 4) Ring(slot)->at[at] = in.k;
+      if (at >= 0 && at < 4) Ring(slot)->values[at] = in.k;
     }
     Output(row, Widen(in.q) * y);
   }
@@ -102,9 +102,9 @@ class StepLane {
     a_ = reinterpret_cast<const float4*>(h3.a)[LaneOffset()];
     w_ = reinterpret_cast<const float4*>(h3.w)[LaneOffset()];
     skip_ = h3.skip[channel_];
-    const Four<float> four = reinterpret_cast<const Four<float>*>(h3.fir)[LaneOffset()];
+    const Four<float> four = LoadFour(h3.fir + 4 * LaneOffset());
 #pragma unroll
-    for (int i = 0; i < 4; ++i) *Tap(4 * lane_ + i) = four.at[i];
+    for (int i = 0; i < 4; ++i) *Tap(4 * lane_ + i) = four.values[i];
   }
 
   // [age % 4, channel of the warp, age / 4]: lanes read ages that differ by 4 from different banks.
@@ -123,7 +123,7 @@ class StepLane {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int age = (position - 4 * lane_ - i) & (kStepTaps - 1);
-      sum = fmaf(*Tap(age), Widen(age == 0 ? in.k : in.ring.at[i]), sum);
+      sum = fmaf(*Tap(age), Widen(age == 0 ? in.k : in.ring.values[i]), sum);
     }
     return sum;
   }

@@ -8,13 +8,16 @@ namespace {
 
 constexpr size_t kShared = size_t{227} << 10;
 
-TEST(LongConvTest, ShortSequencesAreProductsAndLongOnesTransforms) {
+TEST(LongConvTest, ShortSequencesAreProductsAndLongOnesThatFillThemTransforms) {
   using enum LongConvMethod;
-  for (const int64_t tokens : {1, 128, 512}) {
+  for (const int64_t tokens : {1, 128, 384, 640}) {
     EXPECT_EQ(ChooseLongConv(tokens, DType::kBF16, kShared), kToeplitz);
   }
   for (const int64_t tokens : {1, 64, 128}) {
     EXPECT_EQ(ChooseLongConv(tokens, DType::kF32, kShared), kToeplitz);
+  }
+  for (const int64_t tokens : {512, 1024}) {
+    EXPECT_EQ(ChooseLongConv(tokens, DType::kBF16, kShared), kFft);
   }
   for (const int64_t tokens : {2048, 4096, 16384}) {
     for (const DType dtype : {DType::kBF16, DType::kF32}) {

@@ -76,7 +76,7 @@ TEST_P(GeluTest, ExtremesAreSane) {
   EXPECT_EQ(y[0], 0.0f);
   EXPECT_EQ(y[1], 1e30f);
   EXPECT_EQ(y[2], 0.0f);
-  EXPECT_EQ(y[3], 0.5e-30f);
+  EXPECT_FLOAT_EQ(y[3], 0.5e-30f);
   EXPECT_TRUE(std::isnan(y[4]));
 }
 
@@ -119,24 +119,27 @@ struct Case {
   Activation activation;
   int64_t rows;
   Alias alias;
+  int64_t out;  // columns
+  int64_t
+      gap;  // of which the gaps between rows are multiples: 4 where they can be moved in vectors
 };
 
 constexpr int64_t kIn = 24;
-constexpr int64_t kOut = 35;
 
 // Runs `finish`(epilogue, y) with y = activation(. + bias) gate + residual, and compares it with
-// that of `sums` [rows, kOut], whose error is `error`.
+// that of `sums` [rows, out], whose error is `error`.
 template <typename Finish>
 void ExpectEpilogue(Device& device, const Case& c, const std::vector<double>& sums, double error,
                     const Finish& finish) {
   const auto stored = [&](float x) { return double{Stored(c.dtype, x)}; };
-  const Values bias = RandomValues(kOut, 3);
-  const Values gate = RandomValues(c.rows * kOut, 4);
-  const Values residual = RandomValues(c.rows * kOut, 5);
+  const auto columns = static_cast<size_t>(c.out);
+  const Values bias = RandomValues(c.out, 3);
+  const Values gate = RandomValues(c.rows * c.out, 4);
+  const Values residual = RandomValues(c.rows * c.out, 5);
   const bool gated = c.alias == Alias::kGate;
-  const DeviceMatrix dbias(device, {1, kOut, c.dtype, 1}, bias);
-  const DeviceMatrix y(device, {c.rows, kOut, c.dtype, 5}, gated ? gate : residual);
-  const DeviceMatrix other(device, {c.rows, kOut, c.dtype, 2}, gated ? residual : gate);
+  const DeviceMatrix dbias(device, {1, c.out, c.dtype, c.gap}, bias);
+  const DeviceMatrix y(device, {c.rows, c.out, c.dtype, 5 * c.gap}, gated ? gate : residual);
+  const DeviceMatrix other(device, {c.rows, c.out, c.dtype, 2 * c.gap}, gated ? residual : gate);
   const Epilogue epilogue = {.bias = dbias.view(),
                              .activation = c.activation,
                              .gate = gated ? y.view() : other.view(),
@@ -146,7 +149,7 @@ void ExpectEpilogue(Device& device, const Case& c, const std::vector<double>& su
   const Values values = y.values();
   for (size_t i = 0; i < values.size(); ++i) {
     const double expected =
-        Reference(c.activation, sums[i] + stored(bias[i % kOut])) * stored(gate[i]) +
+        Reference(c.activation, sums[i] + stored(bias[i % columns])) * stored(gate[i]) +
         stored(residual[i]);
     const double rounding = c.dtype == DType::kBF16 ? 0x1p-8 * std::abs(expected) : 0;
     ASSERT_NEAR(values[i], expected, rounding + error);
@@ -158,14 +161,15 @@ void ExpectLinear(const Case& c) {
   Device device;
   const auto stored = [&](float x) { return double{Stored(c.dtype, x)}; };
   const Values x = RandomValues(c.rows * kIn, 1);
-  const Values w = RandomValues(kOut * kIn, 2);
-  std::vector<double> sums(static_cast<size_t>(c.rows * kOut));
+  const Values w = RandomValues(c.out * kIn, 2);
+  const auto columns = static_cast<size_t>(c.out);
+  std::vector<double> sums(static_cast<size_t>(c.rows * c.out));
   for (size_t i = 0; i < sums.size(); ++i) {
     for (size_t k = 0; k < kIn; ++k) {
-      sums[i] += stored(x[i / kOut * kIn + k]) * stored(w[i % kOut * kIn + k]);
+      sums[i] += stored(x[i / columns * kIn + k]) * stored(w[i % columns * kIn + k]);
     }
   }
-  const HostMatrix host = {w.data(), DType::kF32, kOut, kIn};
+  const HostMatrix host = {w.data(), DType::kF32, c.out, kIn};
   const auto weights = PackLinear(device, std::span(&host, 1), c.dtype);
   const DeviceMatrix dx(device, {c.rows, kIn, c.dtype}, x);
   ExpectEpilogue(
@@ -177,8 +181,8 @@ void ExpectLinear(const Case& c) {
 // The sums are at most one in magnitude, and so is what is added.
 void ExpectFinish(const Case& c) {
   Device device;
-  const Values sums = RandomValues(c.rows * kOut, 1);
-  const DeviceMatrix dsums(device, {c.rows, kOut, DType::kF32, 3}, sums);
+  const Values sums = RandomValues(c.rows * c.out, 1);
+  const DeviceMatrix dsums(device, {c.rows, c.out, DType::kF32, 3 * c.gap}, sums);
   ExpectEpilogue(device, c, {sums.begin(), sums.end()}, 2 * Gamma(20),
                  [&](const Epilogue& epilogue, const Tensor& y) {
                    FinishLinear(device, dsums.view(), epilogue, y);
@@ -190,7 +194,10 @@ void ForEveryCase(const Check& check) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const Activation activation : kActivations) {
       for (const Alias alias : {Alias::kGate, Alias::kResidual}) {
-        for (const int64_t rows : {1, 3, 11}) check(Case{dtype, activation, rows, alias});
+        for (const int64_t rows : {1, 3, 11}) {
+          check(Case{dtype, activation, rows, alias, 35, 1});
+          check(Case{dtype, activation, rows, alias, 36, 4});
+        }
       }
     }
   }
@@ -205,11 +212,13 @@ TEST(LinearFinishTest, DoesTheSameToSums) { ForEveryCase(ExpectFinish); }
 TEST(LinearFinishTest, TakesWideRowsAndNoEpilogue) {
   Device device;
   const Values sums = RandomValues(2 * 2500, 1);
-  const DeviceMatrix from(device, {2, 2500, DType::kF32, 3}, sums);
-  const DeviceMatrix y(device, {2, 2500, DType::kF32, 1});
-  FinishLinear(device, from.view(), {}, y.view());
-  EXPECT_EQ(y.values(), sums);
-  EXPECT_TRUE(y.SurroundingsAreZero());
+  for (const int64_t gap : {1, 4}) {
+    const DeviceMatrix from(device, {2, 2500, DType::kF32, 3 * gap}, sums);
+    const DeviceMatrix y(device, {2, 2500, DType::kF32, gap});
+    FinishLinear(device, from.view(), {}, y.view());
+    EXPECT_EQ(y.values(), sums);
+    EXPECT_TRUE(y.SurroundingsAreZero());
+  }
 }
 
 }  // namespace

@@ -86,6 +86,11 @@ TEST_P(LayerNormTest, MatchesTheFormulaOnTheWidestRows) {
   }
 }
 
+TEST_P(LayerNormTest, ABlockHasSeveralRows) {
+  const Problem p = MakeProblem(2 * 132 + 40, 8192);  // of the emulator's 132 x 2 blocks
+  ExpectNormalised(p, GetParam(), Normalise(p, GetParam(), 4));
+}
+
 TEST_P(LayerNormTest, RowsAreIndependentBitForBit) {
   const Problem all = MakeProblem(20, 300);
   const Values expected = Normalise(all, GetParam(), 0);
