@@ -28,6 +28,8 @@ hippodrome_test_files(tools_tests
     tools/commands/serve_options_test.cc
     tools/commands/tokenizer_command_test.cc
     tools/compare/checking_backend_test.cc
+    tools/device_model/launch_time_test.cc
+    tools/device_model/modelled_machine_test.cc
     tools/limits/flops_test.cc
     tools/limits/machine_test.cc
     tools/limits/model_cost_test.cc

@@ -20,8 +20,9 @@ constexpr DType kWeights = DType::kBF16;
 
 class OperationBenchmark {
  public:
-  OperationBenchmark(Backend& backend, const OperationSizes& sizes, const Ceilings& ceilings)
-      : b_(backend),
+  OperationBenchmark(const Machine& machine, const OperationSizes& sizes, const Ceilings& ceilings)
+      : machine_(machine),
+        b_(*machine.backend),
         s_(sizes),
         ceilings_(ceilings),
         activation_bytes_(static_cast<double>(SizeOf(Activations(1, 1).view.dtype))) {}
@@ -53,11 +54,12 @@ class OperationBenchmark {
     call();
     b_.Wait();
     BestTime time;
+    const BoundShares bounds(machine_);
     for (int round = 0; round < kRounds; ++round) {
-      time.Run([&] {
-        for (int i = 0; i < kCalls; ++i) call();
-        b_.Wait();
-      });
+      const double begin = machine_.clock();
+      for (int i = 0; i < kCalls; ++i) call();
+      b_.Wait();
+      time.Take(machine_.clock() - begin);
     }
     const double seconds = time.seconds() / kCalls;
     const double least = LeastSeconds(cost, kWeights, ceilings_);
@@ -68,7 +70,8 @@ class OperationBenchmark {
                         .value = 1e6 * seconds,
                         .unit = "us",
                         .limit = 1e6 * least,
-                        .fraction = least / seconds});
+                        .fraction = least / seconds,
+                        .bound_by = bounds.Largest()});
   }
 
   void Dense(int64_t rows) {
@@ -190,6 +193,7 @@ class OperationBenchmark {
     }
   }
 
+  const Machine& machine_;
   Backend& b_;
   const OperationSizes s_;
   const Ceilings& ceilings_;
@@ -199,9 +203,9 @@ class OperationBenchmark {
 
 }  // namespace
 
-std::vector<BenchResult> BenchOperations(Backend& backend, const OperationSizes& sizes,
+std::vector<BenchResult> BenchOperations(const Machine& machine, const OperationSizes& sizes,
                                          const Ceilings& ceilings) {
-  return OperationBenchmark(backend, sizes, ceilings).Run();
+  return OperationBenchmark(machine, sizes, ceilings).Run();
 }
 
 std::vector<BenchResult> BenchGatedConvolution(DeviceYardsticks& yardsticks,

@@ -4,9 +4,8 @@
 
 #include <vector>
 
-#include "kernels/make_backend.h"
 #include "tools/bench/bench_report.h"
-#include "tools/limits/machine.h"
+#include "tools/limits/device_ceilings.h"
 
 namespace hippodrome {
 
@@ -21,8 +20,8 @@ struct OperationSizes {
 };
 
 // Every operation of a layer and of a step, bf16, in seconds per call beside what its bytes or its
-// arithmetic need. Works on any backend.
-std::vector<BenchResult> BenchOperations(Backend& backend, const OperationSizes& sizes,
+// arithmetic need. Works on any machine.
+std::vector<BenchResult> BenchOperations(const Machine& machine, const OperationSizes& sizes,
                                          const Ceilings& ceilings);
 
 // "gated_conv" and "gated_conv cufft": 64 sequences of 768 channels, bf16, for 256 to 32768 points,

@@ -74,8 +74,9 @@ absl::StatusOr<std::vector<Runner>> MakeRunners(Backend& backend, const Bigs& mo
 class TimedEncoder final : public TimedModel {
  public:
   static absl::StatusOr<std::unique_ptr<TimedEncoder>> Make(Backend& backend,
-                                                            const EncodeBenchmark& benchmark) {
-    std::unique_ptr<TimedEncoder> encoder(new TimedEncoder(backend, benchmark));
+                                                            const EncodeBenchmark& benchmark,
+                                                            const Clock& clock) {
+    std::unique_ptr<TimedEncoder> encoder(new TimedEncoder(backend, benchmark, clock));
     RandomWeights source;
     HIPPODROME_ASSIGN_OR_RETURN(encoder->model_,
                                 Bigs::Load(backend, benchmark.config, source, benchmark.weights));
@@ -87,7 +88,7 @@ class TimedEncoder final : public TimedModel {
 
   absl::Status RunRound() override {
     for (size_t i = 0; i < runners_.size(); ++i) {
-      works_[i].seconds.push_back(SecondsOf([&] { runners_[i].Run(); }));
+      works_[i].seconds.push_back(SecondsOf(runners_[i]));
     }
     return absl::OkStatus();
   }
@@ -95,24 +96,33 @@ class TimedEncoder final : public TimedModel {
   const std::vector<TimedWork>& works() const override { return works_; }
 
   // Rounds of their own, because to time single operations is to wait for each. They are the last.
-  absl::StatusOr<std::map<std::string, Shares>> MeasureShares() {
+  absl::StatusOr<std::map<std::string, Shares>> MeasureShares(const Machine& machine) {
     runners_.clear();
-    TimingBackend timing(backend_);
+    TimingBackend timing(backend_, clock_);
     HIPPODROME_ASSIGN_OR_RETURN(std::vector<Runner> runners,
                                 MakeRunners(timing, *model_, benchmark_));
     std::map<std::string, Shares> shares;
     for (Runner& runner : runners) {
       timing.Clear();
-      const double seconds = SecondsOf([&] { runner.Run(); });
-      shares["encode " + std::to_string(runner.batch()) + " x " + std::to_string(runner.length())] =
-          SharesOf(timing, seconds);
+      const BoundShares bounds(machine);
+      const double seconds = SecondsOf(runner);
+      const std::string work =
+          "encode " + std::to_string(runner.batch()) + " x " + std::to_string(runner.length());
+      shares[work] = SharesOf(timing, seconds);
+      if (machine.seconds_by_bound) shares[work + ", by what bounds it"] = bounds.Get();
     }
     return shares;
   }
 
  private:
-  TimedEncoder(Backend& backend, const EncodeBenchmark& benchmark)
-      : backend_(backend), benchmark_(benchmark) {}
+  TimedEncoder(Backend& backend, const EncodeBenchmark& benchmark, Clock clock)
+      : backend_(backend), benchmark_(benchmark), clock_(std::move(clock)) {}
+
+  double SecondsOf(Runner& runner) const {
+    const double begin = clock_();
+    runner.Run();
+    return clock_() - begin;
+  }
 
   void Add(int64_t batch, int64_t length) {
     works_.push_back({.name = "encode",
@@ -125,6 +135,7 @@ class TimedEncoder final : public TimedModel {
 
   Backend& backend_;
   EncodeBenchmark benchmark_;
+  const Clock clock_;
   std::unique_ptr<Bigs> model_;
   std::vector<Runner> runners_;
   std::vector<TimedWork> works_;  // of each runner
@@ -140,18 +151,19 @@ EncodeBenchmark DefaultEncodeBenchmark(const BigsConfig& config) {
 
 absl::StatusOr<std::unique_ptr<TimedModel>> MakeTimedEncoder(Backend& backend,
                                                              const EncodeBenchmark& benchmark) {
-  return TimedEncoder::Make(backend, benchmark);
+  return TimedEncoder::Make(backend, benchmark, SteadySeconds);
 }
 
 absl::StatusOr<BenchReport> BenchEncode(Machine& machine, const EncodeBenchmark& benchmark) {
-  HIPPODROME_ASSIGN_OR_RETURN(const auto encoder, TimedEncoder::Make(*machine.backend, benchmark));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto encoder,
+                              TimedEncoder::Make(*machine.backend, benchmark, machine.clock));
   TimedModel* const model = encoder.get();
   BenchReport report;
   HIPPODROME_ASSIGN_OR_RETURN(report.ceilings, RunRounds(machine, {&model, 1}, benchmark.repeats));
   for (const TimedWork& work : encoder->works()) {
     report.results.push_back(BestRate(work, report.ceilings));
   }
-  HIPPODROME_ASSIGN_OR_RETURN(report.shares, encoder->MeasureShares());
+  HIPPODROME_ASSIGN_OR_RETURN(report.shares, encoder->MeasureShares(machine));
   return report;
 }
 

@@ -1,7 +1,6 @@
 #include "tools/bench/bench_generate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,10 +18,6 @@ constexpr auto kOnePart = Generator::Clock::time_point::min();
 constexpr size_t kManyParts = 100;
 constexpr int64_t kStepsPerRound = 32;  // whole blocks of the look-ahead
 
-double SecondsSince(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 GenerationRequest RandomPrompt(const H3Config& config, int64_t tokens, int64_t seed) {
   GenerationRequest request{.max_tokens = 1 << 20, .sampling = {.temperature = 0}};
   for (int64_t i = 0; i < tokens; ++i) {
@@ -36,11 +31,13 @@ GenerationRequest RandomPrompt(const H3Config& config, int64_t tokens, int64_t s
 class Runner {
  public:
   static absl::StatusOr<Runner> Make(Backend& backend, const HybridH3& model,
-                                     const GenerateBenchmark& benchmark, int64_t batch) {
+                                     const GenerateBenchmark& benchmark, int64_t batch,
+                                     const Clock& clock) {
     GeneratorOptions options{.max_sequences = batch, .h3_state = benchmark.h3_state};
     const int64_t rows = benchmark.prompt + kStepsPerRound * (benchmark.repeats + 1) + 64;
     options.key_value_bytes = KeyValueBytes(model.config(), batch * rows);
     Runner runner;
+    runner.clock_ = clock;
     HIPPODROME_ASSIGN_OR_RETURN(runner.generator_, Generator::Create(backend, model, options));
     for (int64_t i = 0; i < batch; ++i) {
       GenerationRequest request = RandomPrompt(model.config(), benchmark.prompt, i);
@@ -60,10 +57,10 @@ class Runner {
       HIPPODROME_RETURN_IF_ERROR(generator_->Validate(request));
       HIPPODROME_ASSIGN_OR_RETURN(admitted_.emplace_back(), generator_->Admit(request));
       done.clear();
-      const auto begin = std::chrono::steady_clock::now();
+      const double begin = clock_();
       while (generator_->prefilling()) {
         generator_->Prefill(kOnePart, events_);
-        done.push_back(SecondsSince(begin));
+        done.push_back(clock_() - begin);
       }
     }
     return done;
@@ -71,12 +68,12 @@ class Runner {
 
   // Seconds of kStepsPerRound steps.
   double Step() {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = clock_();
     for (int64_t i = 0; i < kStepsPerRound; ++i) {
       events_.clear();
       generator_->Step(events_);
     }
-    return SecondsSince(begin);
+    return clock_() - begin;
   }
 
   const Generator& generator() const { return *generator_; }
@@ -84,6 +81,7 @@ class Runner {
  private:
   Runner() = default;
 
+  Clock clock_;
   std::unique_ptr<Generator> generator_;
   std::vector<GenerationRequest> requests_;
   std::vector<SequenceId> admitted_;
@@ -120,8 +118,9 @@ class Tenths {
 class TimedDecoder final : public TimedModel {
  public:
   static absl::StatusOr<std::unique_ptr<TimedDecoder>> Make(Backend& backend,
-                                                            const GenerateBenchmark& benchmark) {
-    std::unique_ptr<TimedDecoder> decoder(new TimedDecoder(backend, benchmark));
+                                                            const GenerateBenchmark& benchmark,
+                                                            const Clock& clock) {
+    std::unique_ptr<TimedDecoder> decoder(new TimedDecoder(backend, benchmark, clock));
     HIPPODROME_ASSIGN_OR_RETURN(decoder->model_,
                                 LoadBenchModel(backend, benchmark.config, benchmark.weights));
     HIPPODROME_RETURN_IF_ERROR(decoder->AddPrefill());
@@ -151,31 +150,41 @@ class TimedDecoder final : public TimedModel {
   }
 
   // A round of its own, because to time single operations is to wait for each. It is the last.
-  absl::StatusOr<std::map<std::string, Shares>> MeasureShares() {
+  absl::StatusOr<std::map<std::string, Shares>> MeasureShares(const Machine& machine) {
     prompt_.reset();
     runners_.clear();
     std::map<std::string, Shares> shares;
-    TimingBackend timing(backend_);
+    TimingBackend timing(backend_, clock_);
     for (const int64_t batch : benchmark_.batches) {
-      HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(timing, *model_, benchmark_, batch));
+      HIPPODROME_ASSIGN_OR_RETURN(Runner runner,
+                                  Runner::Make(timing, *model_, benchmark_, batch, clock_));
       timing.Clear();
       HIPPODROME_ASSIGN_OR_RETURN(const std::vector<double> done, runner.Prefill());
       if (batch == 1) shares["prefill"] = SharesOf(timing, done.back());
       timing.Clear();
-      const double seconds = runner.Step();
-      shares["decode batch " + std::to_string(batch)] = SharesOf(timing, seconds);
+      const std::string work = "decode batch " + std::to_string(batch);
+      shares[work] = SharesOf(timing, runner.Step());
+      if (!machine.seconds_by_bound) continue;
+      // Without single operations, so that steps are replayed.
+      HIPPODROME_ASSIGN_OR_RETURN(Runner replayed,
+                                  Runner::Make(backend_, *model_, benchmark_, batch, clock_));
+      HIPPODROME_RETURN_IF_ERROR(replayed.Prefill().status());
+      replayed.Step();
+      const BoundShares bounds(machine);
+      replayed.Step();
+      shares[work + ", by what bounds it"] = bounds.Get();
     }
     return shares;
   }
 
  private:
-  TimedDecoder(Backend& backend, const GenerateBenchmark& benchmark)
-      : backend_(backend), benchmark_(benchmark) {}
+  TimedDecoder(Backend& backend, const GenerateBenchmark& benchmark, Clock clock)
+      : backend_(backend), benchmark_(benchmark), clock_(std::move(clock)) {}
 
   // In memory that a first prompt made resident, as in a server that has run for a while.
   absl::Status AddPrefill() {
     const int64_t prompt = benchmark_.prompt;
-    HIPPODROME_ASSIGN_OR_RETURN(prompt_, Runner::Make(backend_, *model_, benchmark_, 1));
+    HIPPODROME_ASSIGN_OR_RETURN(prompt_, Runner::Make(backend_, *model_, benchmark_, 1, clock_));
     HIPPODROME_RETURN_IF_ERROR(prompt_->Prefill().status());
     works_.push_back({.name = "prefill",
                       .length = prompt,
@@ -186,7 +195,8 @@ class TimedDecoder final : public TimedModel {
   }
 
   absl::Status AddDecode(int64_t batch) {
-    HIPPODROME_ASSIGN_OR_RETURN(Runner runner, Runner::Make(backend_, *model_, benchmark_, batch));
+    HIPPODROME_ASSIGN_OR_RETURN(Runner runner,
+                                Runner::Make(backend_, *model_, benchmark_, batch, clock_));
     HIPPODROME_RETURN_IF_ERROR(runner.Prefill().status());
     works_.push_back({.name = "decode",
                       .length = benchmark_.prompt,
@@ -201,6 +211,7 @@ class TimedDecoder final : public TimedModel {
 
   Backend& backend_;
   GenerateBenchmark benchmark_;
+  const Clock clock_;
   std::unique_ptr<HybridH3> model_;
   std::optional<Runner> prompt_;
   std::vector<Runner> runners_;  // of each batch
@@ -223,16 +234,17 @@ int64_t KeyValueBytes(const H3Config& config, int64_t tokens) {
 
 absl::StatusOr<std::unique_ptr<TimedModel>> MakeTimedDecoder(Backend& backend,
                                                              const GenerateBenchmark& benchmark) {
-  return TimedDecoder::Make(backend, benchmark);
+  return TimedDecoder::Make(backend, benchmark, SteadySeconds);
 }
 
 absl::StatusOr<BenchReport> BenchGenerate(Machine& machine, const GenerateBenchmark& benchmark) {
-  HIPPODROME_ASSIGN_OR_RETURN(const auto decoder, TimedDecoder::Make(*machine.backend, benchmark));
+  HIPPODROME_ASSIGN_OR_RETURN(const auto decoder,
+                              TimedDecoder::Make(*machine.backend, benchmark, machine.clock));
   TimedModel* const model = decoder.get();
   BenchReport report;
   HIPPODROME_ASSIGN_OR_RETURN(report.ceilings, RunRounds(machine, {&model, 1}, benchmark.repeats));
   report.results = decoder->Results(report.ceilings);
-  HIPPODROME_ASSIGN_OR_RETURN(report.shares, decoder->MeasureShares());
+  HIPPODROME_ASSIGN_OR_RETURN(report.shares, decoder->MeasureShares(machine));
   return report;
 }
 

@@ -30,6 +30,7 @@ nlohmann::json ToJson(const BenchResult& r) {
     json["most"] = r.spread->most;
   }
   if (r.to_bf16) json["to_bf16"] = *r.to_bf16;
+  if (!r.bound_by.empty()) json["bound_by"] = r.bound_by;
   return json;
 }
 
@@ -52,6 +53,7 @@ void Print(const BenchResult& r) {
   if (r.limit > 0) std::printf(" limit %10.2f  %5.1f %%", r.limit, 100 * r.fraction);
   if (r.spread) std::printf("  mean %10.2f", r.spread->mean);
   if (r.bytes_per_token > 0) std::printf("  %9.3f MB/token", r.bytes_per_token / 1e6);
+  if (!r.bound_by.empty()) std::printf("  predicted, by %s", r.bound_by.c_str());
   std::printf("\n");
 }
 
@@ -107,6 +109,31 @@ Shares SharesOf(const TimingBackend& timing, double seconds) {
   }
   shares["other"] = std::max(0.0, rest / seconds);
   return shares;
+}
+
+BoundShares::BoundShares(const Machine& machine) : machine_(machine), before_(Seconds()) {}
+
+Shares BoundShares::Seconds() const {
+  return machine_.seconds_by_bound ? machine_.seconds_by_bound() : Shares();
+}
+
+Shares BoundShares::Get() const {
+  Shares shares = Seconds();
+  for (auto& [bound, seconds] : shares) {
+    const auto before = before_.find(bound);
+    if (before != before_.end()) seconds -= before->second;
+  }
+  const double all = std::accumulate(shares.begin(), shares.end(), 0.0,
+                                     [](double sum, const auto& s) { return sum + s.second; });
+  for (auto& [bound, seconds] : shares) seconds /= all;
+  return shares;
+}
+
+std::string BoundShares::Largest() const {
+  Shares shares = Get();
+  shares.erase("launches");
+  if (shares.empty()) return "";
+  return std::ranges::max_element(shares, {}, &Shares::value_type::second)->first;
 }
 
 absl::Status WriteReport(const CommandLine& line, const std::string& machine,

@@ -13,6 +13,7 @@
 #include "kernels/dtype.h"
 #include "tools/bench/timing_backend.h"
 #include "tools/command_line/command_line.h"
+#include "tools/limits/device_ceilings.h"
 #include "tools/limits/machine.h"
 #include "tools/limits/model_cost.h"
 
@@ -39,9 +40,10 @@ struct BenchResult {
   double bytes_per_token = 0;          // that must be moved at least; 0: not counted
   std::optional<Spread> spread = {};   // where there were several rounds of it
   std::optional<double> to_bf16 = {};  // speed as a multiple of that with bf16 weights
+  std::string bound_by = {};           // of a predicted time: what it is longest in; "DRAM"
 };
 
-// By operation: parts of a piece of work's time.
+// By operation, or by what bounds it: parts of a piece of work's time.
 using Shares = std::map<std::string, double>;
 
 struct BenchReport {
@@ -68,6 +70,22 @@ BenchResult MedianRate(const TimedWork& work, const Ceilings& ceilings);
 
 // Where the time of a piece of work went that took `seconds` and was timed from the last Clear().
 Shares SharesOf(const TimingBackend& timing, double seconds);
+
+// What bounds the work of a machine that is modelled, from the construction on. `machine` must
+// outlive it. Of others nothing is known: empty.
+class BoundShares {
+ public:
+  explicit BoundShares(const Machine& machine);
+  Shares Get() const;
+  // The largest, but for the launches; empty where there are none.
+  std::string Largest() const;
+
+ private:
+  Shares Seconds() const;
+
+  const Machine& machine_;
+  Shares before_;
+};
 
 // Prints the report; with --json FILE also writes all but the shares there. `table`: for people, in
 // place of a line for each result. Errors: of writing.

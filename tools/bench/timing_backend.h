@@ -2,18 +2,20 @@
 #ifndef HIPPODROME_TOOLS_BENCH_TIMING_BACKEND_H_
 #define HIPPODROME_TOOLS_BENCH_TIMING_BACKEND_H_
 
-#include <chrono>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "tools/compare/forwarding_backend.h"
+#include "tools/limits/clock.h"
 
 namespace hippodrome {
 
 // Passes every call on to `inner`, which must outlive it, and adds up the seconds by operation.
 class TimingBackend final : public ForwardingBackend {
  public:
-  explicit TimingBackend(Backend& inner) : ForwardingBackend(inner) {}
+  explicit TimingBackend(Backend& inner, Clock clock = SteadySeconds)
+      : ForwardingBackend(inner), clock_(std::move(clock)) {}
 
   // Seconds by operation since the last Clear(); matrix products by the size of W ("linear
   // 768x3072").
@@ -54,13 +56,13 @@ class TimingBackend final : public ForwardingBackend {
  private:
   template <typename Call>
   void Time(const std::string& operation, const Call& call) {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = clock_();
     call();
     Wait();
-    seconds_[operation] +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    seconds_[operation] += clock_() - begin;
   }
 
+  const Clock clock_;
   std::map<std::string, double> seconds_;
 };
 

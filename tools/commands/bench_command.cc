@@ -26,6 +26,7 @@
 #include "tools/commands/commands.h"
 #include "tools/convert/models/bigs_presets.h"
 #include "tools/convert/models/h3_presets.h"
+#include "tools/device_model/modelled_machine.h"
 #include "tools/limits/device_ceilings.h"
 #include "tools/limits/machine.h"
 #include "tools/limits/model_cost.h"
@@ -36,7 +37,14 @@ namespace hippodrome {
 namespace {
 
 constexpr char kTable7Preset[] = "h3-1.3b";
+constexpr char kModelledDevices[] =
+    "--device model:... needs no GPU: it prints what counts of our kernels predict for one.";
 
+Option ModelledDeviceOption() {
+  Option option = DeviceOption();
+  option.value += "|model:a100|model:h100|model:h200";
+  return option;
+}
 Option PresetOption(const std::string& names) {
   return {"preset", names, "a published model's configuration"};
 }
@@ -60,7 +68,8 @@ const CommandSpec kGenerateBenchSpec = {
     .usage = {"(--preset NAME | --config FILE) [OPTION]...",
               "--table7 [--preset NAME | --config FILE] [OPTION]..."},
     .description =
-        "--table7 is the scenario of Table 7 of the H3 paper, the time of the prompts included.",
+        "--table7 is the scenario of Table 7 of the H3 paper, the time of the prompts included. " +
+        std::string(kModelledDevices),
     .options = {PresetOption(H3PresetNames()),
                 ConfigOption(),
                 {"table7", "", "that scenario, by default of " + std::string(kTable7Preset)},
@@ -78,7 +87,7 @@ const CommandSpec kGenerateBenchSpec = {
                 RepeatsOption(),
                 WeightsOption("bf16"),
                 H3StateOption(),
-                DeviceOption(),
+                ModelledDeviceOption(),
                 ThreadsOption(),
                 PinOption(),
                 NumaNodeOption(),
@@ -88,7 +97,8 @@ const CommandSpec kEncodeBenchSpec = {
     .name = "bench encode",
     .summary = "Measures an encoder with random weights.",
     .usage = {"(--preset NAME | --config FILE) [OPTION]..."},
-    .description = "The limit counts matrix products and weights, not the convolutions.",
+    .description = "The limit counts matrix products and weights, not the convolutions. " +
+                   std::string(kModelledDevices),
     .options = {PresetOption(BigsPresetNames()),
                 ConfigOption(),
                 {"length", "N[,N]...",
@@ -97,7 +107,7 @@ const CommandSpec kEncodeBenchSpec = {
                  "inputs that run together (default: 1,8, or 1 where they are longer than 512)"},
                 RepeatsOption(),
                 WeightsOption("bf16"),
-                DeviceOption(),
+                ModelledDeviceOption(),
                 ThreadsOption(),
                 PinOption(),
                 NumaNodeOption(),
@@ -159,12 +169,12 @@ const CommandSpec kTrainBenchSpec = {
                 NumaNodeOption(),
                 JsonOption()}};
 
-const CommandSpec kKernelsBenchSpec = {
-    .name = "bench kernels",
-    .summary = "Measures the operations of a backend.",
-    .usage = {"[OPTION]..."},
-    .description = "",
-    .options = {DeviceOption(), ThreadsOption(), PinOption(), NumaNodeOption(), JsonOption()}};
+const CommandSpec kKernelsBenchSpec = {.name = "bench kernels",
+                                       .summary = "Measures the operations of a backend.",
+                                       .usage = {"[OPTION]..."},
+                                       .description = kModelledDevices,
+                                       .options = {ModelledDeviceOption(), ThreadsOption(),
+                                                   PinOption(), NumaNodeOption(), JsonOption()}};
 
 const CommandSpec kStateBenchSpec = {
     .name = "bench state",
@@ -235,6 +245,9 @@ absl::StatusOr<BigsConfig> ReadEncoderConfig(const CommandLine& line) {
 }
 
 absl::StatusOr<Machine> OpenMachine(const CommandLine& line) {
+  constexpr std::string_view kModel = "model:";
+  HIPPODROME_ASSIGN_OR_RETURN(const std::string name, line.Choice("device"));
+  if (name.starts_with(kModel)) return OpenModelledMachine(name.substr(kModel.size()));
   HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
   return OpenMachine(device, cpu);
@@ -433,16 +446,15 @@ absl::Status TrainOnRanks(const CommandLine& line) {
 }
 
 absl::Status Kernels(const CommandLine& line) {
-  HIPPODROME_ASSIGN_OR_RETURN(const DeviceChoice device, line.Device());
   HIPPODROME_ASSIGN_OR_RETURN(const CpuOptions cpu, line.PlaceThreads());
-  HIPPODROME_ASSIGN_OR_RETURN(const Machine machine, OpenMachine(device, cpu));
+  HIPPODROME_ASSIGN_OR_RETURN(const Machine machine, OpenMachine(line));
   const Ceilings ceilings = machine.measure_ceilings(OfRuns::kBest);
-  const auto yardsticks = machine.backend->name() == "cuda" ? MakeDeviceYardsticks() : nullptr;
+  DeviceYardsticks* const yardsticks = machine.yardsticks.get();
   std::vector<BenchResult> results = yardsticks == nullptr
                                          ? BenchKernels(ceilings, cpu)
                                          : BenchGatedConvolution(*yardsticks, ceilings);
-  const std::vector<BenchResult> operations = BenchOperations(
-      *machine.backend, yardsticks == nullptr ? kCpuSizes : OperationSizes{}, ceilings);
+  const std::vector<BenchResult> operations =
+      BenchOperations(machine, yardsticks == nullptr ? kCpuSizes : OperationSizes{}, ceilings);
   results.insert(results.end(), operations.begin(), operations.end());
   return WriteReport(line, machine.name, {.ceilings = ceilings, .results = results});
 }

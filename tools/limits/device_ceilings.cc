@@ -61,11 +61,11 @@ absl::StatusOr<Machine> OpenMachine(DeviceChoice device, const CpuOptions& cpu) 
     machine.free_memory = FreeMemory;
     return machine;
   }
-  std::shared_ptr<DeviceYardsticks> yardsticks = MakeDeviceYardsticks();
-  if (yardsticks == nullptr) return Unavailable("the CUDA backend has no yardsticks");
-  machine.name = yardsticks->device() + ", " + MachineName();
+  machine.yardsticks = MakeDeviceYardsticks();
+  if (machine.yardsticks == nullptr) return Unavailable("the CUDA backend has no yardsticks");
+  machine.name = machine.yardsticks->device() + ", " + MachineName();
   machine.measure_ceilings = [b = machine.backend.get(),
-                              yardsticks](OfRuns) {  // nobody shares a device
+                              yardsticks = machine.yardsticks](OfRuns) {  // nobody shares a device
     return MeasureDeviceCeilings(*b, *yardsticks);
   };
   return machine;

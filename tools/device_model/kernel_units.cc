@@ -1,0 +1,65 @@
+#include "tools/device_model/kernel_units.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace hippodrome {
+namespace {
+
+// Kernel, unit; L2 sectors, L1 sectors, wavefronts, mma; instructions of each warp of a block, and
+// for a unit; warps of a block, blocks of a multiprocessor.
+constexpr KernelUnits kUnits[] = {
+    {"embedding", "value", 0.18799, 0.19141, 0, 0, 130, 0.29, 8, 8},
+    {"gather_rows", "value", 0.18799, 0.19141, 0, 0, 53, 0.15, 8, 8},
+    {"layer_norm", "value", 0.3125, 0.4375, 0.0078125, 0, 69, 0.752, 4, 8},
+    {"linear_step", "weight", 0.066437, 0.066437, 0.0014648, 0.0078125, 524, 0.084, 8, 3},
+    {"h3_settle", "channel of a part", 0.0625, 0.78125, 0, 0, 0, 14.66, 8, 6},
+    {"h3_scan", "channel of a token", 0.28717, 0.31946, 0.56946, 0.14844, 2900, 3.5, 16, 1},
+    {"h3_step", "channel of a sequence", 45.938, 48.5, 4, 0, 171, 90.5, 8, 4},
+    {"h3_step ahead", "channel of a sequence", 4.5703, 4.6406, 3.0098, 0, 0, 48.41, 8, 2},
+    {"linear_finish", "value", 0.25, 0.25, 0, 0, 0, 1.2, 8, 8},
+    {"long_conv_toeplitz", "tile of 128 by 64, of 64 channels", 374.6, 401.6, 456.8, 435.2, 1365,
+     2376, 4, 3},
+    {"long_conv_fft 512", "channel", 75.688, 310, 320, 0, 0, 1808, 16, 2},
+    {"long_conv_fft 1024", "channel", 151.38, 632, 640, 0, 0, 3744, 32, 1},
+    {"long_conv_fft 2048", "channel", 605.5, 1568, 1280, 0, 0, 7840, 32, 1},
+    {"long_conv_fft 4096", "channel", 2422, 4352, 2560, 0, 0, 16448, 32, 1},
+    {"long_conv_fft 8192", "channel", 9689.5, 13664, 7168, 0, 0, 38272, 32, 1},
+    {"attention_store", "dimension of a token", 0.25098, 0.25977, 0, 0, 0, 0.707, 4, 10},
+    {"attention_sequence", "dimension of a tile", 13.339, 13.406, 11, 6.6667, 0, 33.89, 4, 2},
+    {"attention_step", "dimension of a key", 0.12607, 0.13422, 0.0064697, 0, 0, 0.3584, 4, 7},
+    {"attention_combine", "dimension of a part", 0.14453, 0.21094, 0, 0, 0, 1.587, 4, 16},
+    {"sample greedy", "logit", 0.12502, 0.12502, 0.0057297, 0, 0, 0.5529, 32, 1},
+    {"sample", "logit", 0.12502, 0.12502, 1.6015, 0, 0, 9.422, 32, 1},
+    {"gated_conv 256", "row", 75, 92, 32, 0, 0, 360.5, 2, 16},
+    {"gated_conv 1024", "row", 435, 492, 256, 0, 0, 1872, 2, 16},
+    {"gated_conv 4096", "row", 1740, 2112, 1024, 0, 0, 8224, 8, 4},
+    {"gated_conv 8192", "row", 3481.5, 4656, 3072, 0, 0, 19200, 16, 2},
+    {"gated_conv 16384", "row", 6963, 9408, 6144, 0, 0, 39424, 32, 1},
+    {"gated_conv 32768", "row", 18022, 22912, 14355, 0, 0, 101120, 32, 1},
+};
+
+}  // namespace
+
+std::span<const KernelUnits> AllKernelUnits() { return kUnits; }
+
+const KernelUnits& UnitsOf(std::string_view kernel) {
+  const auto* const found = std::ranges::find(kUnits, kernel, &KernelUnits::kernel);
+  assert(found != std::end(kUnits));
+  return *found;
+}
+
+LaunchCounts CountsOf(const KernelUnits& kernel, double units, double blocks, double dram_bytes) {
+  return {.dram_bytes = dram_bytes,
+          .l2_sectors = units * kernel.l2_sectors,
+          .l1_sectors = units * kernel.l1_sectors,
+          .wavefronts = units * kernel.wavefronts,
+          .instructions =
+              blocks * kernel.warps * kernel.block_instructions + units * kernel.instructions,
+          .mma = units * kernel.mma,
+          .blocks = blocks,
+          .warps = kernel.warps,
+          .resident = kernel.resident};
+}
+
+}  // namespace hippodrome
