@@ -11,9 +11,9 @@
 
 namespace hippodrome {
 
-// `bytes` zeroed bytes, aligned to 64 at least. Blocks from 128 KiB on are mappings of their own:
-// they become resident as they are touched, and go back to the system when freed. Those from 2 MiB
-// on come with the advice to use huge pages.
+// `bytes` zeroed bytes, aligned to 64 at least. Blocks from 128 KiB on have pages of their own:
+// they become resident as they are touched, and go back to the system when freed. Side by side they
+// come with the advice to use huge pages, which lie across their borders. Any thread may call it.
 std::shared_ptr<void> AllocateZeroed(size_t bytes);
 
 // Who holds working memory: a function asks under its own name, so that callers keep theirs.

@@ -1,7 +1,9 @@
 #include "kernels/cpu/base/memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <thread>
@@ -26,6 +28,55 @@ TEST(MemoryTest, BlocksOfEverySizeAreZeroAndAligned) {
       }
     }
   }
+}
+
+// Bytes at `block` that are resident.
+size_t Resident(const void* block, size_t bytes) {
+  constexpr size_t kPage = 4096;
+  std::vector<unsigned char> pages(bytes / kPage);
+  EXPECT_EQ(mincore(const_cast<void*>(block), bytes, pages.data()), 0);
+  size_t resident = 0;
+  for (const unsigned char page : pages) resident += page & 1 ? kPage : 0;
+  return resident;
+}
+
+TEST(MemoryTest, BlocksGoBackToTheSystemBesideOthers) {
+  constexpr size_t kBytes = size_t{3} << 20;
+  std::vector<std::shared_ptr<void>> blocks;
+  for (int i = 0; i < 3; ++i) {
+    blocks.push_back(AllocateZeroed(kBytes));
+    std::memset(blocks.back().get(), i + 1, kBytes);
+  }
+  const void* const middle = blocks[1].get();
+  EXPECT_EQ(Resident(middle, kBytes), kBytes);
+  blocks[1].reset();
+  EXPECT_EQ(Resident(middle, kBytes), 0u);
+  for (const size_t kept : {0, 2}) {
+    const auto* bytes = static_cast<const uint8_t*>(blocks[kept].get());
+    EXPECT_TRUE(std::all_of(bytes, bytes + kBytes, [&](uint8_t b) { return b == kept + 1; }));
+  }
+}
+
+TEST(MemoryTest, ThreadsAllocateAtOnce) {
+  constexpr size_t kBytes = (size_t{200} << 10) + 5;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([i] {
+      std::vector<std::shared_ptr<void>> blocks;
+      for (int round = 0; round < 100; ++round) {
+        blocks.push_back(AllocateZeroed(kBytes));
+        auto* bytes = static_cast<uint8_t*>(blocks.back().get());
+        ASSERT_TRUE(std::all_of(bytes, bytes + kBytes, [](uint8_t b) { return b == 0; }));
+        std::memset(bytes, i + 1, kBytes);
+        if (round % 3 == 0) blocks.erase(blocks.begin());
+      }
+      for (const auto& block : blocks) {
+        const auto* bytes = static_cast<const uint8_t*>(block.get());
+        EXPECT_TRUE(std::all_of(bytes, bytes + kBytes, [&](uint8_t b) { return b == i + 1; }));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(ScratchTest, IsKeptAndGrows) {
