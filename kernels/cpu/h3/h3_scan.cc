@@ -69,35 +69,60 @@ HWY_INLINE void ScanInside(const float* kernel, const float* u, float* y, int64_
   }
 }
 
-// a^0 (not set) ... a^7 of one mode.
-struct Powers {
-  HWY_INLINE Powers(const ModeConstants& mode, int64_t lane) {
-    a[1] = LoadComplex(mode.a + lane);
-    HWY_UNROLL(8)
-    for (int i = 2; i < kScanSteps; ++i) a[i] = Multiply(a[i / 2], a[i - i / 2]);
+// Into the second-level cache: the first has little room beside the constants of a group.
+HWY_INLINE void FetchAhead(const void* line) { __builtin_prefetch(line, 0, 2); }
+
+// Constants of one mode in registers.
+struct Mode {
+  HWY_INLINE Mode(const ModeConstants& mode, int64_t lane)
+      : a_scan(LoadComplex(mode.a_scan + lane)), wa(LoadComplex(mode.wa + lane)) {
+    HWY_UNROLL(4)
+    for (int i = 0; i < 4; ++i) a[i] = LoadComplex(mode.a[i] + lane);
   }
-  Complex a[kScanSteps];
+  Complex a[4];  // a ... a^4
+  Complex a_scan;
+  Complex wa;
 };
 
-// x <- a^8 x + sum_j a^(7-j) u_j
-HWY_INLINE Complex AbsorbBlock(const Powers& power, Complex a_scan, const float* u, Complex x) {
-  const V first = Load(u);
-  V re = hn::MulAdd(power.a[7].re, first, Load(u + 7 * kTileChannels));
-  V im = hn::Mul(power.a[7].im, first);
-  HWY_UNROLL(8)
-  for (int j = 1; j < kScanSteps - 1; ++j) {
-    const V value = Load(u + j * kTileChannels);
-    re = hn::MulAdd(power.a[7 - j].re, value, re);
-    im = hn::MulAdd(power.a[7 - j].im, value, im);
-  }
-  return {hn::NegMulAdd(a_scan.im, x.im, hn::MulAdd(a_scan.re, x.re, re)),
-          hn::MulAdd(a_scan.im, x.re, hn::MulAdd(a_scan.re, x.im, im))};
+// a x + b
+HWY_INLINE Complex MultiplyAdd(Complex a, Complex x, Complex b) {
+  return {hn::NegMulAdd(a.im, x.im, hn::MulAdd(a.re, x.re, b.re)),
+          hn::MulAdd(a.im, x.re, hn::MulAdd(a.re, x.im, b.im))};
 }
 
-// y_i += Re(wa a^i x)
-HWY_INLINE V Output(const Powers& power, Complex wax, int i, V y) {
-  if (i == 0) return hn::Add(y, wax.re);
-  return hn::NegMulAdd(wax.im, power.a[i].im, hn::MulAdd(wax.re, power.a[i].re, y));
+// a^3 u_0 + a^2 u_1 + a u_2 + u_3
+HWY_INLINE Complex AbsorbHalf(const Mode& mode, const float* u) {
+  Complex sum = {Load(u + 3 * kTileChannels), hn::Zero(D())};
+  HWY_UNROLL(3)
+  for (int j = 0; j < 3; ++j) {
+    const V value = Load(u + j * kTileChannels);
+    sum.re = hn::MulAdd(mode.a[2 - j].re, value, sum.re);
+    sum.im = j == 0 ? hn::Mul(mode.a[2].im, value) : hn::MulAdd(mode.a[2 - j].im, value, sum.im);
+  }
+  return sum;
+}
+
+// x <- a^8 x + sum_j a^(7-j) u_j, in halves: short chains, of four powers.
+HWY_INLINE Complex AbsorbBlock(const Mode& mode, const float* u, Complex x) {
+  const Complex late = AbsorbHalf(mode, u + 4 * kTileChannels);
+  const Complex inputs = MultiplyAdd(mode.a[3], AbsorbHalf(mode, u), late);
+  return MultiplyAdd(mode.a_scan, x, inputs);
+}
+
+// sum(i, add) for the outputs i of a block, where add(y) = y + Re(w a^(i+1) x).
+template <typename Sum>
+HWY_INLINE void Outputs(const Mode& mode, Complex x, const Sum& sum) {
+  Complex z = Multiply(mode.wa, x);
+  HWY_UNROLL(2)
+  for (int half = 0; half < kScanSteps; half += 4) {
+    if (half > 0) z = Multiply(mode.a[3], z);
+    sum(half, [&](V y) { return hn::Add(y, z.re); });
+    HWY_UNROLL(3)
+    for (int i = 1; i < 4; ++i) {
+      const Complex a = mode.a[i - 1];
+      sum(half + i, [&](V y) { return hn::NegMulAdd(z.im, a.im, hn::MulAdd(z.re, a.re, y)); });
+    }
+  }
 }
 
 // One mode over all blocks. From the state x before a block,
@@ -106,20 +131,16 @@ HWY_INLINE V Output(const Powers& power, Complex wax, int i, V y) {
 template <bool kOutput, typename Stored>
 HWY_INLINE void ScanMode(const RowConstants& rows, int64_t n, int64_t lane, const float* u,
                          float* y, int64_t blocks, Stored* state) {
-  const Powers power(rows.modes[n], lane);
-  const Complex a_scan = LoadComplex(rows.a_scan + n * kModeFloats + lane);
-  const Complex wa = Multiply(LoadComplex(rows.modes[n].w + lane), power.a[1]);
+  const Mode mode(rows.modes[n], lane);
   Complex x = LoadComplex(state);
   for (int64_t b = 0; b < blocks; ++b, u += kScanSteps * kTileChannels) {
     if constexpr (kOutput) {
-      const Complex wax = Multiply(wa, x);
-      HWY_UNROLL(8)
-      for (int i = 0; i < kScanSteps; ++i) {
-        Store(Output(power, wax, i, Load(y + i * kTileChannels)), y + i * kTileChannels);
-      }
+      Outputs(mode, x, [&](int i, const auto& add) {
+        Store(add(Load(y + i * kTileChannels)), y + i * kTileChannels);
+      });
       y += kScanSteps * kTileChannels;
     }
-    x = AbsorbBlock(power, a_scan, u, x);
+    x = AbsorbBlock(mode, u, x);
     if constexpr (kOutput) x = Nearest<Stored>(x);
   }
   StoreComplex(Nearest<Stored>(x), state);
@@ -152,7 +173,7 @@ HWY_INLINE void AbsorbTokensOf(const RowConstants& rows, const float* u, int64_t
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     for (int64_t n = 0; n < rows.count; ++n) {
       Stored* at = state + n * kModeFloats + lane;
-      const Complex a = LoadComplex(rows.modes[n].a + lane);
+      const Complex a = LoadComplex(rows.modes[n].a[0] + lane);
       Complex x = LoadComplex(at);
       for (int64_t t = 0; t < tokens; ++t) {
         const V input = Load(u + t * kTileChannels + lane);
@@ -164,7 +185,7 @@ HWY_INLINE void AbsorbTokensOf(const RowConstants& rows, const float* u, int64_t
   }
 }
 
-// visit(n, power, x) gives the state of mode n from the stored one.
+// visit(n, mode, x) gives the state of mode n from the stored one.
 template <typename Stored, typename Visit>
 HWY_INLINE void LookAheadFrom(const RowConstants& rows, const Stored* state, float* y, int64_t lane,
                               const Visit& visit) {
@@ -172,12 +193,9 @@ HWY_INLINE void LookAheadFrom(const RowConstants& rows, const Stored* state, flo
   HWY_UNROLL(8)
   for (int i = 0; i < kScanSteps; ++i) sum[i] = hn::Zero(D());
   for (int64_t n = 0; n < rows.count; ++n) {
-    const Powers power(rows.modes[n], lane);
-    const Complex wa = Multiply(LoadComplex(rows.modes[n].w + lane), power.a[1]);
-    const Complex x = visit(n, power, LoadComplex(state + n * kModeFloats + lane));
-    const Complex wax = Multiply(wa, x);
-    HWY_UNROLL(8)
-    for (int i = 0; i < kScanSteps; ++i) sum[i] = Output(power, wax, i, sum[i]);
+    const Mode mode(rows.modes[n], lane);
+    const Complex x = visit(n, mode, LoadComplex(state + n * kModeFloats + lane));
+    Outputs(mode, x, [&](int i, const auto& add) { sum[i] = add(sum[i]); });
   }
   HWY_UNROLL(8)
   for (int i = 0; i < kScanSteps; ++i) Store(sum[i], y + i * kTileChannels + lane);
@@ -186,7 +204,7 @@ HWY_INLINE void LookAheadFrom(const RowConstants& rows, const Stored* state, flo
 template <typename Stored>
 HWY_INLINE void LookAheadOf(const RowConstants& rows, const Stored* state, float* y) {
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
-    LookAheadFrom(rows, state, y, lane, [](int64_t, const Powers&, Complex x) { return x; });
+    LookAheadFrom(rows, state, y, lane, [](int64_t, const Mode&, Complex x) { return x; });
   }
 }
 
@@ -197,7 +215,7 @@ HWY_INLINE void AddAges(const float* taps, int64_t count, const Stored* ring, in
                         const Stored* ahead, V (&y)[kScanSteps]) {
   for (int64_t age = 1; age < count; ++age) {
     const int64_t row = next >= age ? next - age : next - age + count;
-    hwy::Prefetch(ahead + row * kTileChannels);
+    FetchAhead(ahead + row * kTileChannels);
     const V k = Load(ring + row * kTileChannels);
     const float* tap = taps + age * kTileChannels;
     if (age + kScanSteps <= count) {
@@ -239,11 +257,10 @@ HWY_INLINE void AbsorbAndLookAheadOf(const RowConstants& rows, const TokenRows& 
   };
   for (int64_t t = 0; t < kScanSteps; ++t) copy(inputs.At(t, block), u + t * kTileChannels);
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
-    LookAheadFrom(rows, state, y, lane, [&](int64_t n, const Powers& power, Complex x) {
-      hwy::Prefetch(ahead + n * kModeFloats);
-      hwy::Prefetch(ahead + n * kModeFloats + kTileChannels);
-      const Complex a_scan = LoadComplex(rows.a_scan + n * kModeFloats + lane);
-      x = Nearest<Stored>(AbsorbBlock(power, a_scan, u + lane, x));
+    LookAheadFrom(rows, state, y, lane, [&](int64_t n, const Mode& mode, Complex x) {
+      FetchAhead(ahead + n * kModeFloats);
+      FetchAhead(ahead + n * kModeFloats + kTileChannels);
+      x = Nearest<Stored>(AbsorbBlock(mode, u + lane, x));
       StoreComplex(x, state + n * kModeFloats + lane);
       return x;
     });

@@ -11,19 +11,18 @@
 namespace hippodrome::cpu {
 
 // Constants of one mode of 16 rows, each [re | im, lanes]. States are kept divided by dB, so that
-// x' = dA x' + u and y = Re sum_n w_n x'_n + D u with w = 2 C dB.
+// x' = dA x' + u and y = Re sum_n w_n x'_n + D u with w = 2 C dB. Powers are taken in double.
 struct ModeConstants {
-  float a[kModeFloats];  // dA
-  float w[kModeFloats];  // 2 C dB
+  float a[4][kModeFloats];    // dA ... dA^4
+  float a_scan[kModeFloats];  // dA^kScanSteps
+  float wa[kModeFloats];      // 2 C dB dA
 };
 
 // Constants of 16 rows.
 struct RowConstants {
   int64_t count = 0;                     // M
   const ModeConstants* modes = nullptr;  // [count]
-  const float* skip = nullptr;           // [lanes], D
-  const float* a_scan = nullptr;  // [count, re | im, lanes], dA^kScanSteps, a power taken in double
-  const float* kernel = nullptr;  // [kScanSteps, lanes], K[0..], D added to K[0]
+  const float* kernel = nullptr;         // [kScanSteps, lanes], K[0..], D added to K[0]
 };
 
 // y and the state after `blocks` blocks of kScanSteps inputs. u, y: [kScanSteps blocks, lanes];

@@ -18,14 +18,20 @@ void SetComplex(std::complex<double> value, float* lane) {
   lane[kTileChannels] = static_cast<float>(value.imag());
 }
 
-std::complex<double> EighthPower(std::complex<double> a) {
+constexpr int64_t kModeConstantFloats = sizeof(ModeConstants) / sizeof(float);
+
+// One lane of a mode's constants.
+void SetMode(std::complex<double> a, std::complex<double> w, int64_t lane, ModeConstants& mode) {
   static_assert(kScanSteps == 8);
   const std::complex<double> square = a * a;
   const std::complex<double> fourth = square * square;
-  return fourth * fourth;
+  SetComplex(a, mode.a[0] + lane);
+  SetComplex(square, mode.a[1] + lane);
+  SetComplex(square * a, mode.a[2] + lane);
+  SetComplex(fourth, mode.a[3] + lane);
+  SetComplex(fourth * fourth, mode.a_scan + lane);
+  SetComplex(w * a, mode.wa + lane);
 }
-
-constexpr int64_t kModeConstantFloats = sizeof(ModeConstants) / sizeof(float);
 
 }  // namespace
 
@@ -48,8 +54,7 @@ int64_t H3PrefillWeights::bytes() const {
 }
 
 int64_t H3PrefillWeights::RowBlockFloats() const {
-  return layout_.modes * (kModeConstantFloats + kModeFloats) +
-         (1 + kScanSteps + kKernelPoints) * kTileChannels;
+  return layout_.modes * kModeConstantFloats + (kScanSteps + kKernelPoints) * kTileChannels;
 }
 
 float* H3PrefillWeights::RowBlock(int64_t group, int64_t row_block) const {
@@ -67,9 +72,7 @@ RowConstants H3PrefillWeights::Rows(int64_t group, int64_t row_block) const {
   RowConstants rows;
   rows.modes = reinterpret_cast<const ModeConstants*>(block);
   rows.count = layout_.modes;
-  rows.skip = block + layout_.modes * kModeConstantFloats;
-  rows.a_scan = rows.skip + kTileChannels;
-  rows.kernel = rows.a_scan + layout_.modes * kModeFloats;
+  rows.kernel = block + layout_.modes * kModeConstantFloats;
   return rows;
 }
 
@@ -100,17 +103,13 @@ void H3PrefillWeights::PackRows(const H3Parameters& p, const H3Modes& modes, int
     packed_head = head;
     const auto first = modes.da.begin() + head * layout_.modes;
     const auto weights = modes.weights.begin() + head * layout_.modes;
-    float* at = RowBlock(group, row / kTileChannels) + row % kTileChannels;
-    for (int64_t n = 0; n < layout_.modes; ++n, at += kModeConstantFloats) {
-      SetComplex(first[n], at);
-      SetComplex(weights[n], at + kModeFloats);
+    float* const block = RowBlock(group, row / kTileChannels);
+    const int64_t lane = row % kTileChannels;
+    for (int64_t n = 0; n < layout_.modes; ++n) {
+      SetMode(first[n], weights[n], lane, reinterpret_cast<ModeConstants*>(block)[n]);
     }
     const double skip = p.d[static_cast<size_t>(head)];
-    *at = static_cast<float>(skip);
-    at += kTileChannels;
-    for (int64_t n = 0; n < layout_.modes; ++n, at += kModeFloats) {
-      SetComplex(EighthPower(first[n]), at);
-    }
+    float* at = block + layout_.modes * kModeConstantFloats + lane;
     for (size_t l = 0; l < kScanSteps; ++l, at += kTileChannels) {
       *at = static_cast<float>(kernel[l] + (l == 0 ? skip : 0.0));
     }
