@@ -5,6 +5,7 @@
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/gemm/microkernel.h"
 #include "kernels/cpu/gemm/packed_weights.h"
+#include "kernels/cpu/gemm/product_inputs.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm/epilogue.cc"
@@ -203,6 +204,19 @@ namespace hippodrome::cpu {
 HWY_EXPORT(ApplyEpilogue);
 HWY_EXPORT(ApplyEpilogueBackward);
 
+namespace {
+
+// Asks for n values at `first`. To be written: their line leaves other caches.
+template <bool kWritten, typename T>
+void FetchValues(const T* first, int64_t n) {
+  const char* const bytes = reinterpret_cast<const char*>(first);
+  for (int64_t i = 0; i < n * static_cast<int64_t>(sizeof(T)); i += 64) {
+    __builtin_prefetch(bytes + i, kWritten, 3);
+  }
+}
+
+}  // namespace
+
 EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, float* sums,
                                  int64_t row, int64_t rows, int64_t column, int64_t cols) {
   const bool has_bias = epilogue.bias.data != nullptr;
@@ -224,6 +238,20 @@ EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, floa
 
 void ApplyEpilogue(const EpilogueArguments& arguments) {
   HWY_DYNAMIC_DISPATCH(ApplyEpilogue)(arguments);
+}
+
+void FetchTile(const Epilogue& epilogue, const Tensor& y, int64_t row, int64_t rows, int64_t column,
+               int64_t cols) {
+  const auto fetch_read = [&](const Tensor& operand, int64_t r) {
+    if (operand.data != nullptr) FetchValues<false>(F32Row(operand, r) + column, cols);
+  };
+  for (int64_t r = row; r < row + rows; ++r) {
+    fetch_read(epilogue.gate, r);
+    fetch_read(epilogue.residual, r);
+    if (y.dtype == DType::kF32) FetchValues<true>(F32Row(y, r) + column, cols);
+    if (y.dtype == DType::kBF16) FetchValues<true>(BF16Row(y, r) + column, cols);
+    if (y.dtype == DType::kI8) FetchValues<true>(GroupAt(y, r, column / kInt8Group), 1);
+  }
 }
 
 void FinishTile(const Epilogue& epilogue, const Tensor& y, float* sums, int64_t row, int64_t rows,

@@ -29,6 +29,11 @@ struct EpilogueArguments {
 EpilogueArguments EpilogueOfTile(const Epilogue& epilogue, const Tensor& y, float* sums,
                                  int64_t row, int64_t rows, int64_t column, int64_t cols);
 
+// Asks for the cache lines of that corner, which a product will write and read when its sums are
+// complete. Of product inputs of kI8: `column` begins a group.
+void FetchTile(const Epilogue& epilogue, const Tensor& y, int64_t row, int64_t rows, int64_t column,
+               int64_t cols);
+
 // Writes that corner of y, of kF32 or kBF16: there sums are rounded where they are in the cache.
 void FinishTile(const Epilogue& epilogue, const Tensor& y, float* sums, int64_t row, int64_t rows,
                 int64_t column, int64_t cols);

@@ -99,6 +99,44 @@ SlicePlan PlanSlices(const TileKernel<A, W>& tile, int64_t tiles) {
   return {kSliceDepth, 4, 1};
 }
 
+// Columns of y for a block of rows, from sums [panel][rows][kPanelColumns].
+struct Output {
+  const Epilogue& epilogue;
+  const Tensor& y;
+  int64_t begin;   // row
+  int64_t column;  // the first
+  int64_t cols;
+  float* sums;
+  int64_t panel_sums;  // floats from a panel's to the next one's
+
+  // Asks for what Finish() will touch.
+  void Fetch(int64_t row, int64_t rows) const {
+    FetchTile(epilogue, y, begin + row, rows, column, cols);
+  }
+
+  // Writes rows whose sums are complete; counted from `begin`.
+  void Finish(int64_t row, int64_t rows) const {
+    float* const of_rows = sums + row * kPanelColumns;
+    if (y.dtype == DType::kI8) return FinishGroups(of_rows, begin + row, rows);
+    FinishTile(epilogue, y, of_rows, begin + row, rows, column, cols);
+  }
+
+ private:
+  void FinishGroups(float* of_rows, int64_t row, int64_t rows) const {
+    alignas(64) float values[kInt8AmxRows * kInt8Group];
+    for (int64_t c = 0; c < cols; c += kPanelColumns, of_rows += panel_sums) {
+      EpilogueArguments corner = EpilogueOfTile(epilogue, y, of_rows, row, rows, column + c,
+                                                std::min(kPanelColumns, cols - c));
+      corner.y = values + c;
+      corner.y_stride = kInt8Group;
+      ApplyEpilogue(corner);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      RoundToInt8(values + r * kInt8Group, cols, GroupAt(y, row + r, column / kInt8Group));
+    }
+  }
+};
+
 // One slice of the depth for the rows of a block.
 template <typename A, typename W>
 struct Slice {
@@ -111,10 +149,10 @@ struct Slice {
   const char* next;
 };
 
-// Calls done(first, height) after each tile.
-template <typename A, typename W, typename Done>
+// `output`, if not null: for what the slice completes.
+template <typename A, typename W>
 void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows, float* sums,
-                   const Done& done) {
+                   const Output* output) {
   const int64_t tiles = DivideUp(rows, slice.tile.rows);
   // Tiles of nearly equal height: a last tile of one row would cost as much as a full one.
   const auto first_of = [&](int64_t t) {
@@ -123,6 +161,7 @@ void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = first_of(t);
     const int64_t height = first_of(t + 1) - first;
+    if (output != nullptr) output->Fetch(first, height);
     slice.tile.run({.a = slice.a + first * slice.a_stride,
                     .a_stride = slice.a_stride,
                     .panel = slice.panel,
@@ -132,15 +171,14 @@ void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows
                     .sums = sums + first * kPanelColumns,
                     .next = slice.next + t * slice.depth * kUnitBytes<W> * plan.lines / 4,
                     .next_lines = t < plan.fetching_tiles ? plan.lines : 0});
-    done(first, height);
+    if (output != nullptr) output->Finish(first, height);
   }
 }
 
 // With many tiles, bf16 weights are expanded once for all of them. A tile then adds the same
 // products in the same order as one that expands for itself.
-template <typename Done>
 void MultiplyExpanded(const Slice<float, BF16>& slice, int64_t rows, float* sums,
-                      const Done& done) {
+                      const Output* output) {
   float* panel = ThreadScratch<float>(ScratchUse::kLinearPanel, 2 * slice.depth * kPanelColumns);
   ExpandPairs(slice.panel, slice.depth, panel);
   const Slice<float, float> expanded = {.tile = {MicrokernelF32},
@@ -151,7 +189,7 @@ void MultiplyExpanded(const Slice<float, BF16>& slice, int64_t rows, float* sums
                                         .accumulate = slice.accumulate,
                                         .next = slice.next};
   MultiplySlice(expanded, {.depth = slice.depth, .fetching_tiles = 2, .lines = 1}, rows, sums,
-                done);
+                output);
 }
 
 // A panel by rows [begin, end) of x, and the panel that will be wanted afterwards.
@@ -162,10 +200,10 @@ struct Block {
   int64_t end;
 };
 
-// To sums [rows][kPanelColumns]; calls finish(row, rows) for each tile whose sums are complete.
-template <typename A, typename W, typename Finish>
+// To sums [rows][kPanelColumns]. `output`, if not null: for what the block completes.
+template <typename A, typename W>
 void MultiplyBlock(const Product<A, W>& product, const Block& block, float* sums,
-                   const Finish& finish) {
+                   const Output* output) {
   constexpr bool kExpands = std::is_same_v<A, float> && std::is_same_v<W, BF16>;
   const int64_t rows = block.end - block.begin;
   const int64_t tiles = DivideUp(rows, product.tile.rows);
@@ -189,16 +227,14 @@ void MultiplyBlock(const Product<A, W>& product, const Block& block, float* sums
         .accumulate = k > 0,
         .next =
             last ? product.w.panel(block.next_panel) : weights + (k + slice_depth) * kUnitBytes<W>};
-    const auto done = [&](int64_t first, int64_t height) {
-      if (last) finish(first, height);
-    };
+    const Output* const completed = last ? output : nullptr;
     if constexpr (kExpands) {
       if (expand) {
-        MultiplyExpanded(slice, rows, sums, done);
+        MultiplyExpanded(slice, rows, sums, completed);
         continue;
       }
     }
-    MultiplySlice(slice, plan, rows, sums, done);
+    MultiplySlice(slice, plan, rows, sums, completed);
   }
 }
 
@@ -206,23 +242,6 @@ void MultiplyBlock(const Product<A, W>& product, const Block& block, float* sums
 int64_t CountBlocks(int64_t rows, int64_t panels, int64_t threads) {
   const int64_t wanted = DivideUp(kTasksPerThread * threads, panels);
   return std::max(DivideUp(rows, kMaxBlockRows), std::min(wanted, DivideUp(rows, kMinBlockRows)));
-}
-
-// Writes rows of y, which is kI8, from the complete sums of a group's panels, `panel_sums` apart.
-void FinishGroups(const Epilogue& epilogue, const Tensor& y, float* sums, int64_t panel_sums,
-                  int64_t row, int64_t rows, int64_t column) {
-  alignas(64) float values[kInt8AmxRows * kInt8Group];
-  const int64_t cols = std::min(kInt8Group, y.cols - column);
-  for (int64_t c = 0; c < cols; c += kPanelColumns, sums += panel_sums) {
-    EpilogueArguments corner =
-        EpilogueOfTile(epilogue, y, sums, row, rows, column + c, std::min(kPanelColumns, cols - c));
-    corner.y = values + c;
-    corner.y_stride = kInt8Group;
-    ApplyEpilogue(corner);
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    RoundToInt8(values + r * kInt8Group, cols, GroupAt(y, row + r, column / kInt8Group));
-  }
 }
 
 // Panels whose columns are written together: those of a group where y is rounded by groups.
@@ -237,22 +256,18 @@ void MultiplyPanels(const Product<A, W>& product, int64_t first, int64_t last, i
                     int64_t begin, int64_t end) {
   const int64_t panel_sums = (end - begin) * kPanelColumns;
   float* const sums = ThreadScratch<float>(ScratchUse::kLinearSums, (last - first) * panel_sums);
-  const auto finish = [&](int64_t row, int64_t rows) {
-    const Tensor& y = product.y;
-    float* const of_rows = sums + row * kPanelColumns;
-    const int64_t column = first * kPanelColumns;
-    if (y.dtype == DType::kI8) {
-      return FinishGroups(product.epilogue, y, of_rows, panel_sums, begin + row, rows, column);
-    }
-    FinishTile(product.epilogue, y, of_rows, begin + row, rows, column,
-               std::min(kPanelColumns, y.cols - column));
-  };
+  const int64_t column = first * kPanelColumns;
+  const Output output = {.epilogue = product.epilogue,
+                         .y = product.y,
+                         .begin = begin,
+                         .column = column,
+                         .cols = std::min((last - first) * kPanelColumns, product.y.cols - column),
+                         .sums = sums,
+                         .panel_sums = panel_sums};
   for (int64_t panel = first; panel < last; ++panel) {
     const bool completes = panel + 1 == last;
     MultiplyBlock(product, {panel, completes ? after : panel + 1, begin, end},
-                  sums + (panel - first) * panel_sums, [&](int64_t row, int64_t rows) {
-                    if (completes) finish(row, rows);
-                  });
+                  sums + (panel - first) * panel_sums, completes ? &output : nullptr);
   }
 }
 

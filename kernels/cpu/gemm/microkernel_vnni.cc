@@ -81,18 +81,24 @@ HIPPODROME_VNNI void Tile(const QuantizedTile<Panel> tile) {
     }
     FetchAhead(next, LinesOfScales(tile.next_lines));
     const bool add = tile.accumulate || group > 0;
+    __m512 scales[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const auto* bits = reinterpret_cast<const __m256i*>(panel.scales + v * kLanes);
       const __m512i wide = _mm512_maskz_cvtepu16_epi32(kAll, _mm256_loadu_si256(bits));
-      const __m512 scale = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, wide, 16));
+      scales[v] = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, wide, 16));
+    }
+    // Row by row, as the last dot products end: what waits for others would fill the schedulers.
 #pragma GCC unroll 6
-      for (int r = 0; r < kRows; ++r) {
-        float* const sum = tile.sums + r * kPanelColumns + v * kLanes;
-        const __m512 product = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll, (__m512i)dots[r][v]),
-                                             _mm512_set1_ps(x[r * tile.a_stride].scale));
-        const __m512 before = add ? _mm512_loadu_ps(sum) : _mm512_setzero_ps();
-        _mm512_storeu_ps(sum, _mm512_fmadd_ps(product, scale, before));
+    for (int r = 0; r < kRows; ++r) {
+      float* const sums = tile.sums + r * kPanelColumns;
+      const __m512 scale = _mm512_set1_ps(x[r * tile.a_stride].scale);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        const __m512 product =
+            _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll, (__m512i)dots[r][v]), scale);
+        const __m512 before = add ? _mm512_loadu_ps(sums + v * kLanes) : _mm512_setzero_ps();
+        _mm512_storeu_ps(sums + v * kLanes, _mm512_fmadd_ps(product, scales[v], before));
       }
     }
   }
