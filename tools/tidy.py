@@ -26,7 +26,7 @@ import threading
 import time
 
 ROOMS = ("kernels", "engine", "clients", "server", "tools")
-TIDY = "clang-tidy-19"
+TIDY = "build/python/bin/clang-tidy"  # of tests/requirements.txt
 CLANG = "clang++-19"
 # States of its headers that are remembered for a task, as branches have them.
 KEPT = 4
@@ -132,6 +132,8 @@ def tasks_of(checker):
 
 
 def main():
+    if not pathlib.Path(TIDY).exists():
+        sys.exit(f"tools/tidy.py: no {TIDY}; tools/deps --checks installs it")
     build = pathlib.Path(sys.argv[1])
     memory = Memory(output("ccache", "--get-config", "cache_dir").strip())
     tasks = tasks_of(Checker(build, memory))

@@ -257,7 +257,7 @@ std::string TgiBody(const TgiCall& call, std::span<const TgiResult> results, boo
           results.subspan(1), [&](const TgiResult& result) { return SequenceJson(call, result); });
     }
   }
-  return DumpTgi(listed ? TgiJson::array({std::move(answer)}) : answer);
+  return DumpTgi(listed ? TgiJson::array({answer}) : answer);
 }
 
 std::string TgiEvent(const TgiCall& call, const TgiResult& result, size_t index, bool last) {

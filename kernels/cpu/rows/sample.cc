@@ -35,7 +35,7 @@ bool AnyNaN(const float* values, int64_t n) {
     nans = hn::Max(nans, hn::IfThenElseZero(nan, hn::Set(d, 1.0f)));
   }
   bool any = hn::GetLane(hn::MaxOfLanes(d, nans)) > 0;
-  for (; i < n; ++i) any |= values[i] != values[i];
+  for (; i < n; ++i) any |= std::isnan(values[i]);
   return any;
 }
 
