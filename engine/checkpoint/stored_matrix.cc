@@ -18,9 +18,8 @@ std::string ScaleName(const std::string& name) { return name + "_scale"; }
 // The type of weights in tensors of `dtype`.
 DType WeightsIn(DType dtype) { return dtype == DType::kU8 ? DType::kI4 : dtype; }
 
-// Whether `tensor` of `file` holds the integers of a matrix.
 bool HasIntegers(const SafetensorsFile& file, const TensorView& tensor) {
-  return IsQuantized(WeightsIn(tensor.dtype)) && file.Find(ScaleName(tensor.name)) != nullptr;
+  return IsQuantized(StoredType(file, tensor));
 }
 
 absl::Status GetScales(WeightsSource& source, StoredMatrix& matrix) {
@@ -103,6 +102,12 @@ absl::StatusOr<DType> StoredWeights(const SafetensorsFile& file, const std::stri
   return known ? tensor->dtype : DType::kF32;
 }
 
+DType StoredType(const SafetensorsFile& file, const TensorView& values) {
+  const DType integers = WeightsIn(values.dtype);
+  const bool scaled = file.Find(ScaleName(values.name)) != nullptr;
+  return IsQuantized(integers) && scaled ? integers : values.dtype;
+}
+
 int64_t CountParameters(const SafetensorsFile& file) {
   int64_t parameters = 0;
   for (const auto& [name, tensor] : file.tensors()) {
@@ -119,7 +124,7 @@ absl::Status RefuseIntegers(const SafetensorsFile& file) {
     if (!HasIntegers(file, tensor)) continue;
     return InvalidArgument(fmt::format("{}: tensor \"{}\" has {} weights, expected f32 or bf16",
                                        file.path(), OneLine(name),
-                                       WeightsName(WeightsIn(tensor.dtype))));
+                                       WeightsName(StoredType(file, tensor))));
   }
   return absl::OkStatus();
 }

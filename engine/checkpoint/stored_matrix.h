@@ -44,10 +44,14 @@ absl::StatusOr<std::vector<float>> Dequantize(const StoredMatrix& matrix);
 // `embedding`, which stands for all, or kF32. Errors: kNotFound without that tensor.
 absl::StatusOr<DType> StoredWeights(const SafetensorsFile& file, const std::string& embedding);
 
+// The type of a matrix of which `file` has the tensor `values`: kI8 or kI4 of integers with scales,
+// else that of the tensor.
+DType StoredType(const SafetensorsFile& file, const TensorView& values);
+
 // How many parameters a file has. A scale is none.
 int64_t CountParameters(const SafetensorsFile& file);
 
-// kInvalidArgument, naming one, if a file has matrices of integers: they are not trained.
+// kInvalidArgument, naming one, if a file has matrices of integers.
 absl::Status RefuseIntegers(const SafetensorsFile& file);
 
 // The tensors that hold `matrix`, whose dtype may be kI8 or kI4: one, or values and scales.

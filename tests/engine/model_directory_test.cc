@@ -155,7 +155,7 @@ TEST_P(QuantizedDirectoryTest, OtherTypesTakeTheValuesOfItsIntegers) {
   }
 }
 
-TEST_P(QuantizedDirectoryTest, HasTheParametersOfTheOriginalAndIsNotTrained) {
+TEST_P(QuantizedDirectoryTest, HasTheParametersOfTheOriginalAndCanBeRefused) {
   const TemporaryDirectory directory;
   WriteModel(directory.path(), [](Tensors& tensors) { Quantize(tensors, GetParam()); });
   const auto file = *SafetensorsFile::Open(directory.File("model.safetensors"));

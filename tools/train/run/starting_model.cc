@@ -10,8 +10,10 @@
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/stored_matrix.h"
+#include "engine/checkpoint/weights_source.h"
 #include "engine/initialization/initial_weights.h"
 #include "engine/initialization/position_table.h"
+#include "kernels/quantized_group.h"
 #include "tools/train/step/encoder_trainee.h"
 
 namespace hippodrome {
@@ -129,7 +131,17 @@ bool IsPositionTable(const std::string& name) {
   return name.ends_with("position_embeddings.weight");
 }
 
-// Replaces the values of `parameter` by those of the file, if it has them.
+absl::StatusOr<std::vector<float>> ReadValues(const SafetensorsFile& file, const TensorView& tensor,
+                                              DType stored, const std::vector<int64_t>& shape) {
+  if (!IsQuantized(stored)) return ToFloats(tensor);
+  FileWeights source(file);
+  HIPPODROME_ASSIGN_OR_RETURN(const StoredMatrix matrix,
+                              GetMatrix(source, tensor.name, shape[0], shape[1]));
+  return Dequantize(matrix);
+}
+
+// Replaces the values of `parameter` by those of the file, if it has them: of integers, by their
+// products with their scales.
 absl::Status Take(const SafetensorsFile& file, bool grows, InitialParameter& parameter) {
   const TensorView* tensor = file.Find(parameter.name);
   if (tensor == nullptr) return absl::OkStatus();
@@ -138,11 +150,14 @@ absl::Status Take(const SafetensorsFile& file, bool grows, InitialParameter& par
                      tensor->shape[0] <= parameter.shape[0];
   // A new task's classifier begins anew; whatever else disagrees is a mistake.
   const bool classifier = parameter.name.starts_with("classifier.");
-  if (tensor->shape != parameter.shape && !table) {
+  const DType stored = parameter.shape.size() == 2 ? StoredType(file, *tensor) : tensor->dtype;
+  const std::vector<int64_t> shape =
+      StoredSpecs({parameter.name, stored, parameter.shape}).front().shape;
+  if (tensor->shape != shape && !table) {
     if (classifier) return absl::OkStatus();
-    HIPPODROME_RETURN_IF_ERROR(file.Get(parameter.name, parameter.shape).status());
+    HIPPODROME_RETURN_IF_ERROR(file.Get(parameter.name, shape).status());
   }
-  HIPPODROME_ASSIGN_OR_RETURN(parameter.values, ToFloats(*tensor));
+  HIPPODROME_ASSIGN_OR_RETURN(parameter.values, ReadValues(file, *tensor, stored, parameter.shape));
   if (table) {
     parameter.values = TilePositions(parameter.values, parameter.shape[1], parameter.shape[0]);
   }
@@ -169,7 +184,6 @@ absl::Status AddStartingParameters(const TrainingRun& run, const ModelConfig& co
   if (!run.model.from.empty()) {
     HIPPODROME_ASSIGN_OR_RETURN(const auto file,
                                 SafetensorsFile::Open(run.model.from + "/model.safetensors"));
-    HIPPODROME_RETURN_IF_ERROR(RefuseIntegers(*file));
     for (InitialParameter& parameter : initial) {
       HIPPODROME_RETURN_IF_ERROR(Take(*file, run.model.positions > 0, parameter));
     }

@@ -27,8 +27,8 @@ ModelFamily FamilyOf(const ModelConfig& config);
 absl::StatusOr<ModelConfig> StartingConfig(const TrainingRun& run);
 
 // Adds its parameters: those of the directory it comes from, where names and shapes agree, and else
-// random ones; a position table that grows is continued. Errors: of reading; kInvalidArgument for a
-// tensor of another shape.
+// random ones; integers give their products with their scales; a position table that grows is
+// continued. Errors: of reading; kInvalidArgument for a tensor of another shape.
 absl::Status AddStartingParameters(const TrainingRun& run, const ModelConfig& config,
                                    Parameters& parameters);
 
