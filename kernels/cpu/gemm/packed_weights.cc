@@ -6,39 +6,31 @@
 #include <type_traits>
 
 #include "kernels/cpu/base/memory.h"
+#include "kernels/host_matrix.h"
 
 namespace hippodrome::cpu {
 namespace {
 
-struct Half {
-  uint16_t bits;
-};
-
-float Widen(float x) { return x; }
-float Widen(BF16 x) { return ToFloat(x); }
-float Widen(Half x) { return HalfToFloat(x.bits); }
-
 template <typename T>
 uint32_t BF16Bits(T x) {
   if constexpr (std::is_same_v<T, BF16>) return x.bits;
-  return ToBF16(Widen(x)).bits;
+  return ToBF16(ToFloat(x)).bits;
 }
 
-// Row `row` of the stacked matrices, its type and the scales of its groups.
+// Row `row` of one of the stacked matrices.
 struct HostRow {
-  const void* data;
-  DType dtype;
-  const BF16* scales;
+  const HostMatrix* part;
+  int64_t row;
+
+  template <typename T>
+  const T* data() const {
+    return static_cast<const T*>(part->data) + row * part->cols;
+  }
 };
 
 HostRow FindRow(std::span<const HostMatrix> parts, int64_t row) {
   for (const HostMatrix& part : parts) {
-    if (row < part.rows) {
-      const auto* data =
-          static_cast<const char*>(part.data) + row * RowBytes(part.dtype, part.cols);
-      if (!IsQuantized(part.dtype)) return {data, part.dtype, nullptr};
-      return {data, part.dtype, part.scales + row * QuantizedGroups(part.cols, part.dtype)};
-    }
+    if (row < part.rows) return {&part, row};
     row -= part.rows;
   }
   assert(false);
@@ -51,7 +43,7 @@ void PackColumns(const T* row, int64_t begin, int64_t end, int64_t column, DType
                  char* panel) {
   if (dtype == DType::kF32) {
     float* out = reinterpret_cast<float*>(panel) + column;
-    for (int64_t k = begin; k < end; ++k) out[k * kPanelColumns] = Widen(row[k]);
+    for (int64_t k = begin; k < end; ++k) out[k * kPanelColumns] = ToFloat(row[k]);
     return;
   }
   uint32_t* out = reinterpret_cast<uint32_t*>(panel) + column;  // pairs, the first in the low half
@@ -64,59 +56,21 @@ void PackColumns(const T* row, int64_t begin, int64_t end, int64_t column, DType
 
 void PackColumns(const HostRow& row, int64_t begin, int64_t end, int64_t column, DType dtype,
                  char* panel) {
-  switch (row.dtype) {
+  switch (row.part->dtype) {
     case DType::kBF16:
-      return PackColumns(static_cast<const BF16*>(row.data), begin, end, column, dtype, panel);
+      return PackColumns(row.data<BF16>(), begin, end, column, dtype, panel);
     case DType::kF16:
-      return PackColumns(static_cast<const Half*>(row.data), begin, end, column, dtype, panel);
+      return PackColumns(row.data<Half>(), begin, end, column, dtype, panel);
     default:
-      return PackColumns(static_cast<const float*>(row.data), begin, end, column, dtype, panel);
-  }
-}
-
-template <typename T>
-void WidenAll(const T* row, std::span<float> values) {
-  std::transform(row, row + values.size(), values.begin(), [](T x) { return Widen(x); });
-}
-
-// Inputs of a row of W from `begin` on.
-void WidenAll(const HostRow& row, int64_t begin, std::span<float> values) {
-  switch (row.dtype) {
-    case DType::kBF16:
-      return WidenAll(static_cast<const BF16*>(row.data) + begin, values);
-    case DType::kF16:
-      return WidenAll(static_cast<const Half*>(row.data) + begin, values);
-    default:
-      return WidenAll(static_cast<const float*>(row.data) + begin, values);
-  }
-}
-
-// The integers of a group of a row that is stored so already.
-void ReadIntegers(const HostRow& row, int64_t begin, std::span<int8_t> integers) {
-  if (row.dtype == DType::kI8) {
-    std::copy_n(static_cast<const int8_t*>(row.data) + begin, integers.size(), integers.begin());
-    return;
-  }
-  const auto* bytes = static_cast<const uint8_t*>(row.data) + begin / 2;
-  for (size_t k = 0; k < integers.size(); ++k) {
-    integers[k] = static_cast<int8_t>(UnpackInt4(bytes[k / 2], k % 2 != 0));
+      return PackColumns(row.data<float>(), begin, end, column, dtype, panel);
   }
 }
 
 // Group `group` of a row of W into a column of a panel.
 template <typename Panel>
-void PackGroup(const HostRow& row, int64_t group, int64_t in, int64_t column, Panel& panel) {
-  const int64_t begin = group * Panel::kGroup;
-  const auto count = static_cast<size_t>(std::min(Panel::kGroup, in - begin));
-  int8_t integers[Panel::kGroup] = {};
-  if (row.dtype == Panel::kType) {
-    ReadIntegers(row, begin, std::span(integers, count));
-    panel.scales[column] = row.scales[group];
-  } else {
-    float values[Panel::kGroup];
-    WidenAll(row, begin, std::span(values, count));
-    panel.scales[column] = QuantizeGroup(Panel::kType, std::span(values, count), integers);
-  }
+void PackGroup(const HostRow& row, int64_t group, int64_t column, Panel& panel) {
+  int8_t integers[Panel::kGroup];
+  panel.scales[column] = ReadGroup(*row.part, row.row, group, Panel::kType, integers);
   for (int64_t k = 0; k < Panel::kGroup; ++k) panel.Set(k, column, integers[k]);
 }
 
@@ -125,7 +79,7 @@ void PackGroups(std::span<const HostRow> rows, int64_t in, char* panel) {
   auto* groups = reinterpret_cast<Panel*>(panel);
   for (int64_t group = 0; group < QuantizedGroups(in, Panel::kType); ++group) {
     for (size_t r = 0; r < rows.size(); ++r) {
-      PackGroup(rows[r], group, in, static_cast<int64_t>(r), groups[group]);
+      PackGroup(rows[r], group, static_cast<int64_t>(r), groups[group]);
     }
   }
 }
