@@ -10,7 +10,6 @@
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/stored_matrix.h"
-#include "kernels/quantized_group.h"
 
 namespace hippodrome {
 namespace {
@@ -32,14 +31,6 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& dire
   HIPPODROME_RETURN_IF_ERROR(
       CheckVocabSize(directory + "/" + file, (*tokenizer)->vocab_size(), vocab_size));
   return tokenizer;
-}
-
-// The type in which matrices that are stored as `stored` are multiplied.
-DType DefaultWeights(Backend& backend, DType stored) {
-  if (!IsQuantized(stored)) return stored;
-  const float zero = 0;
-  const HostMatrix matrix = {.data = &zero, .rows = 1, .cols = 1};
-  return backend.PackLinear(std::span(&matrix, 1), stored) != nullptr ? stored : DType::kBF16;
 }
 
 }  // namespace
@@ -76,7 +67,7 @@ absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::
   HIPPODROME_ASSIGN_OR_RETURN(loaded.tokenizer, LoadBpe(directory, config.vocab_size));
   HIPPODROME_ASSIGN_OR_RETURN(const DType stored,
                               StoredWeights(*file, "backbone.embeddings.word_embeddings.weight"));
-  loaded.weights = weights.value_or(DefaultWeights(backend, stored));
+  loaded.weights = weights.value_or(stored);
   FileWeights source(*file);
   HIPPODROME_ASSIGN_OR_RETURN(loaded.model,
                               HybridH3::Load(backend, config, source, loaded.weights, progress));
@@ -112,7 +103,7 @@ absl::StatusOr<LoadedEncoder> LoadEncoderDirectory(Backend& backend, const std::
   HIPPODROME_ASSIGN_OR_RETURN(loaded.tokenizer, LoadWordPiece(directory, config.vocab_size));
   HIPPODROME_ASSIGN_OR_RETURN(const DType stored,
                               StoredWeights(*file, "bigs.embeddings.word_embeddings.weight"));
-  loaded.weights = weights.value_or(DefaultWeights(backend, stored));
+  loaded.weights = weights.value_or(stored);
   FileWeights source(*file);
   HIPPODROME_ASSIGN_OR_RETURN(loaded.model,
                               Bigs::Load(backend, config, source, loaded.weights, progress));

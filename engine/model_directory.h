@@ -28,8 +28,7 @@ struct LoadedDecoder {
 };
 
 // Loads the model in `directory` into `backend`, which must outlive it. `weights` asks for
-// matrices of a type of kWeightTypes; by default they are as stored, or kBF16 where the backend has
-// no products with those.
+// matrices of a type of kWeightTypes; by default they are as stored.
 // Errors name the file, and the field or tensor, with what was expected.
 absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::string& directory,
                                                    std::optional<DType> weights = std::nullopt,

@@ -400,7 +400,7 @@ class SequenceBackend {
   // A zeroed matrix of the type of the residual stream.
   virtual OwnedTensor NewTensor(int64_t rows, int64_t cols) = 0;
   // A zeroed matrix of activations, beside products with weights of type `weights`: kBF16 on
-  // devices for kBF16 weights, else as NewTensor().
+  // devices, but beside kF32 weights, else as NewTensor().
   virtual OwnedTensor NewActivations(int64_t rows, int64_t cols, DType weights) = 0;
   // A zeroed matrix of activations that nothing reads but products with weights of type `weights`,
   // in the form that they read: kBF16, or kI8 in groups, on processors whose products would round

@@ -54,7 +54,7 @@ struct GroupScale {
 };
 
 // Of a group of activations. largest: the maximum of |v_k|, or a NaN.
-inline GroupScale ActivationScale(float largest) {
+constexpr GroupScale ActivationScale(float largest) {
   if (!(largest <= std::numeric_limits<float>::max())) {
     return {std::numeric_limits<float>::quiet_NaN(), 0};
   }

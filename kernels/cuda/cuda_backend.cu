@@ -80,7 +80,7 @@ const cuda::PagedRows& Paged(const KeyValuePages& pages) {
 }
 
 DType ActivationsBeside(DType weights) {
-  return weights == DType::kBF16 ? DType::kBF16 : DType::kF32;
+  return weights == DType::kF32 ? DType::kF32 : DType::kBF16;
 }
 
 std::vector<float> Floats(const std::vector<double>& values) {
@@ -128,7 +128,6 @@ void CudaBackend::DownloadIndices(Tensor src, std::span<int32_t> values) {
 
 std::unique_ptr<LinearWeights> CudaBackend::PackLinear(std::span<const HostMatrix> parts,
                                                        DType dtype) {
-  if (IsQuantized(dtype)) return nullptr;
   return cuda::PackLinear(device_, parts, dtype);
 }
 

@@ -173,8 +173,8 @@ class KernelTrace {
   void AddAtomic() { ++counts_.atomics; }
 
   void Add(WarpInstruction instruction) {
-    int64_t* const counts[] = {&counts_.mma_bf16, &counts_.mma_f16, &counts_.shuffles,
-                               &counts_.votes, &counts_.warp_barriers};
+    int64_t* const counts[] = {&counts_.mma_bf16, &counts_.mma_f16, &counts_.mma_s8,
+                               &counts_.shuffles, &counts_.votes,   &counts_.warp_barriers};
     ++*counts[static_cast<int>(instruction)];
   }
 

@@ -66,6 +66,7 @@ struct KernelCounts {
   // Instructions of warps.
   int64_t mma_bf16 = 0;
   int64_t mma_f16 = 0;
+  int64_t mma_s8 = 0;
   int64_t shuffles = 0;
   int64_t votes = 0;
   int64_t warp_barriers = 0;

@@ -9,8 +9,9 @@
 namespace cuda_on_cpu {
 namespace {
 
+template <typename Sum>
 struct MmaCall : WarpCall {
-  float* d;
+  Sum* d;
   const uint32_t* a;
   const uint32_t* b;
 };
@@ -26,11 +27,11 @@ UNTRACED void Accumulate(WarpCall* const* calls, const float (&a)[16][kDepth],
   for (int row = 0; row < 16; ++row) {
     Row sums;
     for (int n = 0; n < 8; ++n) {
-      sums[n] = static_cast<MmaCall&>(*calls[row % 8 * 4 + n / 2]).d[row / 8 * 2 + n % 2];
+      sums[n] = static_cast<MmaCall<float>&>(*calls[row % 8 * 4 + n / 2]).d[row / 8 * 2 + n % 2];
     }
     for (int k = 0; k < kDepth; ++k) sums += a[row][k] * b[k];
     for (int n = 0; n < 8; ++n) {
-      static_cast<MmaCall&>(*calls[row % 8 * 4 + n / 2]).d[row / 8 * 2 + n % 2] = sums[n];
+      static_cast<MmaCall<float>&>(*calls[row % 8 * 4 + n / 2]).d[row / 8 * 2 + n % 2] = sums[n];
     }
   }
 }
@@ -47,7 +48,7 @@ UNTRACED void Complete(WarpCall* const* calls, unsigned) {
   float a[16][kDepth];
   Row b[kDepth];
   for (int lane = 0; lane < kWarp; ++lane) {
-    const auto& call = static_cast<MmaCall&>(*calls[lane]);
+    const auto& call = static_cast<MmaCall<float>&>(*calls[lane]);
     const int g = lane / 4;
     const int t = lane % 4;
     for (int i = 0; i < 4; ++i) {
@@ -62,9 +63,35 @@ UNTRACED void Complete(WarpCall* const* calls, unsigned) {
   Accumulate(calls, a, b);
 }
 
-UNTRACED void Mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+// The same of bytes, 16 x 32 times 32 x 8.
+UNTRACED void CompleteS8(WarpCall* const* calls, unsigned) {
+  TraceInstruction(WarpInstruction::kMmaS8);
+  using IntegerRow = int32_t __attribute__((vector_size(32)));
+  int32_t a[16][2 * kDepth];
+  IntegerRow b[2 * kDepth];
+  for (int lane = 0; lane < kWarp; ++lane) {
+    const auto& call = static_cast<MmaCall<int32_t>&>(*calls[lane]);
+    const int g = lane / 4;
+    const int t = lane % 4;
+    for (int byte = 0; byte < 4; ++byte) {
+      const auto of = [byte](uint32_t word) { return static_cast<int8_t>(word >> 8 * byte); };
+      for (int i = 0; i < 4; ++i) a[g + i % 2 * 8][4 * t + byte + i / 2 * 16] = of(call.a[i]);
+      for (int i = 0; i < 2; ++i) b[4 * t + byte + i * 16][g] = of(call.b[i]);
+    }
+  }
+  for (int row = 0; row < 16; ++row) {
+    IntegerRow sums = {};
+    for (int k = 0; k < 2 * kDepth; ++k) sums += a[row][k] * b[k];
+    for (int n = 0; n < 8; ++n) {
+      static_cast<MmaCall<int32_t>&>(*calls[row % 8 * 4 + n / 2]).d[row / 8 * 2 + n % 2] += sums[n];
+    }
+  }
+}
+
+template <typename Sum>
+UNTRACED void Mma(Sum (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                   WarpCall::Complete complete) {
-  MmaCall call;
+  MmaCall<Sum> call;
   call.mask = ~0u;
   call.complete = complete;
   call.d = d;
@@ -107,6 +134,9 @@ UNTRACED void MmaBF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)
 }
 UNTRACED void MmaF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   Mma(d, a, b, Complete<WidenF16, WarpInstruction::kMmaF16>);
+}
+UNTRACED void MmaS8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  Mma(d, a, b, CompleteS8);
 }
 
 // Every lane reads its row itself, as the thread that it is.

@@ -108,6 +108,54 @@ TEST(TensorCoreTest, MultipliesF16) {
   });
 }
 
+// A [16, 32], B [32, 8], C and D [16, 8], row-major.
+struct IntegerProduct {
+  const int8_t* a;
+  const int8_t* b;
+  const int32_t* c;
+  int32_t* d;
+};
+
+__global__ void MultiplyS8(IntegerProduct p) {
+  const int g = static_cast<int>(threadIdx.x) / 4;
+  const int t = static_cast<int>(threadIdx.x) % 4;
+  const auto pack = [](const int8_t* first, int step) {
+    uint32_t word = 0;
+    for (int i = 0; i < 4; ++i) word |= uint32_t{static_cast<uint8_t>(first[i * step])} << 8 * i;
+    return word;
+  };
+  uint32_t a[4];
+  for (int i = 0; i < 4; ++i) a[i] = pack(p.a + (g + i % 2 * 8) * 32 + 4 * t + i / 2 * 16, 1);
+  uint32_t b[2];
+  for (int i = 0; i < 2; ++i) b[i] = pack(p.b + (4 * t + i * 16) * 8 + g, 8);
+  int32_t d[4];
+  for (int i = 0; i < 4; ++i) d[i] = p.c[(g + i / 2 * 8) * 8 + 2 * t + i % 2];
+  MmaS8(d, a, b);
+  for (int i = 0; i < 4; ++i) p.d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = d[i];
+}
+
+TEST(TensorCoreTest, MultipliesS8) {
+  InEveryOrder([] {
+    std::mt19937 generator(7);
+    std::uniform_int_distribution<int> byte(-128, 127);
+    std::vector<int8_t> a(16 * 32), b(32 * 8);
+    for (auto* bytes : {&a, &b}) {
+      for (int8_t& value : *bytes) value = static_cast<int8_t>(byte(generator));
+    }
+    std::vector<int32_t> c(16 * 8);
+    for (int32_t& value : c) value = 1000 * byte(generator);
+    const DeviceArray<int8_t> da(a), db(b);
+    const DeviceArray<int32_t> dc(c), dd(16 * 8);
+    RunKernel(MultiplyS8, 1, 32, 0, {da.data(), db.data(), dc.data(), dd.data()});
+    for (size_t i = 0; i < 16; ++i) {
+      for (size_t j = 0; j < 8; ++j) {
+        for (size_t k = 0; k < 32; ++k) c[i * 8 + j] += a[i * 32 + k] * b[k * 8 + j];
+      }
+    }
+    EXPECT_EQ(dd.values(), c);
+  });
+}
+
 // ---- Matrices from shared memory ----------------------------------------------------------------
 
 // Element (row, col) of matrix m is 256 m + 16 row + col; rows lie `stride` bytes apart.

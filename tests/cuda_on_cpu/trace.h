@@ -9,7 +9,7 @@
 
 namespace cuda_on_cpu {
 
-enum class WarpInstruction : uint8_t { kMmaBF16, kMmaF16, kShuffle, kVote, kBarrier };
+enum class WarpInstruction : uint8_t { kMmaBF16, kMmaF16, kMmaS8, kShuffle, kVote, kBarrier };
 
 #ifdef CUDA_ON_CPU_COUNT
 

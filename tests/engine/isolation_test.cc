@@ -45,7 +45,6 @@ TEST(IsolationTest, HybridModel) { Check(TinyConfig(), DType::kF32, {}, 1); }
 TEST(IsolationTest, HybridModelInBF16) { Check(TinyConfig(), DType::kBF16, {}, 2); }
 
 TEST(IsolationTest, HybridModelInFewBits) {
-  if (TestBackendIsSlow()) GTEST_SKIP() << "devices have no such weights";
   for (const DType weights : {DType::kI8, DType::kI4}) Check(TinyConfig(), weights, {}, 7);
 }
 

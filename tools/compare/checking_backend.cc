@@ -98,8 +98,8 @@ OwnedTensor CheckingBackend::NewActivations(int64_t rows, int64_t cols, DType we
 }
 
 OwnedTensor CheckingBackend::NewProductInputs(int64_t rows, int64_t cols, DType weights) {
-  return twins_.Join(expected_.NewProductInputs(rows, cols, weights),
-                     actual_.NewProductInputs(rows, cols, weights));
+  // What one backend has rounded for its products, the other cannot be compared with.
+  return NewActivations(rows, cols, weights);
 }
 
 OwnedTensor CheckingBackend::NewIndices(int64_t rows, int64_t cols) {

@@ -33,6 +33,7 @@ enum class ScratchUse : uint8_t {
   kMatmulSums,
   kNormStatistics,
   kPageTable,
+  kQuantizedInputs,
   kSampling,
   kSequenceParts,
   kKernelGradients,

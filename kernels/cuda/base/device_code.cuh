@@ -66,7 +66,7 @@ __device__ inline uint4 LoadOnce16(const void* from, bool valid) {
       : "+r"(x.x), "+r"(x.y), "+r"(x.z), "+r"(x.w)
       : "l"(__cvta_generic_to_global(from)), "r"(valid ? 1 : 0));
 #else
-  if (valid) x = *static_cast<const uint4*>(from);
+  if (valid) cuda_on_cpu::MoveVector(&x, from, sizeof(x));
 #endif
   return x;
 }

@@ -3,6 +3,8 @@
 // must call them together. Fragment layouts are those of the PTX manual, lane = 4 g + t:
 //   m16n8k16 bf16,  A: a0 (g, 2t..2t+1), a1 (g + 8, 2t..), a2 (g, 2t + 8..), a3 (g + 8, 2t + 8..)
 //   f16             B: b0 (k 2t..2t+1, n g), b1 (k 2t + 8.., n g); the lower half is the lower k
+//   m16n8k32 s8,    A: a0 (g, 4t..4t+3), a1 (g + 8, 4t..), a2 (g, 4t + 16..), a3 (g + 8, 4t + 16..)
+//                   B: b0 (k 4t..4t+3, n g), b1 (k 4t + 16.., n g); the lowest byte is the lowest k
 //   all             C, D: c0 (g, 2t), c1 (g, 2t + 1), c2 (g + 8, 2t), c3 (g + 8, 2t + 1)
 #ifndef HIPPODROME_KERNELS_CUDA_BASE_MMA_CUH_
 #define HIPPODROME_KERNELS_CUDA_BASE_MMA_CUH_
@@ -64,6 +66,19 @@ __device__ inline void MmaF16(float (&d)[4], const uint32_t (&a)[4], const uint3
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
   cuda_on_cpu::MmaF16(d, a, b);
+#endif
+}
+
+// d += a b, operands of signed bytes, exact sums.
+__device__ inline void MmaS8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#ifdef __CUDACC__
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  cuda_on_cpu::MmaS8(d, a, b);
 #endif
 }
 

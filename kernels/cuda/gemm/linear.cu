@@ -5,6 +5,7 @@
 #include "kernels/cuda/base/row_vector.cuh"
 #include "kernels/cuda/base/tensor_memory.h"
 #include "kernels/cuda/gemm/linear_epilogue.cuh"
+#include "kernels/quantized_group.h"
 
 namespace hippodrome::cuda {
 namespace {
@@ -283,6 +284,7 @@ std::optional<size_t> ChooseCandidate(std::span<const MatmulCandidate> candidate
 }
 
 void Linear(Device& device, MatmulLibrary* library, const LinearCall& call) {
+  if (IsQuantized(call.w.dtype())) return LinearQuantized(device, call);
   if (call.x.rows > kStepRows && library != nullptr && library->Linear(device, call)) return;
   LinearStep(device, call);
 }

@@ -11,8 +11,8 @@
 namespace hippodrome::cuda {
 
 // y = epilogue(x W^T). Types of x, W and y: f32, f32, f32; f32, bf16, f32, where x is rounded to
-// bf16; bf16, bf16 and either. Bias, gate and residual are of
-// y's type.
+// bf16; bf16, bf16 and either; either, integers and either, where x is rounded to integers. Bias,
+// gate and residual are of y's type.
 struct LinearCall {
   Tensor x;  // [rows, in]
   const PackedWeights& w;
@@ -49,16 +49,22 @@ std::optional<size_t> ChooseCandidate(std::span<const MatmulCandidate> candidate
 inline constexpr int kStepRows = 8;
 
 // Our own kernel for few rows: reads every weight once per 8 rows, at the speed of memory. Takes
-// every call; row i of y depends on row i of x alone, bit for bit.
+// every call with weights of floats; row i of y depends on row i of x alone, bit for bit.
 void LinearStep(Device& device, const LinearCall& call);
+
+// Products with weights of kI8 and kI4 (kernels/quantized_group.h), of any number of rows: reads
+// every weight once per 16 rows, or per 32 where there are more. Row i of y depends on row i of x
+// alone, bit for bit.
+void LinearQuantized(Device& device, const LinearCall& call);
 
 // What follows a product, where the library does not do it itself: y = epilogue(sums).
 // sums: [rows, out] f32; y: [rows, out], kF32 or kBF16, rounded once; the tensors of the epilogue
 // are of y's type.
 void FinishLinear(Device& device, Tensor sums, const Epilogue& epilogue, Tensor y);
 
-// The contract of Backend::Linear. The number of rows decides: LinearStep() for at most kStepRows,
-// and wherever the library does not help; the library for more, which sums in another order.
+// The contract of Backend::Linear. With weights of integers LinearQuantized(). With others the
+// number of rows decides: LinearStep() for at most kStepRows, and wherever the library does not
+// help; the library for more, which sums in another order.
 void Linear(Device& device, MatmulLibrary* library, const LinearCall& call);
 
 }  // namespace hippodrome::cuda

@@ -6,6 +6,7 @@
 #include "kernels/cuda/base/launch.cuh"
 #include "kernels/cuda/base/row_vector.cuh"
 #include "kernels/cuda/base/tensor_memory.h"
+#include "kernels/quantized_group.h"
 
 namespace hippodrome::cuda {
 namespace {
@@ -23,9 +24,30 @@ struct EmbeddingRows {
   }
 };
 
-template <typename W>
+// Integers with the scales of their groups, see PackedWeights.
+struct QuantizedRow {
+  const int8_t* integers;  // or null
+  const BF16* scales;      // of the groups, scale_stride apart
+  int64_t scale_stride;
+};
+
+struct QuantizedRows {
+  const int8_t* table;  // rows of `stride`
+  int64_t stride;
+  const BF16* scales;
+  int64_t scale_stride;
+  const int32_t* indices;  // -1: none
+
+  __device__ QuantizedRow Row(unsigned token) const {
+    const int32_t index = indices[token];
+    if (index < 0) return {};
+    return {table + index * stride, scales + index, scale_stride};
+  }
+};
+
+template <typename Rows>
 struct EmbeddingArguments {
-  EmbeddingRows<W> tokens;
+  Rows tokens;
   EmbeddingRows<float> types;
   EmbeddingRows<float> positions;
   int d;
@@ -41,10 +63,19 @@ __device__ inline void AddVector(const W* row, int column, RowVector<float, kWid
   for (int i = 0; i < kWidth; ++i) sum.values[i] += Widen(from.values[i]);
 }
 
+template <int kWidth>
+__device__ inline void AddVector(const QuantizedRow& row, int column,
+                                 RowVector<float, kWidth>& sum) {
+  if (row.integers == nullptr) return;
+  const auto from = LoadVector<int8_t, kWidth>(row.integers + column);
+  const float scale = Widen(row.scales[column / kInt8Group * row.scale_stride]);
+  for (int i = 0; i < kWidth; ++i) sum.values[i] += static_cast<float>(from.values[i]) * scale;
+}
+
 // One block per row. With kWidth 4, d is a multiple of 4 and all rows are aligned for vectors of 4.
-template <typename W, int kWidth>
-__global__ void __launch_bounds__(256) EmbeddingKernel(EmbeddingArguments<W> a) {
-  const W* token = a.tokens.Row(blockIdx.x);
+template <typename Rows, int kWidth>
+__global__ void __launch_bounds__(256) EmbeddingKernel(EmbeddingArguments<Rows> a) {
+  const auto token = a.tokens.Row(blockIdx.x);
   const float* type = a.types.Row(blockIdx.x);
   const float* position = a.positions.Row(blockIdx.x);
   float* y = a.y + int64_t{blockIdx.x} * a.y_stride;
@@ -70,21 +101,19 @@ bool IsAligned(const AddedRows& added) {
   return added.table.data == nullptr || RowsAreAligned(added.table, 4);
 }
 
-template <typename W>
-void Gather(Device& device, const PackedWeights& table, const Tensor& ids, const AddedRows& types,
-            const AddedRows& positions, const Tensor& y) {
-  const EmbeddingArguments<W> arguments = {
-      .tokens = {static_cast<const W*>(table.data()), table.in(), DeviceRow<int32_t>(ids, 0)},
-      .types = RowsOf(types),
-      .positions = RowsOf(positions),
-      .d = static_cast<int>(table.in()),
-      .y = DeviceRow<float>(y, 0),
-      .y_stride = y.stride};
-  const bool aligned =
-      table.in() % 4 == 0 && RowsAreAligned(y, 4) && IsAligned(types) && IsAligned(positions);
-  const int64_t vectors = aligned ? table.in() / 4 : table.in();
+template <typename Rows>
+void Gather(Device& device, const Rows& tokens, const AddedRows& types, const AddedRows& positions,
+            const Tensor& y) {
+  const EmbeddingArguments<Rows> arguments = {.tokens = tokens,
+                                              .types = RowsOf(types),
+                                              .positions = RowsOf(positions),
+                                              .d = static_cast<int>(y.cols),
+                                              .y = DeviceRow<float>(y, 0),
+                                              .y_stride = y.stride};
+  const bool aligned = RowsAreAligned(y, 4) && IsAligned(types) && IsAligned(positions);
+  const int64_t vectors = aligned ? y.cols / 4 : y.cols;
   const int64_t warps = (std::min(vectors, kMaxThreads) + kWarp - 1) / kWarp;
-  Launch(device, "embedding", aligned ? EmbeddingKernel<W, 4> : EmbeddingKernel<W, 1>,
+  Launch(device, "embedding", aligned ? EmbeddingKernel<Rows, 4> : EmbeddingKernel<Rows, 1>,
          {.blocks = dim3(static_cast<unsigned>(y.rows)),
           .threads = dim3(static_cast<unsigned>(warps * kWarp))},
          arguments);
@@ -95,11 +124,23 @@ void Gather(Device& device, const PackedWeights& table, const Tensor& ids, const
 void Embedding(Device& device, const PackedWeights& table, Tensor ids, const AddedRows& types,
                const AddedRows& positions, Tensor y) {
   assert(y.cols == table.in() && ids.cols == y.rows);
+  assert(table.dtype() != DType::kI4);
   if (y.rows == 0) return;
-  if (table.dtype() == DType::kBF16) {
-    Gather<BF16>(device, table, ids, types, positions, y);
-  } else {
-    Gather<float>(device, table, ids, types, positions, y);
+  const auto* indices = DeviceRow<int32_t>(ids, 0);
+  const int64_t d = table.in();
+  switch (table.dtype()) {
+    case DType::kI8:
+      return Gather(device,
+                    QuantizedRows{static_cast<const int8_t*>(table.data()), table.row_bytes(),
+                                  table.scales(), table.scale_columns(), indices},
+                    types, positions, y);
+    case DType::kBF16:
+      return Gather(device, EmbeddingRows<BF16>{static_cast<const BF16*>(table.data()), d, indices},
+                    types, positions, y);
+    default:
+      return Gather(device,
+                    EmbeddingRows<float>{static_cast<const float*>(table.data()), d, indices},
+                    types, positions, y);
   }
 }
 

@@ -107,6 +107,8 @@ void ConvolveByBoth(DType dtype, int64_t tokens) {
 
 constexpr CountedShape kShapes[] = {
     {"h3 bf16, 2 prompts of 128", [] { GenerateOnCuda(DType::kBF16, 2, 128); }},
+    {"h3 int8, 2 prompts of 128", [] { GenerateOnCuda(DType::kI8, 2, 128); }},
+    {"h3 int4, 2 prompts of 128", [] { GenerateOnCuda(DType::kI4, 2, 128); }},
     {"h3 f32, 2 prompts of 64", [] { GenerateOnCuda(DType::kF32, 2, 64); }},
     {"bigs bf16, 2 texts of 128", [] { EncodeOnCuda(DType::kBF16, 128, 2, 128); }},
     {"bigs f32, a text of 512", [] { EncodeOnCuda(DType::kF32, 32, 1, 512); }},

@@ -33,6 +33,9 @@ double Ratio(int64_t a, int64_t b) {
   return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b);
 }
 
+// Of whatever type: those of bytes are twice as deep and take as long.
+int64_t Products(const KernelCounts& c) { return c.mma_bf16 + c.mma_f16 + c.mma_s8; }
+
 // What a change may not raise.
 using Budget = std::map<std::string, int64_t>;
 Budget BudgetOf(const KernelCounts& c) {
@@ -42,7 +45,7 @@ Budget BudgetOf(const KernelCounts& c) {
           {"L2 sectors", c.l2_sectors},
           {"DRAM bytes", c.dram_read + c.dram_written},
           {"shared wavefronts", c.Of(Access::kSharedRead).units + c.Of(Access::kSharedWrite).units},
-          {"mma", c.mma_bf16 + c.mma_f16},
+          {"mma", Products(c)},
           {"shuffles and votes", c.shuffles + c.votes},
           {"barriers", c.barriers},
           {"atomics", c.atomics}};
@@ -162,7 +165,7 @@ int CompareUnits() {
     const double l1 = of_unit(c.Of(Access::kGlobalRead).units + c.Of(Access::kGlobalWrite).units);
     const double wavefronts =
         of_unit(c.Of(Access::kSharedRead).units + c.Of(Access::kSharedWrite).units);
-    const double mma = of_unit(c.mma_bf16 + c.mma_f16);
+    const double mma = of_unit(Products(c));
     const MemoryCounts& read = c.Of(Access::kGlobalRead);
     const MemoryCounts& written = c.Of(Access::kGlobalWrite);
     const MemoryCounts& in = c.Of(Access::kSharedRead);
@@ -199,7 +202,7 @@ void Print(const char* title) {
         Ratio(c.dram_read + c.dram_written, c.distinct_read + c.distinct_written),
         static_cast<long long>(in.units + out.units),
         Ratio(in.units + out.units, in.least_units + out.least_units),
-        static_cast<long long>(c.mma_bf16 + c.mma_f16));
+        static_cast<long long>(Products(c)));
   }
 }
 

@@ -58,33 +58,7 @@ TEST_P(EmulatedTest, NoOperationOfAnEncoderDiffers) {
   EXPECT_FALSE(backend.first_difference()) << ToString(*backend.first_difference());
 }
 
-TEST(EmulatedQuantizedTest, IsRefusedInWords) {
-  HIPPODROME_TEST_BACKEND(cuda);
-  const auto cpu = MakeCpuBackend({.threads = 1});
-  CheckingBackend both(*cpu, *cuda);
-  for (Backend* backend : {static_cast<Backend*>(cuda.get()), static_cast<Backend*>(&both)}) {
-    for (const DType weights : {DType::kI8, DType::kI4}) {
-      EXPECT_EQ(Message(LoadDecoderDirectory(*backend, kDirectory, weights).status()),
-                backend->name() + " has no products with " + WeightsName(weights) +
-                    " weights, expected f32 or bf16");
-    }
-  }
-}
-
-TEST(EmulatedQuantizedTest, BecomesBF16WhereNothingElseIsAskedFor) {
-  HIPPODROME_TEST_BACKEND(cuda);
-  const TemporaryDirectory directory;
-  const std::string model = directory.path() + "/int8";
-  ASSERT_TRUE(
-      Convert({.source = kDirectory, .out = model, .matrix_dtype = DType::kI8}, [](int64_t,
-                                                                                   int64_t) {
-      }).ok());
-  const auto loaded = LoadDecoderDirectory(*cuda, model);
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_EQ(loaded->weights, DType::kBF16);
-}
-
-INSTANTIATE_TEST_SUITE_P(Weights, EmulatedTest, testing::Values(DType::kF32, DType::kBF16),
+INSTANTIATE_TEST_SUITE_P(Weights, EmulatedTest, testing::ValuesIn(kWeightTypes),
                          [](const auto& info) { return std::string(Name(info.param)); });
 
 }  // namespace

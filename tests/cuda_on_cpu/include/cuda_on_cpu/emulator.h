@@ -75,6 +75,7 @@ void MemoryFence();
 
 void MmaBF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 void MmaF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+void MmaS8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 void LoadMatrices(uint32_t (&r)[4], const void* row, bool transposed);
 
 // The bytes arrive as late as is allowed, in shuffled order also at once.

@@ -165,8 +165,8 @@ class BigsQuantizedTest : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Types, BigsQuantizedTest, testing::Values(DType::kI8, DType::kI4));
 
 TEST_P(BigsQuantizedTest, StaysCloseToTheReferenceWithTheSameWeights) {
+  HIPPODROME_TEST_BACKEND(backend);
   const BigsConfig config = TinyBigsConfig();
-  const auto backend = MakeCpuBackend();
   const auto reference = MakeReferenceBackend();
   const auto model = MakeTestBigs(*backend, config, GetParam());
   const auto truth = MakeTestBigs(*reference, config, GetParam());

@@ -147,6 +147,12 @@ double MeanLogLikelihood(const std::vector<float>& logits, const std::vector<int
   return total / static_cast<double>(ids.size() - 1);
 }
 
+double MeanError(const std::vector<float>& actual, const std::vector<float>& expected) {
+  double sum = 0;
+  for (size_t i = 0; i < actual.size(); ++i) sum += std::abs(actual[i] - expected[i]);
+  return sum / static_cast<double>(actual.size());
+}
+
 TEST(HybridH3Test, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   HIPPODROME_TEST_BACKEND(backend);
   const auto reference = MakeReferenceBackend();
@@ -158,10 +164,8 @@ TEST(HybridH3Test, Bf16WeightsStayCloseToTheReferenceWithTheSameWeights) {
   // Both round activations to bf16 before each product; where f32 and f64 fall on different sides
   // of a rounding border, one activation differs by 2^-8 of its size. The mean tells a wrong kernel
   // from that noise. Devices store what a layer passes on as bf16: twice as many roundings.
-  double sum = 0;
-  for (size_t i = 0; i < actual.size(); ++i) sum += std::abs(actual[i] - expected[i]);
   const bool stores_bf16 = backend->NewActivations(1, 1, DType::kBF16).view.dtype == DType::kBF16;
-  EXPECT_LE(sum / static_cast<double>(actual.size()), stores_bf16 ? 0.04 : 0.02);
+  EXPECT_LE(MeanError(actual, expected), stores_bf16 ? 0.04 : 0.02);
   // What counts in the end: how likely the text is.
   const double likelihood = MeanLogLikelihood(expected, ids);
   EXPECT_NEAR(MeanLogLikelihood(actual, ids), likelihood, 0.01 * std::abs(likelihood));
@@ -171,19 +175,24 @@ class HybridH3QuantizedTest : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Types, HybridH3QuantizedTest, testing::Values(DType::kI8, DType::kI4));
 
 TEST_P(HybridH3QuantizedTest, StaysCloseToTheReferenceWithTheSameWeights) {
-  const auto backend = MakeCpuBackend();
+  HIPPODROME_TEST_BACKEND(backend);
   const auto reference = MakeReferenceBackend();
   const auto model = MakeTestModel(*backend, TinyConfig(), GetParam());
   const auto truth = MakeTestModel(*reference, TinyConfig(), GetParam());
-  const auto ids = RandomIds(100, 40, 5);
+  const auto ids = RandomIds(TestBackendIsSlow() ? 33 : 100, 40, 5);
   const auto expected = Logits(*reference, *truth, ids, {});
   const double likelihood = MeanLogLikelihood(expected, ids);
-  // As with bf16; here an activation may differ by 1/127 of the largest of its group.
+  // As with bf16; here an activation may differ by 1/127 of the largest of its group. What devices
+  // store as bf16 lies near a border more often (0.13 was seen), which takes it no further from the
+  // values that nothing has rounded.
+  const auto plain = MakeTestModel(*reference, TinyConfig(), DType::kF32);
+  const auto unrounded = Logits(*reference, *plain, ids, {});
+  const double rounding = MeanError(expected, unrounded);
+  const bool stores_bf16 = backend->NewActivations(1, 1, GetParam()).view.dtype == DType::kBF16;
   for (const bool step : {false, true}) {
     const auto actual = Logits(*backend, *model, ids, {.step = step});
-    double sum = 0;
-    for (size_t i = 0; i < actual.size(); ++i) sum += std::abs(actual[i] - expected[i]);
-    EXPECT_LE(sum / static_cast<double>(actual.size()), 0.04) << step;
+    EXPECT_LE(MeanError(actual, expected), stores_bf16 ? 0.15 : 0.04) << step;
+    EXPECT_LE(MeanError(actual, unrounded), 1.1 * rounding) << step;
     EXPECT_NEAR(MeanLogLikelihood(actual, ids), likelihood, 0.01 * std::abs(likelihood)) << step;
   }
 }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
+
+#include "kernels/quantized_group.h"
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
 
@@ -19,6 +23,7 @@ class EmbeddingTest : public testing::TestWithParam<DType> {
   // Rows of y from the tables, which lie `gap` elements apart but for E.
   void ExpectRows(int64_t d, int64_t gap, bool with_types, bool with_positions) {
     const Values e = RandomValues(kVocab * d, 1);
+    const Values stored = StoredTable(e, d);
     const Values t = RandomValues(kAdded * d, 2);
     const Values p = RandomValues(kAdded * d, 3);
     const HostMatrix host = {e.data(), DType::kF32, kVocab, d};
@@ -37,7 +42,7 @@ class EmbeddingTest : public testing::TestWithParam<DType> {
         const auto element = [&](const Values& from, int32_t row) {
           return row < 0 ? 0.0f : from[static_cast<size_t>(row * d + c)];
         };
-        float expected = Stored(GetParam(), element(e, ids_[i]));
+        float expected = element(stored, ids_[i]);
         if (with_types) expected += element(t, types_[i]);
         if (with_positions) expected += element(p, positions_[i]);
         ASSERT_EQ(values[i * static_cast<size_t>(d) + static_cast<size_t>(c)], expected)
@@ -48,6 +53,28 @@ class EmbeddingTest : public testing::TestWithParam<DType> {
   }
 
  private:
+  // What weights of the type have of the table.
+  static Values StoredTable(const Values& table, int64_t d) {
+    Values stored(table.size());
+    if (!IsQuantized(GetParam())) {
+      for (size_t i = 0; i < table.size(); ++i) stored[i] = Stored(GetParam(), table[i]);
+      return stored;
+    }
+    const auto width = static_cast<size_t>(d);
+    for (size_t row = 0; row < table.size(); row += width) {
+      for (size_t begin = 0; begin < width; begin += kInt8Group) {
+        const size_t count = std::min(width - begin, size_t{kInt8Group});
+        int8_t integers[kInt8Group];
+        const float scale = ToFloat(
+            QuantizeGroup(GetParam(), std::span(table).subspan(row + begin, count), integers));
+        for (size_t k = 0; k < count; ++k) {
+          stored[row + begin + k] = static_cast<float>(integers[k]) * scale;
+        }
+      }
+    }
+    return stored;
+  }
+
   OwnedTensor Upload(const Indices& indices) {
     OwnedTensor tensor = NewMatrix(device_, 1, static_cast<int64_t>(indices.size()), DType::kI32);
     CopyIn(device_, indices, tensor);
@@ -61,7 +88,8 @@ class EmbeddingTest : public testing::TestWithParam<DType> {
   const Indices positions_ = {9, 0, 3, 3, -1, 1, -1};
 };
 
-INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest, testing::Values(DType::kF32, DType::kBF16));
+INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest,
+                         testing::Values(DType::kF32, DType::kBF16, DType::kI8));
 
 TEST_P(EmbeddingTest, GathersRowsExactly) {
   for (int64_t d : {1, 45, 64, 300, 1100}) {

@@ -1,0 +1,207 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/gemm/linear.h"
+#include "kernels/host_matrix.h"
+#include "kernels/quantized_group.h"
+#include "tests/kernels/cpu/random_matrix.h"
+#include "tests/kernels/cuda/device_matrix.h"
+
+namespace hippodrome::cuda::linear_quantized_test {
+namespace {
+
+using Values = std::vector<float>;
+
+// The types of the three matrices.
+struct Types {
+  DType x, w, y;
+};
+
+std::string PrintToString(const Types& types) {
+  return std::string(Name(types.x)) + Name(types.w) + Name(types.y);
+}
+
+struct Problem {
+  int64_t rows, in, out;
+  Values x, w;
+};
+
+Problem MakeProblem(int64_t rows, int64_t in, int64_t out) {
+  return {rows, in, out, RandomValues(rows * in, 1), RandomValues(out * in, 2)};
+}
+
+class LinearQuantizedTest : public testing::TestWithParam<Types> {
+ protected:
+  static HostMatrix Host(const Problem& p) { return {p.w.data(), DType::kF32, p.out, p.in}; }
+
+  std::unique_ptr<PackedWeights> Pack(const Problem& p) {
+    const HostMatrix host = Host(p);
+    return PackLinear(device_, std::span(&host, 1), GetParam().w);
+  }
+
+  Values Multiply(const Problem& p, const PackedWeights& w, int64_t gap = 0) {
+    const DeviceMatrix x(device_, {p.rows, p.in, GetParam().x, gap}, p.x);
+    const DeviceMatrix y(device_, {p.rows, p.out, GetParam().y, gap});
+    Linear(device_, nullptr, {.x = x.view(), .w = w, .epilogue = {}, .y = y.view()});
+    EXPECT_TRUE(y.SurroundingsAreZero());
+    return y.values();
+  }
+  Values Multiply(const Problem& p, int64_t gap = 0) { return Multiply(p, *Pack(p), gap); }
+
+  // The integers of a group of a row of x, and their scale.
+  float RoundInputs(const Problem& p, int64_t row, int64_t group, int8_t* integers) const {
+    const int64_t size = QuantizedGroup(GetParam().w);
+    const auto begin = static_cast<size_t>(row * p.in + group * size);
+    const auto count = static_cast<size_t>(std::min(size, p.in - group * size));
+    float largest = 0;
+    const auto value = [&](size_t k) { return Stored(GetParam().x, p.x[begin + k]); };
+    for (size_t k = 0; k < count; ++k) largest = std::max(largest, std::abs(value(k)));
+    const GroupScale scale = ActivationScale(largest);
+    std::fill_n(integers, size, int8_t{0});
+    for (size_t k = 0; k < count; ++k) integers[k] = ToInt8(value(k), scale);
+    return scale.scale;
+  }
+
+  // The sum of groups S_g, the bound of the contract, g(G + 2) sum_g |S_g|, and the rounding to the
+  // type of y.
+  void ExpectProduct(const Problem& p, const Values& y) {
+    const double last = GetParam().y == DType::kBF16 ? 0x1p-8 : 0;
+    const HostMatrix host = Host(p);
+    const int64_t groups = QuantizedGroups(p.in, GetParam().w);
+    int8_t x[kInt8Group], w[kInt8Group];
+    for (int64_t r = 0; r < p.rows; ++r) {
+      for (int64_t c = 0; c < p.out; ++c) {
+        double sum = 0;
+        double magnitude = 0;
+        for (int64_t group = 0; group < groups; ++group) {
+          double scale = RoundInputs(p, r, group, x);
+          scale *= ToFloat(ReadGroup(host, c, group, GetParam().w, w));
+          int32_t dot = 0;
+          for (int64_t k = 0; k < QuantizedGroup(GetParam().w); ++k) dot += x[k] * w[k];
+          sum += scale * dot;
+          magnitude += std::abs(scale * dot);
+        }
+        const double error = Gamma(groups + 2) * magnitude;
+        ASSERT_NEAR(y[static_cast<size_t>(r * p.out + c)], sum,
+                    error + last * (std::abs(sum) + error))
+            << "row " << r << " column " << c << " of " << p.rows << "x" << p.in << "x" << p.out;
+      }
+    }
+  }
+
+  Device device_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Types, LinearQuantizedTest,
+                         testing::Values(Types{DType::kF32, DType::kI8, DType::kF32},
+                                         Types{DType::kF32, DType::kI4, DType::kF32},
+                                         Types{DType::kBF16, DType::kI8, DType::kF32},
+                                         Types{DType::kBF16, DType::kI4, DType::kBF16},
+                                         Types{DType::kBF16, DType::kI8, DType::kBF16}));
+
+TEST_P(LinearQuantizedTest, MatchesDoubleLoops) {
+  for (int64_t rows : {1, 2, 8, 9, 16, 17, 37}) {
+    for (auto [in, out] : {std::pair{1, 1}, {31, 3}, {32, 16}, {127, 8}, {128, 25}, {300, 33}}) {
+      const Problem p = MakeProblem(rows, in, out);
+      ExpectProduct(p, Multiply(p));
+    }
+  }
+}
+
+TEST_P(LinearQuantizedTest, MatchesDoubleLoopsOverADeepProduct) {
+  for (int64_t in : {4096, 4099}) {
+    const Problem p = MakeProblem(3, in, 5);
+    ExpectProduct(p, Multiply(p));
+  }
+}
+
+// Blocks are wider where there are enough columns for every multiprocessor.
+TEST_P(LinearQuantizedTest, ColumnsAreTheSameInWiderBlocks) {
+  constexpr int64_t kIn = 260;
+  constexpr int64_t kSome = 50;
+  for (int64_t tiles : {4, 8}) {
+    const int64_t out = tiles * 8 * device_.multiprocessors() + 5;
+    const Problem wide = MakeProblem(1, kIn, out);
+    const Values expected = Multiply(wide);
+    for (int64_t first : {int64_t{0}, out - kSome}) {
+      Problem narrow = {1, kIn, kSome, wide.x, {}};
+      narrow.w.assign(wide.w.begin() + first * kIn, wide.w.begin() + (first + kSome) * kIn);
+      EXPECT_EQ(Multiply(narrow),
+                Values(expected.begin() + first, expected.begin() + first + kSome));
+    }
+  }
+}
+
+TEST_P(LinearQuantizedTest, AcceptsStridedMisalignedRows) {
+  for (int64_t in : {37, 40}) {
+    const Problem p = MakeProblem(9, in, 19);
+    for (int64_t gap : {1, 3, 4, 8}) EXPECT_EQ(Multiply(p, gap), Multiply(p));
+  }
+}
+
+TEST_P(LinearQuantizedTest, RowsAreIndependentBitForBit) {
+  constexpr int64_t kMost = 36;
+  const Problem all = MakeProblem(kMost, 1300, 9);
+  const auto w = Pack(all);
+  const Values expected = Multiply(all, *w);
+  for (int64_t rows : {1, 7, 8, 9, 16, 17, 33}) {
+    Problem some = all;
+    some.rows = rows;
+    some.x.erase(some.x.begin(), some.x.begin() + (kMost - rows) * all.in);  // the last rows
+    const Values y = Multiply(some, *w);
+    ASSERT_EQ(
+        std::memcmp(y.data(), expected.data() + (kMost - rows) * all.out, y.size() * sizeof(float)),
+        0)
+        << rows << " rows";
+  }
+}
+
+TEST_P(LinearQuantizedTest, WhatIsNotFiniteStaysInItsRow) {
+  for (const float value : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    Problem p = MakeProblem(8, 200, 30);
+    p.x[3 * 200 + 5] = value;
+    const Values y = Multiply(p);
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 30 == 3);
+  }
+}
+
+TEST_P(LinearQuantizedTest, TinyAndLargeInputs) {
+  Problem p = MakeProblem(2, 128, 4);
+  for (size_t k = 0; k < 128; ++k) {
+    p.x[k] *= 0x1p-110f;
+    p.x[128 + k] *= 0x1p100f;
+  }
+  const Values y = Multiply(p);
+  for (size_t c = 0; c < 4; ++c) EXPECT_EQ(y[c], 0);
+  ExpectProduct(p, y);
+}
+
+TEST_P(LinearQuantizedTest, TakesNoRows) { EXPECT_EQ(Multiply(MakeProblem(0, 8, 8)), Values{}); }
+
+TEST_P(LinearQuantizedTest, FusesTheEpilogue) {
+  const DType y_type = GetParam().y;
+  const Problem p = MakeProblem(5, 64, 12);
+  const Values bias = RandomValues(12, 3), residual = RandomValues(60, 4);
+  const DeviceMatrix x(device_, {5, 64, GetParam().x}, p.x), b(device_, {1, 12, y_type}, bias);
+  const DeviceMatrix sums(device_, {5, 12}), y(device_, {5, 12, y_type}, residual);
+  const auto w = Pack(p);
+  Linear(device_, nullptr, {.x = x.view(), .w = *w, .epilogue = {}, .y = sums.view()});
+  Linear(device_, nullptr,
+         {.x = x.view(),
+          .w = *w,
+          .epilogue = {.bias = b.view(), .residual = y.view()},
+          .y = y.view()});
+  const Values products = sums.values(), values = y.values();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float biased = products[i] + Stored(y_type, bias[i % 12]);
+    EXPECT_EQ(values[i], Stored(y_type, biased + Stored(y_type, residual[i])));
+  }
+}
+
+}  // namespace
+}  // namespace hippodrome::cuda::linear_quantized_test
