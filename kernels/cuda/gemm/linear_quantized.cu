@@ -11,10 +11,9 @@ namespace {
 
 // Products of integers on tensor cores. A first kernel rounds the rows of x into units of the order
 // of those of W; a second one multiplies. Its blocks own kTiles tiles of 8 columns by kRowTiles of
-// 16 rows, and its warps share the depth: warp i takes the units i, i + 8, ... In a warp, lane = 4
-// g
-// + t reads a quarter of the unit of column g of each tile, and of rows g and g + 8. The order of
-// every sum follows from the shape of W alone, and rows of x never meet.
+// 16 rows, and its warps share the depth: warp i takes the units i, i + 8, ... In a warp, lane
+// 4 g + t reads a quarter of the unit of column g of each tile, and of rows g and g + 8. The order
+// of every sum follows from the shape of W alone, and rows of x never meet.
 
 constexpr int kTileColumns = 8;
 constexpr int kTileRows = 16;
