@@ -10,6 +10,7 @@
 #include "engine/base/status.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/stored_matrix.h"
+#include "kernels/quantized_group.h"
 
 namespace hippodrome {
 namespace {
@@ -31,6 +32,14 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& dire
   HIPPODROME_RETURN_IF_ERROR(
       CheckVocabSize(directory + "/" + file, (*tokenizer)->vocab_size(), vocab_size));
   return tokenizer;
+}
+
+// The type in which matrices that are stored as `stored` are multiplied. Devices, which keep
+// activations in bf16, take longer for prompts and batches with integers (docs/gpu-model.md).
+DType DefaultWeights(Backend& backend, DType stored) {
+  if (!IsQuantized(stored)) return stored;
+  const DType activations = backend.NewActivations(1, 1, stored).view.dtype;
+  return activations == DType::kBF16 ? DType::kBF16 : stored;
 }
 
 }  // namespace
@@ -67,7 +76,7 @@ absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::
   HIPPODROME_ASSIGN_OR_RETURN(loaded.tokenizer, LoadBpe(directory, config.vocab_size));
   HIPPODROME_ASSIGN_OR_RETURN(const DType stored,
                               StoredWeights(*file, "backbone.embeddings.word_embeddings.weight"));
-  loaded.weights = weights.value_or(stored);
+  loaded.weights = weights.value_or(DefaultWeights(backend, stored));
   FileWeights source(*file);
   HIPPODROME_ASSIGN_OR_RETURN(loaded.model,
                               HybridH3::Load(backend, config, source, loaded.weights, progress));
@@ -103,7 +112,7 @@ absl::StatusOr<LoadedEncoder> LoadEncoderDirectory(Backend& backend, const std::
   HIPPODROME_ASSIGN_OR_RETURN(loaded.tokenizer, LoadWordPiece(directory, config.vocab_size));
   HIPPODROME_ASSIGN_OR_RETURN(const DType stored,
                               StoredWeights(*file, "bigs.embeddings.word_embeddings.weight"));
-  loaded.weights = weights.value_or(stored);
+  loaded.weights = weights.value_or(DefaultWeights(backend, stored));
   FileWeights source(*file);
   HIPPODROME_ASSIGN_OR_RETURN(loaded.model,
                               Bigs::Load(backend, config, source, loaded.weights, progress));

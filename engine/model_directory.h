@@ -28,7 +28,8 @@ struct LoadedDecoder {
 };
 
 // Loads the model in `directory` into `backend`, which must outlive it. `weights` asks for
-// matrices of a type of kWeightTypes; by default they are as stored.
+// matrices of a type of kWeightTypes; by default they are as stored, or kBF16 where a
+// device would take longer with integers.
 // Errors name the file, and the field or tensor, with what was expected.
 absl::StatusOr<LoadedDecoder> LoadDecoderDirectory(Backend& backend, const std::string& directory,
                                                    std::optional<DType> weights = std::nullopt,

@@ -127,7 +127,7 @@ Option ModelOption() { return {"model", "DIR", "model directory"}; }
 Option WeightsOption(const std::string& fallback) {
   return {"weights", "f32|bf16|int8|int4",
           std::string("type of the matrices") +
-              (fallback.empty() ? " (default: as stored)" : ""),
+              (fallback.empty() ? " (default: as stored; integers as bf16 on a GPU)" : ""),
           fallback};
 }
 

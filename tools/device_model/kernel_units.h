@@ -26,7 +26,7 @@ struct KernelUnits {
   int resident;               // blocks of a multiprocessor, by registers and shared memory
 };
 
-// All that bf16 weights use in serving, and the gated convolution.
+// All that serving uses with weights of bf16, int8 and int4, and the gated convolution.
 std::span<const KernelUnits> AllKernelUnits();
 // REQUIRES: there is one of that name.
 const KernelUnits& UnitsOf(std::string_view kernel);

@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/conv/long_conv_method.h"
 #include "kernels/device_error.h"
+#include "kernels/quantized_group.h"
 
 namespace hippodrome {
 namespace {
@@ -24,7 +25,11 @@ constexpr double kUpload = 4e-6;
 constexpr double kDownload = 15e-6;
 
 // As kernels/cuda cuts its work into blocks.
-constexpr int64_t kStepRows = 8;        // Linear(): more rows are the library's
+constexpr int64_t kStepRows = 8;            // Linear(): more rows are the library's
+constexpr int64_t kQuantizedStepRows = 16;  // LinearQuantized(): more are in blocks of
+constexpr int64_t kQuantizedRows = 32;
+constexpr int64_t kQuantizedColumns = 16;
+constexpr int64_t kRoundingWarps = 8;
 constexpr int64_t kNormColumns = 512;   // of a warp
 constexpr int64_t kNormWarps = 32;      // of a multiprocessor
 constexpr int64_t kScanChannels = 16;   // of a block
@@ -55,11 +60,17 @@ int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t Bytes(Tensor x) { return x.rows * x.cols * static_cast<int64_t>(SizeOf(x.dtype)); }
 
 struct Matrix final : LinearWeights {
-  Matrix(int64_t out_columns, int64_t in_columns) : rows(out_columns), cols(in_columns) {}
+  Matrix(int64_t out_columns, int64_t in_columns, DType weights)
+      : rows(out_columns), cols(in_columns), dtype(weights) {}
   int64_t out() const override { return rows; }
   int64_t in() const override { return cols; }
-  int64_t bytes() const override { return rows * cols * kActivation; }
+  int64_t row_bytes() const {
+    const int64_t scales = IsQuantized(dtype) ? QuantizedGroups(cols, dtype) * kActivation : 0;
+    return RowBytes(dtype, cols) + scales;
+  }
+  int64_t bytes() const override { return rows * row_bytes(); }
   int64_t rows, cols;
+  DType dtype;
 };
 
 struct Layer final : H3Weights {
@@ -109,9 +120,9 @@ OwnedTensor Reserve(int64_t rows, int64_t cols, DType dtype) {
 }
 
 [[noreturn]] void NotCounted(const char* operation) {
-  throw DeviceError(
-      std::string("model: ") + operation +
-      " is not counted: predictions are of hybrid H3 and BiGS models with bf16 weights");
+  throw DeviceError(std::string("model: ") + operation +
+                    " is not counted: predictions are of hybrid H3 and BiGS models with weights of "
+                    "bf16, int8 or int4");
 }
 
 // Tiles of `times` by `depth` that a causal sequence of `tokens` tokens after `start` others
@@ -183,7 +194,7 @@ OwnedTensor ModelledBackend::NewTensor(int64_t rows, int64_t cols) {
 }
 
 OwnedTensor ModelledBackend::NewActivations(int64_t rows, int64_t cols, DType weights) {
-  if (weights != DType::kBF16) NotCounted("a product with other weights");
+  if (weights == DType::kF32) NotCounted("a product with weights of f32");
   return Reserve(rows, cols, DType::kBF16);
 }
 
@@ -217,11 +228,11 @@ void ModelledBackend::DownloadIndices(Tensor, std::span<int32_t> values) {
 
 std::unique_ptr<LinearWeights> ModelledBackend::PackLinear(std::span<const HostMatrix> parts,
                                                            DType dtype) {
-  if (dtype != DType::kBF16) return nullptr;
+  if (dtype == DType::kF32) return nullptr;
   const auto rows =
       std::accumulate(parts.begin(), parts.end(), int64_t{0},
                       [](int64_t sum, const HostMatrix& part) { return sum + part.rows; });
-  return std::make_unique<Matrix>(rows, parts.front().cols);
+  return std::make_unique<Matrix>(rows, parts.front().cols, dtype);
 }
 
 std::unique_ptr<H3Weights> ModelledBackend::PrepareH3(const H3Parameters& parameters, DType) {
@@ -256,7 +267,8 @@ void ModelledBackend::Embedding(const LinearWeights& table, Tensor, const AddedR
                                 const AddedRows& positions, Tensor y) {
   const int64_t added = (types.table.data != nullptr) + (positions.table.data != nullptr);
   Launch("embedding", y.rows * y.cols, y.rows,
-         y.rows * table.in() * (kActivation + added * kFloat) + Bytes(y));
+         y.rows * (static_cast<const Matrix&>(table).row_bytes() + added * table.in() * kFloat) +
+             Bytes(y));
 }
 
 void ModelledBackend::LayerNorm(Tensor x, Tensor, Tensor, double, Tensor y) {
@@ -271,12 +283,30 @@ void ModelledBackend::LayerNorm(Tensor x, Tensor, Tensor, double, Tensor y) {
 void ModelledBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
   const int64_t residual = epilogue.residual.data != nullptr ? Bytes(y) : 0;
   const int64_t bytes = Bytes(x) + w.bytes() + Bytes(y) + residual;
+  const DType weights = static_cast<const Matrix&>(w).dtype;
+  if (IsQuantized(weights)) return QuantizedProduct(x, w, weights, bytes);
   if (x.rows > kStepRows) return LibraryProduct(x, w, epilogue, y, bytes);
-  const int64_t tiles = std::clamp<int64_t>(
-      static_cast<int64_t>(
-          std::bit_floor(static_cast<uint64_t>(w.out() / 8 / (2 * rates_.multiprocessors)))),
-      1, 4);
-  Launch("linear_step", w.in() * w.out(), DivideUp(w.out(), 8 * tiles), bytes);
+  Launch("linear_step", w.in() * w.out(), StepBlocks(w.out()), bytes);
+}
+
+// Blocks of products of few rows: as wide as leaves two for every multiprocessor, up to 4 tiles.
+int64_t ModelledBackend::StepBlocks(int64_t columns) const {
+  const auto tiles = static_cast<uint64_t>(columns / 8 / (2 * rates_.multiprocessors));
+  return DivideUp(columns,
+                  8 * std::clamp<int64_t>(static_cast<int64_t>(std::bit_floor(tiles)), 1, 4));
+}
+
+void ModelledBackend::QuantizedProduct(Tensor x, const LinearWeights& w, DType weights,
+                                       int64_t bytes) {
+  const std::string kernel = std::string("linear_quantized ") + WeightsName(weights);
+  const int64_t rounded = x.rows * x.cols;
+  Launch("round_inputs", rounded, DivideUp(x.rows * DivideUp(x.cols, kInt8Group), kRoundingWarps),
+         Bytes(x) + rounded);
+  const int64_t values = w.in() * w.out();
+  if (x.rows <= kQuantizedStepRows) return Launch(kernel, values, StepBlocks(w.out()), bytes);
+  const int64_t row_blocks = DivideUp(x.rows, kQuantizedRows);
+  Launch(kernel + " rows", row_blocks * values, row_blocks * DivideUp(w.out(), kQuantizedColumns),
+         bytes);
 }
 
 void ModelledBackend::LibraryProduct(Tensor x, const LinearWeights& w, const Epilogue& epilogue,

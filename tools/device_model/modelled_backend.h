@@ -20,10 +20,11 @@ struct ModelledLaunches {
   double blocks = 0;
 };
 
-// For each operation adds the times of the launches that CudaBackend would make for it, with bf16
-// weights, as if each began when the one before has ended. Launches inside Replay() start sooner
-// from its second time on. No memory is behind tensors but for indices; tokens that are chosen
-// are 0. An operation that hybrid H3 and BiGS models do not call throws DeviceError.
+// For each operation adds the times of the launches that CudaBackend would make for it, with
+// weights of bf16, int8 or int4, as if each began when the one before has ended. Launches inside
+// Replay() start sooner from its second time on. No memory is behind tensors but for indices;
+// tokens that are chosen are 0. An operation that hybrid H3 and BiGS models do not call throws
+// DeviceError.
 class ModelledBackend final : public Backend {
  public:
   explicit ModelledBackend(const DeviceRates& rates) : rates_(rates) {}
@@ -111,6 +112,8 @@ class ModelledBackend final : public Backend {
   void Replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) override;
 
  private:
+  int64_t StepBlocks(int64_t columns) const;
+  void QuantizedProduct(Tensor x, const LinearWeights& w, DType weights, int64_t bytes);
   void LibraryProduct(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y,
                       int64_t bytes);
   // Of `units` units in `blocks` blocks; what must move through DRAM is `dram_bytes`.

@@ -18,7 +18,8 @@ inline constexpr int kUnitInputs = 128;
 // kI8 and kI4: a row is units() units, the last one filled up with zeros, and scales follow,
 // [groups of units()][scale_columns()]. A unit of
 //   kI8 is the integers;
-//   kI4 is 64 bytes: byte 16 t + 4 j + i has, 8 higher each, integer 8 t + i of group j in its lower
+//   kI4 is 64 bytes: byte 16 t + 4 j + i has, 8 higher each, integer 8 t + i of group j in its
+//   lower
 //       half and 8 t + 4 + i in its upper one, so that lane t of a product reads a part of each
 //       group at once.
 class PackedWeights : public LinearWeights {

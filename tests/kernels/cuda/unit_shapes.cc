@@ -26,10 +26,11 @@ OwnedTensor Indices(CudaBackend& b, int64_t rows, int64_t cols, int32_t first, i
   return indices;
 }
 
-std::unique_ptr<LinearWeights> Weights(CudaBackend& b, int64_t out, int64_t in) {
+std::unique_ptr<LinearWeights> Weights(CudaBackend& b, int64_t out, int64_t in,
+                                       DType weights = kWeights) {
   const std::vector<float> values(static_cast<size_t>(out * in), 0.01f);
   const HostMatrix host = {values.data(), DType::kF32, out, in};
-  return b.PackLinear({&host, 1}, kWeights);
+  return b.PackLinear({&host, 1}, weights);
 }
 
 void Embedding() {
@@ -63,11 +64,11 @@ void LayerNorm() {
 
 constexpr int64_t kOut = 4224;  // two tiles of columns for each block
 
-void LinearStep() {
+void Multiply(DType weights, int64_t rows) {
   CudaBackend b;
-  const auto w = Weights(b, kOut, kWidth);
-  const OwnedTensor x = b.NewActivations(1, kWidth, kWeights);
-  const OwnedTensor y = b.NewActivations(1, kOut, kWeights);
+  const auto w = Weights(b, kOut, kWidth, weights);
+  const OwnedTensor x = b.NewActivations(rows, kWidth, weights);
+  const OwnedTensor y = b.NewActivations(rows, kOut, weights);
   cuda_on_cpu::ResetCounts();
   b.Linear(x, *w, {}, y);
 }
@@ -190,7 +191,14 @@ constexpr UnitShape kUnitShapes[] = {
     {"embedding", "embedding", kRows* kWidth, Embedding},
     {"gather_rows", "gather_rows", kRows* kWidth, GatherRows},
     {"layer_norm", "layer_norm", kNormRows* kWidth, LayerNorm},
-    {"linear_step", "linear_step", kOut* kWidth, LinearStep},
+    {"linear_step", "linear_step", kOut* kWidth, [] { Multiply(kWeights, 1); }},
+    {"round_inputs", "round_inputs", kRows* kWidth, [] { Multiply(DType::kI8, kRows); }},
+    {"linear_quantized int8", "linear_quantized", kOut* kWidth, [] { Multiply(DType::kI8, 1); }},
+    {"linear_quantized int4", "linear_quantized", kOut* kWidth, [] { Multiply(DType::kI4, 1); }},
+    {"linear_quantized int8 rows", "linear_quantized", kRows / 32 * kOut* kWidth,
+     [] { Multiply(DType::kI8, kRows); }},
+    {"linear_quantized int4 rows", "linear_quantized", kRows / 32 * kOut* kWidth,
+     [] { Multiply(DType::kI4, kRows); }},
     {"h3_settle", "h3_settle", kTogether* kChannels, [] { Layer(kTogether).Prefill(1); }},
     {"h3_scan", "h3_scan", kScanned* kChannels, [] { Layer(1).Prefill(kScanned); }},
     {"h3_step", "h3_step", kSteps* kApart* kChannels, [] { Layer(kApart).Step(); }},

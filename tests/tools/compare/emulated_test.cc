@@ -58,6 +58,19 @@ TEST_P(EmulatedTest, NoOperationOfAnEncoderDiffers) {
   EXPECT_FALSE(backend.first_difference()) << ToString(*backend.first_difference());
 }
 
+TEST(EmulatedQuantizedTest, BecomesBF16WhereNothingElseIsAskedFor) {
+  HIPPODROME_TEST_BACKEND(cuda);
+  const TemporaryDirectory directory;
+  const std::string model = directory.path() + "/int8";
+  ASSERT_TRUE(
+      Convert({.source = kDirectory, .out = model, .matrix_dtype = DType::kI8}, [](int64_t,
+                                                                                   int64_t) {
+      }).ok());
+  const auto loaded = LoadDecoderDirectory(*cuda, model);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->weights, DType::kBF16);
+}
+
 INSTANTIATE_TEST_SUITE_P(Weights, EmulatedTest, testing::ValuesIn(kWeightTypes),
                          [](const auto& info) { return std::string(Name(info.param)); });
 
