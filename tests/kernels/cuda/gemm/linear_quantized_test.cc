@@ -120,6 +120,33 @@ TEST_P(LinearQuantizedTest, MatchesDoubleLoopsOverADeepProduct) {
   }
 }
 
+// As floats and as a file's integers, in one piece and stacked.
+TEST_P(LinearQuantizedTest, StoredIntegersGiveTheSameBits) {
+  constexpr int64_t kIn = 301;
+  constexpr int64_t kOut = 19;
+  const Problem p = MakeProblem(3, kIn, kOut);
+  const DType type = GetParam().w;
+  const int64_t size = QuantizedGroup(type), groups = QuantizedGroups(kIn, type);
+  std::vector<int8_t> integers;
+  std::vector<BF16> scales;
+  for (int64_t row = 0; row < kOut; ++row) {
+    std::vector<int8_t> of_row(static_cast<size_t>(groups * size));
+    for (int64_t group = 0; group < groups; ++group) {
+      scales.push_back(ReadGroup(Host(p), row, group, type, of_row.data() + group * size));
+    }
+    of_row.resize(kIn + 1);  // an even number
+    for (size_t k = 0; k < kIn; k += type == DType::kI8 ? 1 : 2) {
+      const int pair = PackInt4(of_row[k], of_row[k + 1]);
+      integers.push_back(type == DType::kI8 ? of_row[k] : static_cast<int8_t>(pair));
+    }
+  }
+  constexpr int64_t kFirst = 7;
+  const HostMatrix parts[] = {{integers.data(), type, kFirst, kIn, scales.data()},
+                              {integers.data() + kFirst * RowBytes(type, kIn), type, kOut - kFirst,
+                               kIn, scales.data() + kFirst * groups}};
+  EXPECT_EQ(Multiply(p, *PackLinear(device_, parts, type)), Multiply(p));
+}
+
 // Blocks are wider where there are enough columns for every multiprocessor.
 TEST_P(LinearQuantizedTest, ColumnsAreTheSameInWiderBlocks) {
   constexpr int64_t kIn = 260;
