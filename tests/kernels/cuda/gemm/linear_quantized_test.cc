@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,49 +10,14 @@
 #include "kernels/cuda/gemm/linear.h"
 #include "kernels/host_matrix.h"
 #include "kernels/quantized_group.h"
-#include "tests/kernels/cpu/random_matrix.h"
-#include "tests/kernels/cuda/device_matrix.h"
+#include "tests/kernels/cuda/gemm/linear_problem.h"
 
 namespace hippodrome::cuda::linear_quantized_test {
 namespace {
 
-using Values = std::vector<float>;
-
-// The types of the three matrices.
-struct Types {
-  DType x, w, y;
-};
-
-std::string PrintToString(const Types& types) {
-  return std::string(Name(types.x)) + Name(types.w) + Name(types.y);
-}
-
-struct Problem {
-  int64_t rows, in, out;
-  Values x, w;
-};
-
-Problem MakeProblem(int64_t rows, int64_t in, int64_t out) {
-  return {rows, in, out, RandomValues(rows * in, 1), RandomValues(out * in, 2)};
-}
-
-class LinearQuantizedTest : public testing::TestWithParam<Types> {
+class LinearQuantizedTest : public LinearProblemTest {
  protected:
   static HostMatrix Host(const Problem& p) { return {p.w.data(), DType::kF32, p.out, p.in}; }
-
-  std::unique_ptr<PackedWeights> Pack(const Problem& p) {
-    const HostMatrix host = Host(p);
-    return PackLinear(device_, std::span(&host, 1), GetParam().w);
-  }
-
-  Values Multiply(const Problem& p, const PackedWeights& w, int64_t gap = 0) {
-    const DeviceMatrix x(device_, {p.rows, p.in, GetParam().x, gap}, p.x);
-    const DeviceMatrix y(device_, {p.rows, p.out, GetParam().y, gap});
-    Linear(device_, nullptr, {.x = x.view(), .w = w, .epilogue = {}, .y = y.view()});
-    EXPECT_TRUE(y.SurroundingsAreZero());
-    return y.values();
-  }
-  Values Multiply(const Problem& p, int64_t gap = 0) { return Multiply(p, *Pack(p), gap); }
 
   // The integers of a group of a row of x, and their scale.
   float RoundInputs(const Problem& p, int64_t row, int64_t group, int8_t* integers) const {
@@ -93,8 +59,6 @@ class LinearQuantizedTest : public testing::TestWithParam<Types> {
       }
     }
   }
-
-  Device device_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Types, LinearQuantizedTest,

@@ -5,48 +5,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "tests/kernels/cpu/random_matrix.h"
-#include "tests/kernels/cuda/device_matrix.h"
+#include "tests/kernels/cuda/gemm/linear_problem.h"
 
 namespace hippodrome::cuda::linear_test {
 namespace {
 
-using Values = std::vector<float>;
-
-// The types of the three matrices.
-struct Types {
-  DType x, w, y;
-};
-
-std::string PrintToString(const Types& types) {
-  return std::string(Name(types.x)) + Name(types.w) + Name(types.y);
-}
-
-struct Problem {
-  int64_t rows, in, out;
-  Values x, w;
-};
-
-Problem MakeProblem(int64_t rows, int64_t in, int64_t out) {
-  return {rows, in, out, RandomValues(rows * in, 1), RandomValues(out * in, 2)};
-}
-
-class LinearTest : public testing::TestWithParam<Types> {
+class LinearTest : public LinearProblemTest {
  protected:
-  std::unique_ptr<PackedWeights> Pack(const Problem& p) {
-    const HostMatrix host = {p.w.data(), DType::kF32, p.out, p.in};
-    return PackLinear(device_, std::span(&host, 1), GetParam().w);
-  }
-
-  Values Multiply(const Problem& p, const PackedWeights& w, int64_t gap = 0) {
-    const DeviceMatrix x(device_, {p.rows, p.in, GetParam().x, gap}, p.x);
-    const DeviceMatrix y(device_, {p.rows, p.out, GetParam().y, gap});
-    Linear(device_, nullptr, {.x = x.view(), .w = w, .epilogue = {}, .y = y.view()});
-    EXPECT_TRUE(y.SurroundingsAreZero());
-    return y.values();
-  }
-  Values Multiply(const Problem& p, int64_t gap = 0) { return Multiply(p, *Pack(p), gap); }
-
   // The bound of the contract, g(in + 2) |x| |W|^T, and the rounding to the type of y.
   void ExpectProduct(const Problem& p, const Values& y) {
     const double last = GetParam().y == DType::kBF16 ? 0x1p-8 : 0;
@@ -68,8 +33,6 @@ class LinearTest : public testing::TestWithParam<Types> {
       }
     }
   }
-
-  Device device_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Types, LinearTest,
