@@ -3,6 +3,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -64,6 +65,8 @@ class HttpServer::Impl {
   HttpShared shared_;
   const std::shared_ptr<const TlsFiles> tls_;  // null: plain TCP
   net::io_context io_;
+  // Where accepting fails for want of memory, threads must not leave before it begins anew.
+  const net::executor_work_guard<net::io_context::executor_type> stay_{io_.get_executor()};
   tcp::acceptor acceptor_;
   net::steady_timer pause_;
   int turn_ = 0;  // of the Accept() that goes on; of its strand

@@ -30,6 +30,7 @@ from testing.grpc_messages import generate as grpc_generate, generate_message
 from testing.http_peers import Server, complete, generate, request, wait_until
 
 FIRST_SITES = 4  # allocations of a connection, before its request is read
+NEW_SERVERS = 5
 CANNOT_GO_ON = "out of memory where nothing less could be ended"
 HEALTH = b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n"
 REQUESTS = {
@@ -80,6 +81,13 @@ def of_states(file):
     }
 
 
+class NewServer(Server):
+    """One that no client has reached."""
+
+    def ready(self):
+        return '"event":"ready"' in self.said()
+
+
 class StateFaults(Faults):
     """Those of servers that keep states in a directory."""
 
@@ -88,11 +96,11 @@ class StateFaults(Faults):
         self.arguments = arguments
         self.states = tempfile.TemporaryDirectory(prefix="hippodrome-")
 
-    def start(self):
+    def start(self, kind=Server):
         """A server whose faults these are."""
         self.fail(-1)
         with self.loaded():
-            return Server(self.arguments.hippodrome, self.arguments.models, "--state-store", self.states.name)
+            return kind(self.arguments.hippodrome, self.arguments.models, "--state-store", self.states.name)
 
     def files(self):
         """Of states, and those that are left over."""
@@ -102,8 +110,10 @@ class StateFaults(Faults):
 
     def forget(self, server):
         """States but KEPT, each of which must be whole: a store that has more makes more allocations."""
-        # Only a process that ended leaves files behind that it had not written to their end.
-        assert not any(name.startswith(f"{server.process.pid}-") for name in self.files()[1]), self.files()[1]
+        # Only a process that ended leaves files behind that it had not written to their end. Where the client went,
+        # its state may still be written.
+        own = f"{server.process.pid}-"
+        assert wait_until(lambda: not any(name.startswith(own) for name in self.files()[1])), self.files()[1]
         # One that was put again may have its former file beside it.
         for handle in {name[:32] for name in self.files()[0]} - {KEPT}:
             assert fetch(server, handle)[0] == 200, handle
@@ -157,16 +167,25 @@ def going(server, faults):
     return server
 
 
-def accepting(server, faults):
-    """What became of clients for whom one of the first allocations failed."""
+def accepted(server, faults, site):
+    """What became of a client for whom one of the first allocations failed."""
+    faults.fail(site)
+    answer = newcomer(server, REQUESTS["completion"])
+    assert faults.failed()
+    faults.fail(-1)
+    return verdict(server, answer)
+
+
+def accepting(faults):
+    """Of servers that have nothing else to do than to accept their first client, and of one that has had some."""
     seen = []
+    for _ in range(NEW_SERVERS):
+        with faults.start(NewServer) as server:
+            seen.append(accepted(server, faults, 0))
+    server = None
     for site in range(FIRST_SITES):
         server = going(server, faults)
-        faults.fail(site)
-        answer = newcomer(server, REQUESTS["completion"])
-        assert faults.failed()
-        faults.fail(-1)
-        seen.append(verdict(server, answer))
+        seen.append(accepted(server, faults, site))
     return server, seen
 
 
@@ -194,7 +213,7 @@ def answering(server, faults, data, step):
 
 
 def memory(faults, file, long):
-    server, accepted = accepting(None, faults)
+    server, first = accepting(faults)
     seen = {}
     for name, data in {**REQUESTS, **of_states(file)}.items():
         step = 97 if not long else 1 if name in REQUESTS else 5
@@ -206,7 +225,7 @@ def memory(faults, file, long):
     assert fetch(server, KEPT) == (200, file)
     assert server.metrics()["hippodrome_state_store_damaged_total"] == 0
     server.__exit__()
-    return {"clients_without_memory": accepted, "requests_without_memory": seen}
+    return {"clients_without_memory": first, "requests_without_memory": seen}
 
 
 def clock(server, faults):

@@ -109,8 +109,11 @@ class Server(Process):
         super().__init__(command, self.folder.name + "/log", preexec_fn=before)
         self.http = self.address("http")
         self.admin = self.address("admin") if "--admin" in options else self.http
-        if not wait_until(lambda: self.get("/ready")[0] == 200):
+        if not wait_until(self.ready):
             raise RuntimeError("not ready: " + self.said())
+
+    def ready(self):
+        return self.get("/ready")[0] == 200
 
     def address(self, name):
         host, port = self.listens(name).rsplit(":", 1)
