@@ -13,6 +13,7 @@ set(HIPPODROME_CUDA_SOURCES
   gemm/linear_backward.cu
   gemm/linear_epilogue.cu
   gemm/linear_quantized.cu
+  gemm/linear_quantized_rows.cu
   gemm/packed_weights.cu
   gemm/trained_weights.cu
   rows/dropout.cu

@@ -29,6 +29,8 @@ constexpr int64_t kStepRows = 8;            // Linear(): more rows are the libra
 constexpr int64_t kQuantizedStepRows = 16;  // LinearQuantized(): more are in blocks of
 constexpr int64_t kQuantizedRows = 32;
 constexpr int64_t kQuantizedColumns = 16;
+constexpr int64_t kQuantizedFewRows = 64;  // and more than these in others, of
+constexpr int64_t kQuantizedBlockColumns = 64;
 constexpr int64_t kRoundingWarps = 8;
 constexpr int64_t kNormColumns = 512;   // of a warp
 constexpr int64_t kNormWarps = 32;      // of a multiprocessor
@@ -304,8 +306,14 @@ void ModelledBackend::QuantizedProduct(Tensor x, const LinearWeights& w, DType w
          Bytes(x) + rounded);
   const int64_t values = w.in() * w.out();
   if (x.rows <= kQuantizedStepRows) return Launch(kernel, values, StepBlocks(w.out()), bytes);
-  const int64_t row_blocks = DivideUp(x.rows, kQuantizedRows);
-  Launch(kernel + " rows", row_blocks * values, row_blocks * DivideUp(w.out(), kQuantizedColumns),
+  const int64_t block_rows = DivideUp(x.rows, weights == DType::kI8 ? 128 : 64);
+  const int64_t blocks = block_rows * DivideUp(w.out(), kQuantizedBlockColumns);
+  if (x.rows <= kQuantizedFewRows || 2 * blocks < rates_.multiprocessors) {
+    const int64_t row_tiles = DivideUp(x.rows, kQuantizedRows);
+    return Launch(kernel + ", 32 rows", row_tiles * values,
+                  row_tiles * DivideUp(w.out(), kQuantizedColumns), bytes);
+  }
+  Launch(std::string("linear_quantized_rows ") + WeightsName(weights), block_rows * values, blocks,
          bytes);
 }
 

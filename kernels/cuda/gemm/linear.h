@@ -53,8 +53,8 @@ inline constexpr int kStepRows = 8;
 void LinearStep(Device& device, const LinearCall& call);
 
 // Products with weights of kI8 and kI4 (kernels/quantized_group.h), of any number of rows: reads
-// every weight once per 16 rows, or per 32 where there are more. Row i of y depends on row i of x
-// alone, bit for bit.
+// every weight once per 16 rows or per 32, of many rows once per 128 of kI8, per 64 of kI4. Row i
+// of y depends on row i of x alone, bit for bit.
 void LinearQuantized(Device& device, const LinearCall& call);
 
 // What follows a product, where the library does not do it itself: y = epilogue(sums).

@@ -1,30 +1,11 @@
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/base/mma.cuh"
 #include "kernels/cuda/base/row_vector.cuh"
 #include "kernels/cuda/base/tensor_memory.h"
 #include "kernels/cuda/gemm/linear.h"
-#include "kernels/cuda/gemm/linear_epilogue.cuh"
-#include "kernels/quantized_group.h"
+#include "kernels/cuda/gemm/quantized_tile.cuh"
 
 namespace hippodrome::cuda {
 namespace {
-
-// Products of integers on tensor cores. A first kernel rounds the rows of x into units of the order
-// of those of W; a second one multiplies. Its blocks own kTiles tiles of 8 columns by kRowTiles of
-// 16 rows, and its warps share the depth: warp i takes the units i, i + 8, ... In a warp, lane
-// 4 g + t reads a quarter of the unit of column g of each tile, and of rows g and g + 8. The order
-// of every sum follows from the shape of W alone, and rows of x never meet.
-
-constexpr int kTileColumns = 8;
-constexpr int kTileRows = 16;
-// Floats from the sums of a tile to those of the next of kTiles: 32 columns are in as many banks.
-template <int kTiles>
-constexpr int kTileSums = kTileRows * kTileColumns + kWarp / kTiles % kWarp;
-constexpr int kWarps = 8;
-
-// Groups of a unit.
-template <DType kWeights>
-constexpr int kGroups = kUnitInputs / static_cast<int>(QuantizedGroup(kWeights));
 
 // ---- Inputs ------------------------------------------------------------------------------------
 
@@ -92,26 +73,13 @@ __global__ void __launch_bounds__(kWarps* kWarp) RoundInputsKernel(RoundArgument
   }
 }
 
-// ---- Products ----------------------------------------------------------------------------------
+// ---- Few rows ----------------------------------------------------------------------------------
+//
+// Warps of a block take a share each, so that every warp that runs asks for other weights.
 
-template <typename Y>
-struct QuantizedArguments {
-  const int8_t* x;        // [rows][units][kUnitInputs]
-  const float* x_scales;  // [groups of units][x_scale_rows]
-  int x_scale_rows;
-  const char* w;  // PackedWeights::data()
-  const BF16* w_scales;
-  int scale_columns;
-  int rows;
-  int out;
-  int units;
-  EpilogueArguments<Y> epilogue;
-};
-
-// Bytes of a unit that a lane has.
-struct Quarter {
-  uint32_t words[8];
-};
+// Floats from the sums of a tile to those of the next of kTiles: 32 columns are in as many banks.
+template <int kTiles>
+constexpr int kTileSums = kTileRows * kTileColumns + kWarp / kTiles % kWarp;
 
 __device__ inline void SetWords(const uint4& piece, uint32_t* words) {
   words[0] = piece.x;
@@ -120,7 +88,7 @@ __device__ inline void SetWords(const uint4& piece, uint32_t* words) {
   words[3] = piece.w;
 }
 
-// Of a row of x.
+// Of a row of x, from device memory.
 __device__ inline Quarter LoadInputs(const int8_t* unit, int t) {
   const auto* first = reinterpret_cast<const uint32_t*>(unit + 16 * t);
   const auto low = LoadVector<uint32_t, 4>(first);
@@ -134,7 +102,7 @@ __device__ inline Quarter LoadInputs(const int8_t* unit, int t) {
   return x;
 }
 
-// Of a row of W; of kI4 four words, each of a group.
+// Of a row of W, from device memory; of kI4 four words, each of a group.
 template <DType kWeights>
 __device__ inline Quarter LoadWeights(const char* unit, int t) {
   Quarter w;
@@ -143,82 +111,75 @@ __device__ inline Quarter LoadWeights(const char* unit, int t) {
   return w;
 }
 
-// Four integers of 4 bits, stored 8 higher in the lower halves of bytes, as signed bytes: nothing
-// is borrowed over the bit that is set above each.
-__device__ inline uint32_t SignedBytes(uint32_t halves) {
-  return (((halves & 0x0f0f0f0fu) | 0x80808080u) - 0x08080808u) ^ 0x80808080u;
-}
-
-// sums += the groups of a unit, of rows g and g + 8 by columns 2t and 2t + 1.
+// What a lane has of a unit of a tile of rows, and of columns.
 template <DType kWeights>
-__device__ inline void MultiplyUnit(const Quarter (&x)[2], const Quarter& w,
-                                    const float (&x_scales)[kGroups<kWeights>][2],
-                                    const float (&w_scales)[kGroups<kWeights>][2],
-                                    float (&sums)[4]) {
+struct InputTile {
+  Quarter x[2];
+  float scales[kGroups<kWeights>][2];
+};
+template <DType kWeights>
+struct WeightTile {
+  Quarter w;
+  RowVector<BF16, 2> scales[kGroups<kWeights>];
+};
+
+// Rows past the last are those of the last, for nobody; zeros, where all eight are.
+template <DType kWeights, typename Y>
+__device__ inline InputTile<kWeights> LoadInputTile(const QuantizedArguments<Y>& a, int first_row,
+                                                    int unit, int g, int t) {
+  InputTile<kWeights> tile = {};
 #pragma unroll
-  for (int group = 0; group < kGroups<kWeights>; ++group) {
-    int32_t dot[4] = {};
-    if constexpr (kWeights == DType::kI8) {
-      for (int i = 0; i < 8; i += 2) {
-        MmaS8(dot, {x[0].words[i], x[1].words[i], x[0].words[i + 1], x[1].words[i + 1]},
-              {w.words[i], w.words[i + 1]});
-      }
-    } else {
-      const int i = 2 * group;
-      MmaS8(dot, {x[0].words[i], x[1].words[i], x[0].words[i + 1], x[1].words[i + 1]},
-            {SignedBytes(w.words[group]), SignedBytes(w.words[group] >> 4)});
-    }
-    for (int i = 0; i < 4; ++i) {
-      sums[i] = fmaf(static_cast<float>(dot[i]) * x_scales[group][i / 2], w_scales[group][i % 2],
-                     sums[i]);
+  for (int half = 0; half < 2; ++half) {
+    if (first_row + 8 * half >= a.rows) continue;
+    const int row = min(first_row + 8 * half + g, a.rows - 1);
+    tile.x[half] = LoadInputs(a.x + (int64_t{row} * a.units + unit) * kUnitInputs, t);
+#pragma unroll
+    for (int group = 0; group < kGroups<kWeights>; ++group) {
+      tile.scales[group][half] =
+          a.x_scales[int64_t{unit * kGroups<kWeights> + group} * a.x_scale_rows + row];
     }
   }
+  return tile;
 }
 
-// The products of one warp's share of the depth. Rows and columns past the last are those of the
-// last, for nobody.
+// Columns past the last are the last, for nobody.
+template <DType kWeights, typename Y>
+__device__ inline WeightTile<kWeights> LoadWeightTile(const QuantizedArguments<Y>& a, int column,
+                                                      int unit, int g, int t) {
+  WeightTile<kWeights> tile;
+  const int64_t index = int64_t{min(column + g, a.out - 1)} * a.units + unit;
+  tile.w = LoadWeights<kWeights>(a.w + index * kUnitBytes<kWeights>, t);
+#pragma unroll
+  for (int group = 0; group < kGroups<kWeights>; ++group) {
+    tile.scales[group] = LoadVector<BF16, 2>(
+        a.w_scales + int64_t{unit * kGroups<kWeights> + group} * a.scale_columns + column + 2 * t);
+  }
+  return tile;
+}
+
+// The products of one share of the depth.
 template <DType kWeights, int kTiles, int kRowTiles, typename Y>
 __device__ void MultiplyShare(const QuantizedArguments<Y>& a, int first_row, int first_column,
-                              int warp, int lane, float (&sums)[kRowTiles][kTiles][4]) {
+                              int share, int lane, float (&sums)[kRowTiles][kTiles][4]) {
   const int g = lane / 4;
   const int t = lane % 4;
-  const int64_t row_bytes = int64_t{a.units} * kUnitInputs / (kWeights == DType::kI8 ? 1 : 2);
-  for (int unit = warp; unit < a.units; unit += kWarps) {
-    Quarter w[kTiles];
-    float w_scales[kTiles][kGroups<kWeights>][2];
+  int unit = share * ShareUnits(a.units);
+  // Two bounds, as one register less is left for the least of them.
+  for (int n = 0; n < ShareUnits(a.units) && unit < a.units; ++n, ++unit) {
+    auto x = LoadInputTile<kWeights>(a, first_row, unit, g, t);
+    WeightTile<kWeights> w[kTiles];
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
-      const int column = first_column + tile * kTileColumns;
-      w[tile] = LoadWeights<kWeights>(
-          a.w + min(column + g, a.out - 1) * row_bytes + unit * (row_bytes / a.units), t);
-#pragma unroll
-      for (int group = 0; group < kGroups<kWeights>; ++group) {
-        const auto pair = LoadVector<BF16, 2>(
-            a.w_scales + int64_t{unit * kGroups<kWeights> + group} * a.scale_columns + column +
-            2 * t);
-        w_scales[tile][group][0] = Widen(pair.values[0]);
-        w_scales[tile][group][1] = Widen(pair.values[1]);
-      }
+      w[tile] = LoadWeightTile<kWeights>(a, first_column + tile * kTileColumns, unit, g, t);
     }
 #pragma unroll
     for (int row_tile = 0; row_tile < kRowTiles; ++row_tile) {
-      Quarter x[2] = {};
-      float x_scales[kGroups<kWeights>][2] = {};
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int first_of_half = first_row + row_tile * kTileRows + 8 * half;
-        if (first_of_half >= a.rows) continue;
-        const int row = min(first_of_half + g, a.rows - 1);
-        x[half] = LoadInputs(a.x + (int64_t{row} * a.units + unit) * kUnitInputs, t);
-#pragma unroll
-        for (int group = 0; group < kGroups<kWeights>; ++group) {
-          x_scales[group][half] =
-              a.x_scales[int64_t{unit * kGroups<kWeights> + group} * a.x_scale_rows + row];
-        }
+      if (row_tile > 0) {
+        x = LoadInputTile<kWeights>(a, first_row + row_tile * kTileRows, unit, g, t);
       }
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
-        MultiplyUnit<kWeights>(x, w[tile], x_scales, w_scales[tile], sums[row_tile][tile]);
+        MultiplyUnit<kWeights>(x.x, w[tile].w, x.scales, w[tile].scales, sums[row_tile][tile]);
       }
     }
   }
@@ -258,17 +219,15 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2) LinearQuantizedKernel(Quanti
                         (row / kTileRows * kTiles + column / kTileColumns) * kTileSums<kTiles> +
                         row % kTileRows * kTileColumns + column % kTileColumns;
     float sum[1] = {};
-    for (int share = 0; share < kWarps; ++share) sum[0] += from[share * kSums];
+    for (int share = 0; share < kShares; ++share) sum[0] += from[share * kSums];
     Store(a.epilogue, sum, values, first_row + row, first_column + column);
   }
 }
 
-unsigned Blocks(int64_t size, int64_t per_block) {
-  return static_cast<unsigned>((size + per_block - 1) / per_block);
-}
+// ---- Launches ----------------------------------------------------------------------------------
 
 template <DType kWeights, int kTiles, int kRowTiles, typename Y>
-void LaunchProduct(Device& device, const QuantizedArguments<Y>& arguments) {
+void LaunchFewRows(Device& device, const QuantizedArguments<Y>& arguments) {
   Launch(device, "linear_quantized", LinearQuantizedKernel<kWeights, kTiles, kRowTiles, Y>,
          {.blocks = dim3(Blocks(arguments.out, kTiles * kTileColumns),
                          Blocks(arguments.rows, kRowTiles * kTileRows)),
@@ -309,6 +268,14 @@ RoundedInputs RoundInputs(Device& device, const Tensor& x, int64_t units) {
   return rounded;
 }
 
+// Blocks of many rows must be as many as half of the multiprocessors: others leave more waiting
+// than they spare.
+template <DType kWeights>
+bool TakesManyRows(Device& device, int64_t rows, int64_t out) {
+  const unsigned blocks = Blocks(rows, kBlockRows<kWeights>) * Blocks(out, kBlockColumns);
+  return rows > kFewRows && 2 * blocks >= static_cast<unsigned>(device.multiprocessors());
+}
+
 template <DType kWeights, typename Y>
 void Multiply(Device& device, const LinearCall& call, const RoundedInputs& x) {
   const QuantizedArguments<Y> arguments = {
@@ -322,12 +289,16 @@ void Multiply(Device& device, const LinearCall& call, const RoundedInputs& x) {
       .out = static_cast<int>(call.w.out()),
       .units = static_cast<int>(call.w.units()),
       .epilogue = MakeEpilogue<Y>(call.epilogue, call.y)};
-  if (call.x.rows > kTileRows) return LaunchProduct<kWeights, 2, 2>(device, arguments);
+  if (TakesManyRows<kWeights>(device, arguments.rows, arguments.out)) {
+    const bool aligned = EpilogueIsAligned(call.epilogue, call.y, kStoredColumns);
+    return MultiplyManyRows<kWeights, Y>(device, arguments, aligned);
+  }
+  if (call.x.rows > kTileRows) return LaunchFewRows<kWeights, 2, 2>(device, arguments);
   // The widest blocks that leave two for every multiprocessor: they read x less often.
   const int64_t tiles = call.w.out() / kTileColumns / (2 * device.multiprocessors());
-  if (tiles >= 4) return LaunchProduct<kWeights, 4, 1>(device, arguments);
-  if (tiles >= 2) return LaunchProduct<kWeights, 2, 1>(device, arguments);
-  LaunchProduct<kWeights, 1, 1>(device, arguments);
+  if (tiles >= 4) return LaunchFewRows<kWeights, 4, 1>(device, arguments);
+  if (tiles >= 2) return LaunchFewRows<kWeights, 2, 1>(device, arguments);
+  LaunchFewRows<kWeights, 1, 1>(device, arguments);
 }
 
 template <DType kWeights>

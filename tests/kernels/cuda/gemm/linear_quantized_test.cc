@@ -19,40 +19,64 @@ class LinearQuantizedTest : public LinearProblemTest {
  protected:
   static HostMatrix Host(const Problem& p) { return {p.w.data(), DType::kF32, p.out, p.in}; }
 
-  // The integers of a group of a row of x, and their scale.
-  float RoundInputs(const Problem& p, int64_t row, int64_t group, int8_t* integers) const {
+  // A row of x or of W in groups.
+  struct Rounded {
+    std::vector<int8_t> integers;
+    std::vector<float> scales;
+  };
+
+  Rounded RoundInputs(const Problem& p, int64_t row) const {
     const int64_t size = QuantizedGroup(GetParam().w);
-    const auto begin = static_cast<size_t>(row * p.in + group * size);
-    const auto count = static_cast<size_t>(std::min(size, p.in - group * size));
-    float largest = 0;
-    const auto value = [&](size_t k) { return Stored(GetParam().x, p.x[begin + k]); };
-    for (size_t k = 0; k < count; ++k) largest = std::max(largest, std::abs(value(k)));
-    const GroupScale scale = ActivationScale(largest);
-    std::fill_n(integers, size, int8_t{0});
-    for (size_t k = 0; k < count; ++k) integers[k] = ToInt8(value(k), scale);
-    return scale.scale;
+    Rounded rounded;
+    for (int64_t first = 0; first < p.in; first += size) {
+      const auto begin = static_cast<size_t>(row * p.in + first);
+      const auto count = static_cast<size_t>(std::min(size, p.in - first));
+      const auto value = [&](size_t k) { return Stored(GetParam().x, p.x[begin + k]); };
+      float largest = 0;
+      for (size_t k = 0; k < count; ++k) largest = std::max(largest, std::abs(value(k)));
+      const GroupScale scale = ActivationScale(largest);
+      for (size_t k = 0; k < count; ++k) rounded.integers.push_back(ToInt8(value(k), scale));
+      rounded.integers.resize(rounded.integers.size() + static_cast<size_t>(size) - count);
+      rounded.scales.push_back(scale.scale);
+    }
+    return rounded;
+  }
+
+  Rounded RoundWeights(const Problem& p, int64_t row) const {
+    const auto size = static_cast<size_t>(QuantizedGroup(GetParam().w));
+    const auto groups = static_cast<size_t>(QuantizedGroups(p.in, GetParam().w));
+    Rounded rounded = {std::vector<int8_t>(groups * size), {}};
+    for (size_t group = 0; group < groups; ++group) {
+      int8_t* to = rounded.integers.data() + group * size;
+      rounded.scales.push_back(
+          ToFloat(ReadGroup(Host(p), row, static_cast<int64_t>(group), GetParam().w, to)));
+    }
+    return rounded;
   }
 
   // The sum of groups S_g, the bound of the contract, g(G + 2) sum_g |S_g|, and the rounding to the
   // type of y.
   void ExpectProduct(const Problem& p, const Values& y) {
     const double last = GetParam().y == DType::kBF16 ? 0x1p-8 : 0;
-    const HostMatrix host = Host(p);
-    const int64_t groups = QuantizedGroups(p.in, GetParam().w);
-    int8_t x[kInt8Group], w[kInt8Group];
-    for (int64_t r = 0; r < p.rows; ++r) {
-      for (int64_t c = 0; c < p.out; ++c) {
+    const auto size = static_cast<size_t>(QuantizedGroup(GetParam().w));
+    std::vector<Rounded> rows;
+    for (int64_t r = 0; r < p.rows; ++r) rows.push_back(RoundInputs(p, r));
+    for (int64_t c = 0; c < p.out; ++c) {
+      const Rounded w = RoundWeights(p, c);
+      for (int64_t r = 0; r < p.rows; ++r) {
+        const Rounded& x = rows[static_cast<size_t>(r)];
         double sum = 0;
         double magnitude = 0;
-        for (int64_t group = 0; group < groups; ++group) {
-          double scale = RoundInputs(p, r, group, x);
-          scale *= ToFloat(ReadGroup(host, c, group, GetParam().w, w));
+        for (size_t group = 0; group < w.scales.size(); ++group) {
+          const double scale = double{x.scales[group]} * w.scales[group];
           int32_t dot = 0;
-          for (int64_t k = 0; k < QuantizedGroup(GetParam().w); ++k) dot += x[k] * w[k];
+          for (size_t k = group * size; k < (group + 1) * size; ++k) {
+            dot += x.integers[k] * w.integers[k];
+          }
           sum += scale * dot;
           magnitude += std::abs(scale * dot);
         }
-        const double error = Gamma(groups + 2) * magnitude;
+        const double error = Gamma(static_cast<int64_t>(w.scales.size()) + 2) * magnitude;
         ASSERT_NEAR(y[static_cast<size_t>(r * p.out + c)], sum,
                     error + last * (std::abs(sum) + error))
             << "row " << r << " column " << c << " of " << p.rows << "x" << p.in << "x" << p.out;
@@ -69,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Types, LinearQuantizedTest,
                                          Types{DType::kBF16, DType::kI8, DType::kBF16}));
 
 TEST_P(LinearQuantizedTest, MatchesDoubleLoops) {
-  for (int64_t rows : {1, 2, 8, 9, 16, 17, 37}) {
+  for (int64_t rows : {1, 2, 8, 9, 16, 17, 37, 64, 65}) {
     for (auto [in, out] : {std::pair{1, 1}, {31, 3}, {32, 16}, {127, 8}, {128, 25}, {300, 33}}) {
       const Problem p = MakeProblem(rows, in, out);
       ExpectProduct(p, Multiply(p));
@@ -78,8 +102,23 @@ TEST_P(LinearQuantizedTest, MatchesDoubleLoops) {
 }
 
 TEST_P(LinearQuantizedTest, MatchesDoubleLoopsOverADeepProduct) {
-  for (int64_t in : {4096, 4099}) {
-    const Problem p = MakeProblem(3, in, 5);
+  for (int64_t rows : {3, 18}) {
+    for (int64_t in : {4096, 4099}) {
+      const Problem p = MakeProblem(rows, in, 5);
+      ExpectProduct(p, Multiply(p));
+    }
+  }
+}
+
+// Columns that are blocks of 64 for half of the multiprocessors, where each has all rows.
+int64_t ManyColumns(const Device& device, int64_t row_blocks) {
+  return (device.multiprocessors() / 2 + row_blocks - 1) / row_blocks * 64;
+}
+
+TEST_P(LinearQuantizedTest, MatchesDoubleLoopsOfManyRows) {
+  for (auto [rows, out] : {std::pair{130, ManyColumns(device_, 2) - 9},  // rows of y not aligned
+                           {66, ManyColumns(device_, 1)}}) {
+    const Problem p = MakeProblem(rows, 140, out);
     ExpectProduct(p, Multiply(p));
   }
 }
@@ -130,17 +169,20 @@ TEST_P(LinearQuantizedTest, ColumnsAreTheSameInWiderBlocks) {
 
 TEST_P(LinearQuantizedTest, AcceptsStridedMisalignedRows) {
   for (int64_t in : {37, 40}) {
-    const Problem p = MakeProblem(9, in, 19);
-    for (int64_t gap : {1, 3, 4, 8}) EXPECT_EQ(Multiply(p, gap), Multiply(p));
+    for (int64_t rows : {9, 20}) {
+      const Problem p = MakeProblem(rows, in, 19);
+      for (int64_t gap : {1, 3, 4, 8}) EXPECT_EQ(Multiply(p, gap), Multiply(p));
+    }
   }
 }
 
 TEST_P(LinearQuantizedTest, RowsAreIndependentBitForBit) {
-  constexpr int64_t kMost = 36;
-  const Problem all = MakeProblem(kMost, 1300, 9);
+  constexpr int64_t kMost = 70;
+  const int64_t out = ManyColumns(device_, 1);
+  const Problem all = MakeProblem(kMost, 1100, out);
   const auto w = Pack(all);
   const Values expected = Multiply(all, *w);
-  for (int64_t rows : {1, 7, 8, 9, 16, 17, 33}) {
+  for (int64_t rows : {1, 7, 8, 9, 16, 17, 33, 64, 65}) {
     Problem some = all;
     some.rows = rows;
     some.x.erase(some.x.begin(), some.x.begin() + (kMost - rows) * all.in);  // the last rows
@@ -154,10 +196,13 @@ TEST_P(LinearQuantizedTest, RowsAreIndependentBitForBit) {
 
 TEST_P(LinearQuantizedTest, WhatIsNotFiniteStaysInItsRow) {
   for (const float value : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
-    Problem p = MakeProblem(8, 200, 30);
-    p.x[3 * 200 + 5] = value;
-    const Values y = Multiply(p);
-    for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 30 == 3);
+    for (auto [rows, out] : {std::pair{int64_t{8}, int64_t{30}}, {66, ManyColumns(device_, 1)}}) {
+      Problem p = MakeProblem(rows, 200, out);
+      p.x[3 * 200 + 5] = value;
+      const Values y = Multiply(p);
+      const auto columns = static_cast<size_t>(out);
+      for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(std::isnan(y[i]), i / columns == 3);
+    }
   }
 }
 
@@ -176,21 +221,24 @@ TEST_P(LinearQuantizedTest, TakesNoRows) { EXPECT_EQ(Multiply(MakeProblem(0, 8, 
 
 TEST_P(LinearQuantizedTest, FusesTheEpilogue) {
   const DType y_type = GetParam().y;
-  const Problem p = MakeProblem(5, 64, 12);
-  const Values bias = RandomValues(12, 3), residual = RandomValues(60, 4);
-  const DeviceMatrix x(device_, {5, 64, GetParam().x}, p.x), b(device_, {1, 12, y_type}, bias);
-  const DeviceMatrix sums(device_, {5, 12}), y(device_, {5, 12, y_type}, residual);
-  const auto w = Pack(p);
-  Linear(device_, nullptr, {.x = x.view(), .w = *w, .epilogue = {}, .y = sums.view()});
-  Linear(device_, nullptr,
-         {.x = x.view(),
-          .w = *w,
-          .epilogue = {.bias = b.view(), .residual = y.view()},
-          .y = y.view()});
-  const Values products = sums.values(), values = y.values();
-  for (size_t i = 0; i < values.size(); ++i) {
-    const float biased = products[i] + Stored(y_type, bias[i % 12]);
-    EXPECT_EQ(values[i], Stored(y_type, biased + Stored(y_type, residual[i])));
+  for (auto [rows, out] : {std::pair{int64_t{5}, int64_t{12}}, {66, ManyColumns(device_, 1)}}) {
+    const Problem p = MakeProblem(rows, 64, out);
+    const Values bias = RandomValues(out, 3), residual = RandomValues(rows * out, 4);
+    const DeviceMatrix x(device_, {rows, 64, GetParam().x}, p.x);
+    const DeviceMatrix b(device_, {1, out, y_type}, bias);
+    const DeviceMatrix sums(device_, {rows, out}), y(device_, {rows, out, y_type}, residual);
+    const auto w = Pack(p);
+    Linear(device_, nullptr, {.x = x.view(), .w = *w, .epilogue = {}, .y = sums.view()});
+    Linear(device_, nullptr,
+           {.x = x.view(),
+            .w = *w,
+            .epilogue = {.bias = b.view(), .residual = y.view()},
+            .y = y.view()});
+    const Values products = sums.values(), values = y.values();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float biased = products[i] + Stored(y_type, bias[i % static_cast<size_t>(out)]);
+      ASSERT_EQ(values[i], Stored(y_type, biased + Stored(y_type, residual[i])));
+    }
   }
 }
 
