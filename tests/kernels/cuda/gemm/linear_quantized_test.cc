@@ -182,7 +182,7 @@ TEST_P(LinearQuantizedTest, RowsAreIndependentBitForBit) {
   const Problem all = MakeProblem(kMost, 1100, out);
   const auto w = Pack(all);
   const Values expected = Multiply(all, *w);
-  for (int64_t rows : {1, 7, 8, 9, 16, 17, 33, 64, 65}) {
+  for (int64_t rows : {1, 8, 9, 17, 64, 65}) {
     Problem some = all;
     some.rows = rows;
     some.x.erase(some.x.begin(), some.x.begin() + (kMost - rows) * all.in);  // the last rows
