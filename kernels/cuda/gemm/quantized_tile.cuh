@@ -43,7 +43,7 @@ struct QuantizedArguments {
   EpilogueArguments<Y> epilogue;
 };
 
-// Bytes of a unit that a lane has.
+// What a lane has of a unit; of W in kI4 the first four words, each of a group.
 struct Quarter {
   uint32_t words[8];
 };
@@ -74,8 +74,11 @@ __device__ inline void MultiplyUnit(const Quarter (&x)[2], const Quarter& w,
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       const int i = 2 * (group * kSteps + step);
-      uint32_t b[2] = {w.words[i], w.words[i + 1]};
-      if constexpr (kWeights == DType::kI4) {
+      uint32_t b[2];
+      if constexpr (kWeights == DType::kI8) {
+        b[0] = w.words[i];
+        b[1] = w.words[i + 1];
+      } else {
         b[0] = SignedBytes(w.words[group] << 4);
         b[1] = SignedBytes(w.words[group]);
       }
@@ -99,7 +102,7 @@ inline unsigned Blocks(int64_t size, int64_t per_block) {
 template <DType kWeights>
 constexpr int kBlockRows = kWeights == DType::kI8 ? 128 : 64;
 inline constexpr int kBlockColumns = 64;
-inline constexpr int kFewRows = 64;
+inline constexpr int kFewRows = 64;       // and up to so many in others
 inline constexpr int kStoredColumns = 4;  // by a thread, together
 
 // y = epilogue(x W^T) in such blocks. kI8 or kI4; float or BF16. aligned: the rows of y and of the
