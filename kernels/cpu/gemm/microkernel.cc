@@ -55,11 +55,10 @@ HWY_INLINE void Block(const MicrokernelArguments<float, W>& tile, int64_t column
   }
   const float* w = reinterpret_cast<const float*>(tile.panel) + column;
   const float* a = tile.a;
-  const char* next = static_cast<const char*>(tile.next);
   // The first block of columns fetches for all.
-  const int next_lines = column == 0 ? tile.next_lines : 0;
+  FetchAhead ahead(column == 0 ? tile.ahead : LinesAhead{});
   for (int64_t k = 0; k < tile.depth; ++k, a += kParts, w += kPanelColumns) {
-    FetchAhead(next, next_lines);
+    ahead.Step();
     V packed[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) packed[v] = hn::LoadU(d, w + v * kLanes);

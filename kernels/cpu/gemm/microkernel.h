@@ -14,12 +14,55 @@ namespace hippodrome::cpu {
 // Rows of a tile: 6 x 64 sums fill 24 vector registers and leave room for the operands.
 inline constexpr int kMicrokernelRows = 6;
 
+// Cache lines that a tile asks for while it multiplies: from `next` on so many with each k, but
+// none with every `pause`-th one, where `pause` is not 0.
+struct LinesAhead {
+  const void* next = nullptr;
+  int lines = 0;
+  int pause = 0;
+};
+
+// Asks for them. On two cores of a Zen 5 products of 32 rows with weights from memory take 2 %
+// less time in a quiet minute if the lines come into the first level and not only the second, and 2
+// to 8 % less among noisy neighbours.
+class FetchAhead {
+ public:
+  explicit FetchAhead(const LinesAhead& ahead)
+      : next_(static_cast<const char*>(ahead.next)),
+        lines_(ahead.lines),
+        pause_(ahead.pause),
+        until_pause_(ahead.pause) {}
+
+  // Those of one k.
+  void Step() {
+    if (--until_pause_ == 0) {
+      until_pause_ = pause_;
+    } else {
+      Fetch(lines_);
+    }
+  }
+  // Those that follow the integers of a group.
+  void Scales() { Fetch(LinesOfScales(lines_)); }
+
+  // The lines of scales, if a k fetches `lines`.
+  static constexpr int LinesOfScales(int lines) { return (lines + 1) / 2; }
+
+ private:
+  void Fetch(int lines) {
+    for (int i = 0; i < lines; ++i, next_ += 64) __builtin_prefetch(next_, 0, 3);
+  }
+
+  const char* next_;
+  int lines_;
+  int pause_;
+  int64_t until_pause_;
+};
+
 // sums[r][c] = (accumulate ? sums[r][c] : 0) + sum_{k < depth} a[r * a_stride + k] panel[k][c]
 // for r < rows and c < kPanelColumns, sums [rows][kPanelColumns]; rows: at most kMicrokernelRows,
 // where the kernel does not say more. Each sum is one chain of fused multiply-adds in the order of
 // k, whatever `rows` is and wherever the chain is cut. For bf16 a k is a pair and `a` holds the
-// pairs side by side (floats for the plain kernel). Meanwhile `next_lines` cache lines per k are
-// fetched from `next` on into the second-level cache.
+// pairs side by side (floats for the plain kernel). Meanwhile `ahead` is fetched.
 template <typename A, typename W>
 struct MicrokernelArguments {
   const A* a;
@@ -29,8 +72,7 @@ struct MicrokernelArguments {
   int rows;
   bool accumulate;
   float* sums;
-  const void* next = nullptr;
-  int next_lines = 0;
+  LinesAhead ahead = {};
 };
 
 // A group of a row of activations, rounded as kernels/quantized_group.h says, for Panel's weights.
@@ -63,14 +105,6 @@ void ForRows(int rows, const Tile& tile) {
   }
 }
 
-// Fetches the lines of one k and moves on.
-inline void FetchAhead(const char*& next, int lines) {
-  for (int i = 0; i < lines; ++i, next += 64) __builtin_prefetch(next, 0, 2);
-}
-
-// The lines that are fetched after those of a group's integers, if a k fetches `lines`.
-constexpr int LinesOfScales(int lines) { return (lines + 1) / 2; }
-
 void MicrokernelF32(const MicrokernelArguments<float, float>& tile);
 
 // Weights expanded to f32; `a` is already rounded to bf16 values.
@@ -86,8 +120,8 @@ bool HaveBF16Dot();
 bool FastBF16Dot();
 void MicrokernelBF16Dot(const MicrokernelArguments<BF16, BF16>& tile);
 
-// Quantised weights, Int8Panel or Int4Panel: a k is a group, of which each 256 bytes fetch
-// `next_lines`, and
+// Quantised weights, Int8Panel or Int4Panel: a k is a group, of which each 256 bytes are a step
+// of FetchAhead, and
 //   sums[r][c] += float(dot of group k) a.scale panel.scales[c]
 // as one product and one multiply-add. Both give the same bits where there are fused multiply-adds.
 template <typename Panel>

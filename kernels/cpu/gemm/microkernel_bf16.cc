@@ -36,9 +36,9 @@ HIPPODROME_BF16 void Tile(const MicrokernelArguments<BF16, BF16>& tile) {
   }
   const BF16* a = tile.a;
   const BF16* w = tile.panel;
-  const char* next = static_cast<const char*>(tile.next);
+  FetchAhead ahead(tile.ahead);
   for (int64_t k = 0; k < tile.depth; ++k, a += 2, w += 2 * kPanelColumns) {
-    FetchAhead(next, tile.next_lines);
+    ahead.Step();
     __m512bh weights[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {

@@ -74,7 +74,7 @@ HWY_INLINE void AddPart(const int32_t* from, const int16_t* values, int64_t stri
 // kVectors vectors of columns of a group.
 template <int kRows, int kVectors, typename Panel>
 HWY_INLINE void Block(const PlainQuantizedTile<Panel>& tile, int64_t group, int64_t column,
-                      const char*& next) {
+                      FetchAhead& ahead) {
   const D d;
   const Integers di;
   const Panel& panel = tile.panel[group];
@@ -88,7 +88,7 @@ HWY_INLINE void Block(const PlainQuantizedTile<Panel>& tile, int64_t group, int6
   // From one row's values to the next one's.
   const int64_t row = tile.a_stride * static_cast<int64_t>(sizeof(*x) / sizeof(int16_t));
   for (int64_t k = 0; k < Panel::kSteps; ++k) {
-    if (column == 0) FetchAhead(next, tile.next_lines);
+    if (column == 0) ahead.Step();
     const int16_t* const values = x->values + 4 * Panel::kParts * k;
     const auto* from = reinterpret_cast<const int32_t*>(panel.values[k][column]);
     AddPart<kRows, kVectors, 0, Panel>(from, values, row, dots);
@@ -117,12 +117,12 @@ template <int kRows, typename Panel>
 void Tile(const PlainQuantizedTile<Panel>& tile) {
   constexpr int kVectors = VectorsAcross(kRows);
   static_assert(kPanelColumns % (kVectors * kLanes) == 0);
-  const char* next = static_cast<const char*>(tile.next);
+  FetchAhead ahead(tile.ahead);
   for (int64_t group = 0; group < tile.depth; ++group) {
     for (int64_t column = 0; column < kPanelColumns; column += kVectors * kLanes) {
-      Block<kRows, kVectors>(tile, group, column, next);
+      Block<kRows, kVectors>(tile, group, column, ahead);
     }
-    FetchAhead(next, LinesOfScales(tile.next_lines));
+    ahead.Scales();
   }
 }
 

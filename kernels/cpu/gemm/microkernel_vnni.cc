@@ -45,7 +45,7 @@ HIPPODROME_VNNI inline __m512i Part(__m512i bytes, int part) {
 // change what is referred to.
 template <int kRows, typename Panel>
 HIPPODROME_VNNI void Tile(const QuantizedTile<Panel> tile) {
-  const char* next = static_cast<const char*>(tile.next);
+  FetchAhead ahead(tile.ahead);
   for (int64_t group = 0; group < tile.depth; ++group) {
     const RoundedGroup<int8_t, Panel>* const x = tile.a + group;
     const Panel& panel = tile.panel[group];
@@ -59,7 +59,7 @@ HIPPODROME_VNNI void Tile(const QuantizedTile<Panel> tile) {
     }
 #pragma GCC unroll 4
     for (int64_t k = 0; k < Panel::kSteps; ++k) {
-      FetchAhead(next, tile.next_lines);
+      ahead.Step();
 #pragma GCC unroll 2
       for (int part = 0; part < Panel::kParts; ++part) {
         Dots weights[kVectors];
@@ -79,7 +79,7 @@ HIPPODROME_VNNI void Tile(const QuantizedTile<Panel> tile) {
         }
       }
     }
-    FetchAhead(next, LinesOfScales(tile.next_lines));
+    ahead.Scales();
     const bool add = tile.accumulate || group > 0;
     __m512 scales[kVectors];
 #pragma GCC unroll 4
