@@ -17,8 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::Status ErrnoStatus(const std::string& path) {
-  return Internal(path + ": " + std::strerror(errno));
+// Of an errno, 0 for none. Whoever holds a file lets go of it first: this can run out of memory.
+absl::Status ErrnoStatus(const std::string& path, int error) {
+  return error == 0 ? absl::OkStatus() : Internal(path + ": " + std::strerror(error));
 }
 
 absl::Status ToStatus(const std::string& path, const std::error_code& error) {
@@ -35,27 +36,26 @@ std::string FolderOf(const std::string& path) {
 
 absl::Status SyncPath(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return ErrnoStatus(path);
-  const bool synced = fsync(descriptor) == 0;
-  const absl::Status status = synced ? absl::OkStatus() : ErrnoStatus(path);
+  if (descriptor < 0) return ErrnoStatus(path, errno);
+  const int error = fsync(descriptor) == 0 ? 0 : errno;
   close(descriptor);
-  return status;
+  return ErrnoStatus(path, error);
 }
 
 absl::Status RenameDurably(const std::string& from, const std::string& to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0) return ErrnoStatus(to);
+  if (std::rename(from.c_str(), to.c_str()) != 0) return ErrnoStatus(to, errno);
   return SyncPath(FolderOf(to));
 }
 
 absl::Status WriteSynced(const std::string& path, std::string_view text) {
   FILE* file = std::fopen(path.c_str(), "wbe");
-  if (file == nullptr) return ErrnoStatus(path);
+  if (file == nullptr) return ErrnoStatus(path, errno);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
                        std::fflush(file) == 0 && fsync(fileno(file)) == 0;
-  const absl::Status status = written ? absl::OkStatus() : ErrnoStatus(path);
+  const int error = written ? 0 : errno;
   std::fclose(file);
-  if (!status.ok()) unlink(path.c_str());
-  return status;
+  if (!written) unlink(path.c_str());
+  return ErrnoStatus(path, error);
 }
 
 absl::Status WriteFileDurably(const std::string& path, const std::string& text) {

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
+#include <string>
 
 #include "engine/base/status.h"
 #include "tests/testing/temporary_directory.h"
@@ -28,6 +31,20 @@ TEST_F(DurableFilesTest, WritesAndReplacesAFile) {
   ASSERT_TRUE(WriteFileDurably(path, "new").ok());
   EXPECT_EQ(FileContent(path), "new");
   EXPECT_EQ(Entries(), 1u);
+}
+
+TEST_F(DurableFilesTest, AFileThatCannotBeWrittenWholeIsGone) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {.rlim_cur = 4096, .rlim_max = before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string path = directory_.File("file");
+  const std::string failure = Message(WriteSynced(path, std::string(1 << 16, 'x')));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(failure, path + ": File too large");
+  EXPECT_EQ(Entries(), 0u);
 }
 
 TEST_F(DurableFilesTest, ReplacesAFolderWithAllThatIsInIt) {
