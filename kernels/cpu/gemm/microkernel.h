@@ -41,11 +41,8 @@ class FetchAhead {
       Fetch(lines_);
     }
   }
-  // Those that follow the integers of a group.
-  void Scales() { Fetch(LinesOfScales(lines_)); }
-
-  // The lines of scales, if a k fetches `lines`.
-  static constexpr int LinesOfScales(int lines) { return (lines + 1) / 2; }
+  // Those of the scales behind the integers of a group: half a step.
+  void Scales() { Fetch((lines_ + 1) / 2); }
 
  private:
   void Fetch(int lines) {
