@@ -52,50 +52,48 @@ HWY_INLINE V Activate(DV d, V x) {
   return x;
 }
 
-// What a row of the tile is combined with: null where there is nothing.
-struct Row {
-  const float* sums;
-  const float* bias;
-  const float* gate;
-  const float* residual;
-  float* y;
-};
-
-// kVectors vectors from column c on: two, to ask half as often what there is.
+// kVectors vectors of each row from column c on: several, to have more than one activation under
+// way.
 template <Activation kActivation, int kVectors, class DV>
-HWY_INLINE void Columns(DV d, const Row& row, int64_t c) {
+HWY_INLINE void Columns(DV d, const EpilogueArguments& a, int64_t c) {
+  using V = hn::Vec<DV>;
   const int64_t lanes = hn::Lanes(d);
-  hn::Vec<DV> x[kVectors];
-  const auto combine = [&](const float* with, auto operation) {
-    if (with == nullptr) return;
-    for (int v = 0; v < kVectors; ++v) x[v] = operation(x[v], hn::LoadU(d, with + c + v * lanes));
-  };
-  const auto add = [](auto a, auto b) { return hn::Add(a, b); };
-  for (int v = 0; v < kVectors; ++v) x[v] = hn::LoadU(d, row.sums + c + v * lanes);
-  combine(row.bias, add);
-  for (int v = 0; v < kVectors; ++v) x[v] = Activate<kActivation>(d, x[v]);
-  combine(row.gate, [](auto a, auto b) { return hn::Mul(a, b); });
-  combine(row.residual, add);
-  for (int v = 0; v < kVectors; ++v) hn::StoreU(x[v], d, row.y + c + v * lanes);
+  V bias[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    bias[v] = a.bias == nullptr ? hn::Zero(d) : hn::LoadU(d, a.bias + c + v * lanes);
+  }
+  const float* sums = a.sums + c;
+  const float* gate = a.gate == nullptr ? nullptr : a.gate + c;
+  const float* residual = a.residual == nullptr ? nullptr : a.residual + c;
+  float* y = a.y + c;
+  for (int64_t r = 0; r < a.rows; ++r, sums += kPanelColumns, y += a.y_stride) {
+    V x[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      x[v] = Activate<kActivation>(d, hn::Add(hn::LoadU(d, sums + v * lanes), bias[v]));
+    }
+    if (gate != nullptr) {
+      for (int v = 0; v < kVectors; ++v) x[v] = hn::Mul(x[v], hn::LoadU(d, gate + v * lanes));
+      gate += a.gate_stride;
+    }
+    if (residual != nullptr) {
+      for (int v = 0; v < kVectors; ++v) x[v] = hn::Add(x[v], hn::LoadU(d, residual + v * lanes));
+      residual += a.residual_stride;
+    }
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(x[v], d, y + v * lanes);
+  }
 }
 
-const float* RowOf(const float* matrix, int64_t row, int64_t stride) {
-  return matrix == nullptr ? nullptr : matrix + row * stride;
-}
+// As many as registers hold with their activations.
+constexpr int kTogether = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 
 template <Activation kActivation>
 void Rows(const EpilogueArguments& a) {
-  for (int64_t r = 0; r < a.rows; ++r) {
-    const Row row = {.sums = a.sums + r * kPanelColumns,
-                     .bias = a.bias,
-                     .gate = RowOf(a.gate, r, a.gate_stride),
-                     .residual = RowOf(a.residual, r, a.residual_stride),
-                     .y = a.y + r * a.y_stride};
-    int64_t c = 0;
-    for (; c + 2 * kLanes <= a.cols; c += 2 * kLanes) Columns<kActivation, 2>(D(), row, c);
-    for (; c + kLanes <= a.cols; c += kLanes) Columns<kActivation, 1>(D(), row, c);
-    for (; c < a.cols; ++c) Columns<kActivation, 1>(One(), row, c);
+  int64_t c = 0;
+  for (; c + kTogether * kLanes <= a.cols; c += kTogether * kLanes) {
+    Columns<kActivation, kTogether>(D(), a, c);
   }
+  for (; c + kLanes <= a.cols; c += kLanes) Columns<kActivation, 1>(D(), a, c);
+  for (; c < a.cols; ++c) Columns<kActivation, 1>(One(), a, c);
 }
 
 void ApplyEpilogue(const EpilogueArguments& arguments) {
