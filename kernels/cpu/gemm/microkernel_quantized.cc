@@ -148,20 +148,56 @@ HWY_INLINE float Largest(const float* x, int64_t count) {
   return value;
 }
 
+// The nearest integers of values that are in their range, which AVX-512 need not ask again: with
+// the packs below, rounding takes half as long.
+HWY_INLINE VI Nearest(V values) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  return VI{_mm512_cvtps_epi32(values.raw)};
+#else
+  return hn::NearestInt(values);
+#endif
+}
+
+// The integers of some vectors, each of which fits a byte, as bytes in their order.
+template <int kVectors>
+HWY_INLINE void StoreBytes(const VI (&integers)[kVectors], int8_t* to) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  // All vectors share the packs, of which each lane of 128 bits has a part, and the permutation.
+  static_assert(kVectors == 2 || kVectors == 4);
+  const auto pack = [&](int v) { return _mm512_packs_epi32(integers[v].raw, integers[v + 1].raw); };
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i quarters = _mm512_packs_epi16(pack(0), pack(kVectors - 2));
+  const __m512i bytes = _mm512_permutexvar_epi32(order, quarters);
+  std::memcpy(to, &bytes, kVectors * kLanes);
+#else
+  for (int v = 0; v < kVectors; ++v, to += kLanes) {
+    const hn::Rebind<int8_t, Integers> bytes;
+    hn::StoreU(hn::DemoteTo(bytes, integers[v]), bytes, to);
+  }
+#endif
+}
+
 template <typename Panel>
 HWY_INLINE void RoundGroup(const float* x, RoundedGroup<int8_t, Panel>& group) {
+  constexpr int kTogether = std::min<int>(4, Panel::kGroup / kLanes);
   const D d;
   const Integers di;
   const GroupScale scale = ActivationScale(Largest(x, Panel::kGroup));
-  group = {.values = {}, .scale = scale.scale, .offset = 0};
-  if (scale.inverse == 0) return;
+  group.scale = scale.scale;
+  group.offset = 0;
+  if (scale.inverse == 0) {
+    std::fill_n(group.values, Panel::kGroup, int8_t{0});
+    return;
+  }
   VI sum = hn::Zero(di);
-  for (int64_t k = 0; k < Panel::kGroup; k += kLanes) {
-    const V value = hn::Mul(hn::LoadU(d, x + k), hn::Set(d, scale.inverse));
-    const VI near = hn::NearestInt(value);
-    sum = hn::Add(sum, near);
-    const hn::Rebind<int8_t, Integers> bytes;
-    hn::StoreU(hn::DemoteTo(bytes, near), bytes, group.values + k);
+  for (int64_t k = 0; k < Panel::kGroup; k += kTogether * kLanes) {
+    VI near[kTogether];
+    for (int v = 0; v < kTogether; ++v) {
+      const V value = hn::LoadU(d, x + k + v * kLanes);
+      near[v] = Nearest(hn::Mul(value, hn::Set(d, scale.inverse)));
+      sum = hn::Add(sum, near[v]);
+    }
+    StoreBytes(near, group.values + k);
   }
   group.offset = -Panel::kOffset * hn::GetLane(hn::SumOfLanes(di, sum));
 }
