@@ -6,9 +6,13 @@
 #ifndef HIPPODROME_KERNELS_CUDA_H3_H3_LOOKAHEAD_CUH_
 #define HIPPODROME_KERNELS_CUDA_H3_H3_LOOKAHEAD_CUH_
 
+#include "kernels/cuda/base/mma.cuh"
 #include "kernels/cuda/h3/h3_operands.cuh"
 
 namespace hippodrome::cuda {
+
+// The row of a block that a token has. Of positions from 0 on, which the compiler does not know.
+__device__ inline int32_t RowInBlock(int32_t position) { return position & (kAheadSteps - 1); }
 
 // The work at the start of a block of the look-ahead (h3_lookahead.h), on two channels by a warp.
 // 16 lanes take a channel: as modes, a lane holds two; as time, it stands for one token.
@@ -17,20 +21,21 @@ inline constexpr int kPairLanes = kWarp / 2;
 static_assert(kPairLanes == kAheadSteps && 4 * kPairLanes == kAheadTaps);
 
 // What a lane knows of sums over its channel, in one register per value, becomes the sum of one
-// value: that of its own number.
+// value: that of its own number. kWidth: half of the values that are left.
+template <int kWidth = kPairLanes / 2>
 __device__ inline float TransposeAndSum(float (&values)[kPairLanes]) {
-  const int lane = static_cast<int>(threadIdx.x) % kPairLanes;
+  const bool upper = (threadIdx.x & kWidth) != 0;
 #pragma unroll
-  for (int width = kPairLanes / 2; width > 0; width /= 2) {
-    const bool upper = (lane & width) != 0;
-#pragma unroll
-    for (int i = 0; i < width; ++i) {
-      const float kept = upper ? values[i + width] : values[i];
-      const float given = upper ? values[i] : values[i + width];
-      values[i] = kept + __shfl_xor_sync(kAllLanes, given, width);
-    }
+  for (int i = 0; i < kWidth; ++i) {
+    const float kept = upper ? values[i + kWidth] : values[i];
+    const float given = upper ? values[i] : values[i + kWidth];
+    values[i] = kept + __shfl_xor_sync(kAllLanes, given, kWidth);
   }
-  return values[0];
+  if constexpr (kWidth == 1) {
+    return values[0];
+  } else {
+    return TransposeAndSum<kWidth / 2>(values);
+  }
 }
 
 // One channel of the pair. A quarter of the ages, and the taps that its keys may meet, lie
@@ -99,7 +104,7 @@ class ChannelPair {
     LayKeys(position, pending, tokens, ring);
     const float y = ModesAhead(modes);
     const float f = KeysAhead();
-    const int32_t row = position % kAheadSteps + lane_;
+    const int32_t row = RowInBlock(position) + lane_;
     if (!active_ || row >= kAheadSteps) return;
     const AheadSlot<T> to = Ahead(slot);
     to.sums[Row(row)] = y;
@@ -127,7 +132,7 @@ class ChannelPair {
     Pending token = {};
     if (!active_ || lane_ >= pending) return token;
     const AheadSlot<T> from = Ahead(slot);
-    const int64_t at = Row((position - pending + lane_) % kAheadSteps);
+    const int64_t at = Row(RowInBlock(position - pending + lane_));
     token.kv = from.sums[at];
     token.key = from.keys[at];
     return token;
@@ -144,13 +149,18 @@ class ChannelPair {
   __device__ float4 Absorb(int32_t slot, int32_t position, int32_t pending, const Pending& tokens,
                            float4 modes) const {
     const int first_lane = static_cast<int>(threadIdx.x) % kWarp / kPairLanes * kPairLanes;
-#pragma unroll
-    for (int i = 0; i < kAheadSteps; ++i) {
-      if (i >= pending) break;
+    const auto take = [&](int i) {
       const float kv = __shfl_sync(kAllLanes, tokens.kv, first_lane + i);
       const float2 first = ComplexMultiplyAdd({a_.x, a_.y}, {modes.x, modes.y}, {kv, 0.0f});
       const float2 second = ComplexMultiplyAdd({a_.z, a_.w}, {modes.z, modes.w}, {kv, 0.0f});
       modes = make_float4(first.x, first.y, second.x, second.y);
+    };
+    if (pending == kAheadSteps) {
+#pragma unroll
+      for (int i = 0; i < kAheadSteps; ++i) take(i);
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < pending; ++i) take(i);
     }
     if (active_ && pending > 0) {
       reinterpret_cast<float4*>(x_.state.modes)[StateOffset(slot)] = modes;
@@ -159,7 +169,7 @@ class ChannelPair {
     if (active_ && lane_ < pending) {
       T* ring = x_.state.rings +
                 (static_cast<int64_t>(slot) * x_.constants.d_model + channel_) * kAheadTaps;
-      ring[(position - pending + lane_) % kAheadTaps] = tokens.key;
+      ring[(position - pending + lane_) & (kAheadTaps - 1)] = tokens.key;
     }
     return modes;
   }
@@ -183,10 +193,10 @@ class ChannelPair {
     float2 second = ComplexMultiply({w_.z, w_.w}, {modes.z, modes.w});
     float values[kAheadSteps];
 #pragma unroll
-    for (float& value : values) {
+    for (int i = 0; i < kAheadSteps; ++i) {
       first = ComplexMultiply({a_.x, a_.y}, first);
       second = ComplexMultiply({a_.z, a_.w}, second);
-      value = first.x + second.x;
+      values[i] = first.x + second.x;
     }
     return TransposeAndSum(values);
   }
@@ -233,6 +243,7 @@ class ChannelPair {
 
 inline constexpr int kAheadSequences = 8;  // of a block: its warps
 inline constexpr int kAheadThreads = kAheadSequences * kWarp;
+inline constexpr int kAheadBlocks = 4;  // of a multiprocessor, by registers
 inline constexpr int kAheadPairs = kAheadChannels / 2;
 static_assert(kAheadChannels == kWarp);
 
@@ -245,102 +256,138 @@ struct AheadRow {
   __device__ int32_t pending() const { return PendingTokens(base, position); }
   // Whether its token is the first of a block of tokens.
   __device__ bool starts() const {
-    return slot >= 0 && (position == base || position % kAheadSteps == 0);
+    return slot >= 0 && (position == base || RowInBlock(position) == 0);
   }
 };
 
+// What a row of a step keeps of the tokens before its own in the block: in shared memory, for in
+// registers it would take those of a third of the warps.
+template <typename T>
+struct PendingTile {
+  alignas(16) float sums[kAheadSteps][kAheadChannels];
+  alignas(16) T keys[kAheadSteps][kAheadChannels];
+};
+
+template <typename T>
 struct AheadShared {
   AheadRow rows[kAheadSequences];
   // The first taps of the channels and their kernels; a channel's values in one bank.
   float taps[kAheadSteps][kAheadChannels + 1];
   float kernel[kAheadSteps][kAheadChannels + 1];
   alignas(16) PairScratch pairs[kAheadSequences][2];
+  PendingTile<T> pending[kAheadSequences];
 };
 
-// One lane: a channel of the warp's row.
+// Starts to copy the first `rows` rows of a block of channels from `first` on. All lanes of a warp.
+template <typename V>
+__device__ inline void CopyRowsAsync(const V* from, int32_t channels, int32_t first, int32_t rows,
+                                     V (*to)[kAheadChannels]) {
+  constexpr int kTogether = 16 / sizeof(V);
+  constexpr int kParts = kAheadChannels / kTogether;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (channels % kTogether == 0) {
+    const int part = lane % kParts * kTogether;
+    const bool valid = first + part < channels;
+    for (int row = lane / kParts; row < rows; row += kWarp / kParts) {
+      CopyAsync16(&to[row][part], from + int64_t{row} * channels + first + part, valid);
+    }
+  } else if (first + lane < channels) {
+    for (int row = 0; row < rows; ++row) {
+      to[row][lane] = from[int64_t{row} * channels + first + lane];
+    }
+  }
+}
+
+// One lane: a channel of the warp's row. Between its two calls it keeps what it must: registers
+// are what bounds the blocks of a multiprocessor.
 template <typename T>
 class AheadLane {
  public:
-  // A row beyond the last has slot -1.
-  __device__ AheadLane(const H3Operands<T>& x, void* ahead, const AheadRow& row, int32_t index)
-      : x_(x),
-        row_(row),
-        index_(index),
-        channel_(static_cast<int32_t>(blockIdx.x) * kAheadChannels +
-                 static_cast<int>(threadIdx.x) % kWarp),
-        slot_(ahead, row.slot < 0 ? 0 : row.slot, x.constants.d_model),
-        at_(row.position % kAheadSteps) {}
+  __device__ AheadLane(const H3Operands<T>& x, void* ahead) : x_(x), ahead_(ahead) {}
 
-  // Starts to load all that Run() needs: before anything else waits for memory.
-  __device__ void Load() {
-    if (!Active()) return;
-    LoadAhead();
-    const T* q = x_.qkv + index_ * x_.qkv_stride + channel_;
-    q_ = Widen(q[0]);
+  // Starts to load all that Run() needs: before anything else waits for memory. Rows before this
+  // token's that are not of its block count for nothing later, but knowing would mean waiting for
+  // the base.
+  __device__ void Load(const AheadRow& row, int32_t index, PendingTile<T>& tile) {
+    if (row.slot >= 0) {
+      const AheadSlot<T> from = Slot(row);
+      const int32_t rows = RowInBlock(row.position);
+      CopyRowsAsync(from.sums, x_.constants.d_model, FirstChannel(), rows, tile.sums);
+      CopyRowsAsync(from.keys, x_.constants.d_model, FirstChannel(), rows, tile.keys);
+    }
+    CommitCopies();
+    if (!Active(row)) return;
+    LoadAhead(row);
+    const T* q = x_.qkv + index * x_.qkv_stride + Channel();
+    q_ = q[0];
     key_ = q[x_.constants.d_model];
-    v_ = Widen(q[2 * x_.constants.d_model]);
-    // Rows before that of this token; those that are not of its block count for nothing later, but
-    // knowing would mean waiting for the base.
-#pragma unroll
-    for (int j = 1; j < kAheadSteps; ++j) {
-      if (j > at_) break;
-      keys_[j] = slot_.keys[Row(at_ - j)];
-      sums_[j] = slot_.sums[Row(at_ - j)];
-    }
+    v_ = q[2 * x_.constants.d_model];
   }
 
-  __device__ void Run(const AheadShared& shared) {
-    if (!Active()) return;
+  // After a barrier behind the copies.
+  __device__ void Run(const AheadRow& row, int32_t index, const AheadShared<T>& shared,
+                      const PendingTile<T>& tile) {
+    if (!Active(row)) return;
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
-    const bool starts = row_.starts();
-    if (starts) LoadAhead();  // It has just been written.
-    const int32_t pending = starts ? 0 : row_.pending();
+    const bool starts = row.starts();
+    if (starts) LoadAhead(row);  // It has just been written.
+    const int32_t pending = starts ? 0 : row.pending();
+    const int32_t at = RowInBlock(row.position);
     float ks = fmaf(shared.taps[0][lane], Widen(key_), keys_before_);
-    float y = sums_[0];
-#pragma unroll
-    for (int j = 1; j < kAheadSteps; ++j) {
-      if (j > pending) break;
-      ks = fmaf(shared.taps[j][lane], Widen(keys_[j]), ks);
-      y = fmaf(shared.kernel[j][lane], sums_[j], y);
+    float y = sum_;
+    for (int32_t j = 1; j <= pending; ++j) {
+      ks = fmaf(shared.taps[j][lane], Widen(tile.keys[at - j][lane]), ks);
+      y = fmaf(shared.kernel[j][lane], tile.sums[at - j][lane], y);
     }
-    const float kv = ks * v_;
-    slot_.keys[Row(at_)] = key_;
-    slot_.sums[Row(at_)] = kv;
-    Output(q_ * fmaf(shared.kernel[0][lane], kv, y));
+    const float kv = ks * Widen(v_);
+    const AheadSlot<T> to = Slot(row);
+    to.keys[Offset(row)] = key_;
+    to.sums[Offset(row)] = kv;
+    Output(index, Widen(q_) * fmaf(shared.kernel[0][lane], kv, y));
   }
 
-  __device__ void Clear() const {
-    if (channel_ < x_.constants.d_model) Output(0.0f);
+  __device__ void Clear(int32_t index) const {
+    if (Channel() < x_.constants.d_model) Output(index, 0.0f);
   }
 
  private:
-  __device__ bool Active() const { return row_.slot >= 0 && channel_ < x_.constants.d_model; }
-  __device__ int64_t Row(int32_t row) const {
-    return static_cast<int64_t>(row) * x_.constants.d_model + channel_;
+  __device__ static int32_t FirstChannel() {
+    return static_cast<int32_t>(blockIdx.x) * kAheadChannels;
   }
-  // Of this token, what its block's past gives.
-  __device__ void LoadAhead() {
-    keys_before_ = slot_.keys_before[Row(at_)];
-    sums_[0] = slot_.sums[Row(at_)];
+  __device__ static int32_t Channel() {
+    return FirstChannel() + static_cast<int32_t>(threadIdx.x) % kWarp;
   }
-  __device__ void Output(float o) const { x_.o[index_ * x_.o_stride + channel_] = FromFloat<T>(o); }
+  __device__ bool Active(const AheadRow& row) const {
+    return row.slot >= 0 && Channel() < x_.constants.d_model;
+  }
+  __device__ AheadSlot<T> Slot(const AheadRow& row) const {
+    return {ahead_, row.slot, x_.constants.d_model};
+  }
+  // Of the token in each matrix of its slot.
+  __device__ int64_t Offset(const AheadRow& row) const {
+    return int64_t{RowInBlock(row.position)} * x_.constants.d_model + Channel();
+  }
+  // What the block's past gives the token.
+  __device__ void LoadAhead(const AheadRow& row) {
+    keys_before_ = Slot(row).keys_before[Offset(row)];
+    sum_ = Slot(row).sums[Offset(row)];
+  }
+  __device__ void Output(int32_t index, float o) const {
+    x_.o[index * x_.o_stride + Channel()] = FromFloat<T>(o);
+  }
 
   const H3Operands<T>& x_;
-  const AheadRow row_;
-  const int64_t index_;
-  const int32_t channel_;
-  const AheadSlot<T> slot_;
-  const int32_t at_;
-  float q_ = 0;
-  float v_ = 0;
+  void* ahead_;
+  T q_ = {};
+  T v_ = {};
   T key_ = {};
   float keys_before_ = 0;
-  T keys_[kAheadSteps];  // of the token j before, from j = 1 on
-  float sums_[kAheadSteps] = {};
+  float sum_ = 0;
 };
 
 // Half of the block's threads load the taps, half the kernel: four values each.
-__device__ inline void LoadConstants(const H3View& h3, AheadShared& shared) {
+template <typename T>
+__device__ inline void LoadConstants(const H3View& h3, AheadShared<T>& shared) {
   const int thread = static_cast<int>(threadIdx.x);
   const int part = thread % (kAheadThreads / 2);
   const int local = part / 4;
@@ -364,39 +411,46 @@ __device__ AheadRow LoadRow(const H3Operands<T>& x, void* ahead, int32_t index, 
 
 // Starts the blocks of tokens of all rows that do. All threads of the block.
 template <typename T>
-__device__ void StartBlocks(const H3Operands<T>& x, void* ahead, AheadShared& shared) {
+__device__ void StartBlocks(const H3Operands<T>& x, void* ahead, AheadShared<T>& shared) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  bool any = false;
-  for (const AheadRow& row : shared.rows) any = any || row.starts();
-  if (!any) return;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const bool starts = lane < kAheadSequences && shared.rows[lane].starts();
+  const unsigned starting = __ballot_sync(kAllLanes, starts ? 1 : 0);
+  if (starting == 0) return;
   for (int pair = warp; pair < kAheadPairs; pair += kAheadSequences) {
     ChannelPair<T> channels(x, ahead, static_cast<int32_t>(blockIdx.x) * kAheadChannels + 2 * pair);
     channels.Prepare(shared.pairs[warp]);
-    for (const AheadRow& row : shared.rows) {
-      if (row.starts()) channels.Start(row.slot, row.position, row.pending());
+    for (unsigned left = starting; left != 0; left &= left - 1) {
+      const AheadRow row = shared.rows[__ffs(static_cast<int>(left)) - 1];
+      channels.Start(row.slot, row.position, row.pending());
     }
   }
 }
 
 // Grid: (AheadGroups(d), groups of kAheadSequences rows).
 template <typename T>
-__global__ void __launch_bounds__(kAheadThreads, 2)
+__global__ void __launch_bounds__(kAheadThreads, kAheadBlocks)
     LookaheadKernel(const H3Operands<T> x, void* ahead, int32_t rows) {
-  AheadShared& shared = *reinterpret_cast<AheadShared*>(SharedMemory());
+  AheadShared<T>& shared = *reinterpret_cast<AheadShared<T>*>(SharedMemory());
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int32_t index = static_cast<int32_t>(blockIdx.y) * kAheadSequences + warp;
-  const AheadRow row = LoadRow(x, ahead, index, rows);
-  AheadLane<T> lane(x, ahead, row, index);
-  lane.Load();
-  LoadConstants(x.constants, shared);
-  if (threadIdx.x % kWarp == 0) shared.rows[warp] = row;
+  AheadLane<T> lane(x, ahead);
+  {
+    // A row beyond the last has slot -1.
+    const AheadRow row = LoadRow(x, ahead, index, rows);
+    lane.Load(row, index, shared.pending[warp]);
+    LoadConstants(x.constants, shared);
+    if (threadIdx.x % kWarp == 0) shared.rows[warp] = row;
+  }
   __syncthreads();
   StartBlocks(x, ahead, shared);
+  WaitForCopies<0>();
   __syncthreads();
+  const AheadRow row = shared.rows[warp];
   if (row.slot >= 0) {
-    lane.Run(shared);
+    lane.Run(row, index, shared, shared.pending[warp]);
   } else if (index < rows) {
-    lane.Clear();
+    lane.Clear(index);
   }
 }
 

@@ -34,7 +34,7 @@ void ExpectContinuation(const H3Shape& shape, int64_t prompt, int64_t steps, int
 
 TEST(H3LookaheadTest, MatchesTheRecurrence) {
   ExpectContinuation({.d_model = 6}, 0, 150);
-  for (const int64_t d : {1, 31, 33, 66}) ExpectContinuation({.d_model = d}, 0, 35);
+  for (const int64_t d : {1, 31, 33, 40, 66}) ExpectContinuation({.d_model = d}, 0, 35);
   ExpectContinuation({.d_model = 6, .n_ssm = 2, .discretization = Discretization::kZoh}, 0, 40);
 }
 
@@ -79,9 +79,9 @@ TEST(H3LookaheadTest, SequencesContinueSteps) {
 }
 
 // Sequences start their blocks at different steps, come and go, and fill several blocks of threads.
-TEST(H3LookaheadTest, BatchRowsAreIndependentBitForBit) {
+void ExpectIndependentRows(const H3Shape& shape) {
   constexpr int32_t kSequences = 19;
-  const H3Shape shape = {.d_model = 35};
+  const int64_t d = shape.d_model;
   H3Layer batch(shape, DType::kBF16, kLookaheadSlots);
   H3Layer single(shape, DType::kBF16, kLookaheadSlots);
   Indices slots;
@@ -101,14 +101,20 @@ TEST(H3LookaheadTest, BatchRowsAreIndependentBitForBit) {
     for (int64_t b = 0; b < kSequences; ++b) {
       const int32_t slot = rows[static_cast<size_t>(b)];
       if (slot < 0) {
-        ASSERT_EQ(RowsOf(o, 35, b, b + 1), Values(35));
+        ASSERT_EQ(RowsOf(o, d, b, b + 1), Values(static_cast<size_t>(d)));
         continue;
       }
       // In another slot.
-      const Values alone = single.Step(H3Step, RowsOf(qkv, 105, b, b + 1), {slot + 1});
-      ASSERT_EQ(alone, RowsOf(o, 35, b, b + 1)) << b;
+      const Values alone = single.Step(H3Step, RowsOf(qkv, 3 * d, b, b + 1), {slot + 1});
+      ASSERT_EQ(alone, RowsOf(o, d, b, b + 1)) << b;
     }
   }
+}
+
+// Rows of 16 bytes and others come to shared memory in different ways.
+TEST(H3LookaheadTest, BatchRowsAreIndependentBitForBit) {
+  ExpectIndependentRows({.d_model = 35});
+  ExpectIndependentRows({.d_model = 40});
 }
 
 TEST(H3LookaheadTest, CopiesContinueAlike) {
