@@ -9,6 +9,7 @@
 #include <cstring>
 
 #define HIPPODROME_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+#define HIPPODROME_VNNI_INLINE HIPPODROME_VNNI inline __attribute__((always_inline))
 
 namespace hippodrome::cpu {
 namespace {
@@ -41,66 +42,121 @@ HIPPODROME_VNNI inline __m512i Part(__m512i bytes, int part) {
   }
 }
 
-// `depth` groups of kRows rows. A tile of its own: for all that GCC knows, stores of vectors may
-// change what is referred to.
+// A group of each row of a tile, and of the panel.
+template <typename Panel>
+struct GroupOfTile {
+  const RoundedGroup<int8_t, Panel>* x;
+  int64_t x_stride;
+  const Panel* panel;
+
+  const RoundedGroup<int8_t, Panel>& Row(int r) const { return x[r * x_stride]; }
+};
+
+template <typename Panel>
+HIPPODROME_VNNI_INLINE void LoadWeights(const GroupOfTile<Panel>& group, int64_t k, int part,
+                                        Dots (&weights)[kVectors]) {
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    weights[v] = (Dots)Part<Panel>(_mm512_loadu_si512(group.panel->values[k][v * kLanes]), part);
+  }
+}
+
+// dots = before + a row's products with the weights of part `part` of step k.
+template <typename Panel>
+HIPPODROME_VNNI_INLINE void MultiplyRow(const GroupOfTile<Panel>& group, int r, int64_t k, int part,
+                                        const Dots (&weights)[kVectors], Dots (&dots)[kVectors]) {
+  const __m512i values = Broadcast(group.Row(r).values + 4 * (Panel::kParts * k + part));
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    dots[v] = (Dots)_mm512_dpbusd_epi32((__m512i)dots[v], (__m512i)weights[v], values);
+  }
+}
+
+// The first part of step 0.
+template <typename Panel>
+HIPPODROME_VNNI_INLINE void BeginRow(const GroupOfTile<Panel>& group, int r,
+                                     const Dots (&weights)[kVectors], Dots (&dots)[kVectors]) {
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) dots[v] = (Dots)_mm512_set1_epi32(group.Row(r).offset);
+  MultiplyRow(group, r, 0, 0, weights, dots);
+}
+
+// The parts of step k from `part` on.
+template <int kRows, typename Panel>
+HIPPODROME_VNNI_INLINE void MultiplyStep(const GroupOfTile<Panel>& group, int64_t k, int part,
+                                         Dots (&dots)[kRows][kVectors]) {
+#pragma GCC unroll 2
+  for (; part < Panel::kParts; ++part) {
+    Dots weights[kVectors];
+    LoadWeights(group, k, part, weights);
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) MultiplyRow(group, r, k, part, weights, dots[r]);
+  }
+}
+
+template <typename Panel>
+HIPPODROME_VNNI_INLINE void WidenScales(const Panel& panel, float* scales) {
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    const auto* bits = reinterpret_cast<const __m256i*>(panel.scales + v * kLanes);
+    const __m512i wide = _mm512_maskz_cvtepu16_epi32(kAll, _mm256_loadu_si256(bits));
+    _mm512_store_si512(scales + v * kLanes, _mm512_maskz_slli_epi32(kAll, wide, 16));
+  }
+}
+
+// sums = (add ? sums : 0) + what a row's group gives.
+template <typename Panel>
+HIPPODROME_VNNI_INLINE void EndRow(const GroupOfTile<Panel>& group, int r, const float* scales,
+                                   bool add, const Dots (&dots)[kVectors], float* sums) {
+  const __m512 scale = _mm512_set1_ps(group.Row(r).scale);
+  sums += r * kPanelColumns;
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    const __m512 product = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll, (__m512i)dots[v]), scale);
+    const __m512 before = add ? _mm512_loadu_ps(sums + v * kLanes) : _mm512_setzero_ps();
+    const __m512 of_panel = _mm512_load_ps(scales + v * kLanes);
+    _mm512_storeu_ps(sums + v * kLanes, _mm512_fmadd_ps(product, of_panel, before));
+  }
+}
+
+// `depth` >= 1 groups of kRows rows. A tile of its own: for all that GCC knows, stores of vectors
+// may change what is referred to.
 template <int kRows, typename Panel>
 HIPPODROME_VNNI void Tile(const QuantizedTile<Panel> tile) {
   FetchAhead ahead(tile.ahead);
-  for (int64_t group = 0; group < tile.depth; ++group) {
-    const RoundedGroup<int8_t, Panel>* const x = tile.a + group;
-    const Panel& panel = tile.panel[group];
-    Dots dots[kRows][kVectors];
+  GroupOfTile<Panel> group = {tile.a, tile.a_stride, tile.panel};
+  Dots dots[kRows][kVectors];
+  Dots weights[kVectors];
+  LoadWeights(group, 0, 0, weights);
 #pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        dots[r][v] = (Dots)_mm512_set1_epi32(x[r * tile.a_stride].offset);
-      }
-    }
-#pragma GCC unroll 4
-    for (int64_t k = 0; k < Panel::kSteps; ++k) {
+  for (int r = 0; r < kRows; ++r) BeginRow(group, r, weights, dots[r]);
+  bool add = tile.accumulate;
+  for (int64_t left = tile.depth;;) {
+    ahead.Step();
+    MultiplyStep<kRows>(group, 0, 1, dots);
+    for (int64_t k = 1; k < Panel::kSteps; ++k) {
       ahead.Step();
-#pragma GCC unroll 2
-      for (int part = 0; part < Panel::kParts; ++part) {
-        Dots weights[kVectors];
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) {
-          weights[v] = (Dots)Part<Panel>(_mm512_loadu_si512(panel.values[k][v * kLanes]), part);
-        }
-#pragma GCC unroll 6
-        for (int r = 0; r < kRows; ++r) {
-          const int8_t* const four = x[r * tile.a_stride].values + 4 * (Panel::kParts * k + part);
-          const __m512i values = Broadcast(four);
-#pragma GCC unroll 4
-          for (int v = 0; v < kVectors; ++v) {
-            dots[r][v] =
-                (Dots)_mm512_dpbusd_epi32((__m512i)dots[r][v], (__m512i)weights[v], values);
-          }
-        }
-      }
+      MultiplyStep<kRows>(group, k, 0, dots);
     }
     ahead.Scales();
-    const bool add = tile.accumulate || group > 0;
-    __m512 scales[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      const auto* bits = reinterpret_cast<const __m256i*>(panel.scales + v * kLanes);
-      const __m512i wide = _mm512_maskz_cvtepu16_epi32(kAll, _mm256_loadu_si256(bits));
-      scales[v] = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, wide, 16));
+    alignas(64) float scales[kPanelColumns];
+    WidenScales(*group.panel, scales);
+    if (--left == 0) {
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) EndRow(group, r, scales, add, dots[r], tile.sums);
+      return;
     }
-    // Row by row, as the last dot products end: what waits for others would fill the schedulers.
+    // The next group's first products between the rows: there is always something to multiply, for
+    // 3 to 4 % more a second of 8 bits on a Zen 5.
+    const GroupOfTile<Panel> next = {group.x + 1, group.x_stride, group.panel + 1};
+    LoadWeights(next, 0, 0, weights);
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
-      float* const sums = tile.sums + r * kPanelColumns;
-      const __m512 scale = _mm512_set1_ps(x[r * tile.a_stride].scale);
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        const __m512 product =
-            _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll, (__m512i)dots[r][v]), scale);
-        const __m512 before = add ? _mm512_loadu_ps(sums + v * kLanes) : _mm512_setzero_ps();
-        _mm512_storeu_ps(sums + v * kLanes, _mm512_fmadd_ps(product, scales[v], before));
-      }
+      EndRow(group, r, scales, add, dots[r], tile.sums);
+      BeginRow(next, r, weights, dots[r]);
     }
+    group = next;
+    add = true;
   }
 }
 
