@@ -25,20 +25,6 @@ HWY_BEFORE_NAMESPACE();
 namespace hippodrome::cpu {
 namespace HWY_NAMESPACE {
 
-// Whether any of n values is NaN.
-bool AnyNaN(const float* values, int64_t n) {
-  const D d;
-  V nans = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const auto nan = hn::IsNaN(hn::LoadU(d, values + i));
-    nans = hn::Max(nans, hn::IfThenElseZero(nan, hn::Set(d, 1.0f)));
-  }
-  bool any = hn::GetLane(hn::MaxOfLanes(d, nans)) > 0;
-  for (; i < n; ++i) any |= std::isnan(values[i]);
-  return any;
-}
-
 // The sum of exp(logit - max), in double.
 double ExponentialSum(const float* logits, int64_t n, float max) {
   const HWY_CAPPED(double, 8) d;
@@ -56,21 +42,47 @@ double ExponentialSum(const float* logits, int64_t n, float max) {
   return total;
 }
 
-// The largest of n values, NaN apart; minus infinity if there is none.
-float LargestLogit(const float* logits, int64_t n) {
+// The largest of n values, NaN apart, minus infinity if there is none; and whether there are NaN.
+std::pair<float, bool> LargestAndNaN(const float* logits, int64_t n) {
+  constexpr int kTogether = 4;  // a maximum waits for the one before
   const D d;
   const V least = hn::Set(d, -std::numeric_limits<float>::infinity());
-  V highest = least;
+  V highest[kTogether];
+  for (V& h : highest) h = least;
+  auto nan = hn::IsNaN(least);
+  const auto take = [&](int64_t i, V& h) {
+    const V x = hn::LoadU(d, logits + i);
+    const auto is_nan = hn::IsNaN(x);
+    nan = hn::Or(nan, is_nan);
+    h = hn::Max(h, hn::IfThenElse(is_nan, least, x));
+  };
+  int64_t i = 0;
+  for (; i + kTogether * kLanes <= n; i += kTogether * kLanes) {
+    HWY_UNROLL(4)
+    for (int v = 0; v < kTogether; ++v) take(i + v * kLanes, highest[v]);
+  }
+  for (; i + kLanes <= n; i += kLanes) take(i, highest[0]);
+  const V all = hn::Max(hn::Max(highest[0], highest[1]), hn::Max(highest[2], highest[3]));
+  float largest = hn::GetLane(hn::MaxOfLanes(d, all));
+  bool has_nan = !hn::AllFalse(d, nan);
+  for (; i < n; ++i) {
+    if (logits[i] > largest) largest = logits[i];
+    has_nan |= std::isnan(logits[i]);
+  }
+  return {largest, has_nan};
+}
+
+// The first of n values that is `value`, or n.
+int64_t FirstOf(const float* logits, int64_t n, float value) {
+  const D d;
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    const V x = hn::LoadU(d, logits + i);
-    highest = hn::Max(highest, hn::IfThenElse(hn::Eq(x, x), x, least));
+    const auto equal = hn::Eq(hn::LoadU(d, logits + i), hn::Set(d, value));
+    const intptr_t at = hn::FindFirstTrue(d, equal);
+    if (at >= 0) return i + at;
   }
-  float max = hn::GetLane(hn::MaxOfLanes(d, highest));
-  for (; i < n; ++i) {
-    if (logits[i] > max) max = logits[i];
-  }
-  return max;
+  while (i < n && logits[i] != value) ++i;
+  return i;
 }
 
 // The maximum's weight is 1 whatever its difference to itself becomes.
@@ -145,9 +157,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hippodrome::cpu {
 
-HWY_EXPORT(AnyNaN);
 HWY_EXPORT(ExponentialSum);
-HWY_EXPORT(LargestLogit);
+HWY_EXPORT(LargestAndNaN);
+HWY_EXPORT(FirstOf);
 HWY_EXPORT(LogitWeights);
 HWY_EXPORT(SumAtLeast);
 HWY_EXPORT(FindBetween);
@@ -155,7 +167,7 @@ HWY_EXPORT(FindBetween);
 namespace {
 
 float LargestLogit(const float* logits, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(LargestLogit)(logits, n);
+  return HWY_DYNAMIC_DISPATCH(LargestAndNaN)(logits, n).first;
 }
 
 double LogitWeights(const float* logits, int64_t n, float max, float temperature, float* weights) {
@@ -361,10 +373,10 @@ int32_t SampleAll(const Row& row, const SamplingParameters& p, double draw) {
 
 int32_t SampleRow(const float* logits, int64_t vocab, const SamplingParameters& p,
                   int64_t position) {
-  const float max = LargestLogit(logits, vocab);
-  if (!std::isfinite(max) || HWY_DYNAMIC_DISPATCH(AnyNaN)(logits, vocab)) return kNoToken;
+  const auto [max, has_nan] = HWY_DYNAMIC_DISPATCH(LargestAndNaN)(logits, vocab);
+  if (!std::isfinite(max) || has_nan) return kNoToken;
   if (!(p.temperature > 0)) {
-    return static_cast<int32_t>(std::find(logits, logits + vocab, max) - logits);
+    return static_cast<int32_t>(HWY_DYNAMIC_DISPATCH(FirstOf)(logits, vocab, max));
   }
   float* weights = ThreadScratch<float>(ScratchUse::kSampleWeights, vocab);
   const double total = LogitWeights(logits, vocab, max, p.temperature, weights);
