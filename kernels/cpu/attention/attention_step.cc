@@ -27,7 +27,7 @@ struct Query {
   int64_t seen() const { return position + 1 - first; }
 };
 
-void StoreKeysAndValues(const AttentionShape& shape, const PagedRows& pages, const Query& query) {
+void StoreKeysOfHeads(const AttentionShape& shape, const PagedRows& pages, const Query& query) {
   const int64_t d = shape.heads * shape.head_dim;
   float* key = ThreadScratch<float>(ScratchUse::kAttentionTile, shape.head_dim);
   const float* k = query.q + d;
@@ -139,7 +139,7 @@ void AttentionStep(ThreadPool& pool, const AttentionShape& shape, Tensor qkv, Te
   const int64_t d = shape.heads * shape.head_dim;
   // A row may see what others of its sequence bring.
   for_queries(2 * d * rows, [&](const Query& query) {
-    if (query.position >= 0) StoreKeysAndValues(shape, pages, query);
+    if (query.position >= 0) StoreKeysOfHeads(shape, pages, query);
   });
   const auto attend = pages.dtype() == DType::kF32 ? Attend<float> : Attend<BF16>;
   for_queries(2 * d * total, [&](const Query& query) {
