@@ -333,8 +333,9 @@ TEST(AttentionCases, LargeScoresStayFinite) {
   ExpectNear(prefill, Reference(layer, qkv, 100), 40 * Tolerance(layer, 100, 40));
 }
 
+// Threads share the heads of a row as its part of all positions asks for.
 TEST(AttentionCases, StepOfOneRowIsItsRowInABatch) {
-  const Layer layer = MakeLayer(2, 24, 8);
+  const Layer layer = MakeLayer(5, 24, 8);
   const int64_t width = layer.width();
   constexpr int64_t kRows = 5;
   constexpr int64_t kPageTokens = 4;

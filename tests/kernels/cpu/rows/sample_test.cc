@@ -74,9 +74,12 @@ TEST(SampleTest, GreedyTakesTheLargestAndTheFirstAmongEquals) {
   EXPECT_EQ(SampleOne({1, 3, 2}, greedy), 1);
   EXPECT_EQ(SampleOne({1, 3, 3}, greedy), 1);
   EXPECT_EQ(SampleOne({-kInfinity, -5, -kInfinity}, greedy), 1);
-  Values many = RandomValues(1000, 1);
-  many[777] = 2;
-  EXPECT_EQ(SampleOne(many, greedy), 777);
+  // In vectors of all sizes, several at a time, and behind them.
+  for (const size_t first : {0, 15, 16, 40, 63, 64, 777, 998}) {
+    Values many = RandomValues(1000, 1);
+    many[first] = many[first + 1] = many[999] = 2;
+    EXPECT_EQ(SampleOne(many, greedy), static_cast<int32_t>(first));
+  }
 }
 
 TEST(SampleTest, PaddedTokensAreNeverChosen) {
@@ -95,10 +98,12 @@ TEST(SampleTest, RowsWithoutADistributionGiveNoToken) {
     EXPECT_EQ(SampleOne({-kInfinity, -kInfinity}, p), -1);
     EXPECT_EQ(SampleOne({kNaN, 1, kNaN}, p), -1);
     EXPECT_EQ(SampleOne({0, kInfinity, 5}, p), -1);
-    Values many = RandomValues(1000, 2);
-    EXPECT_GE(SampleOne(many, p), 0);
-    many[500] = kNaN;
-    EXPECT_EQ(SampleOne(many, p), -1);
+    EXPECT_GE(SampleOne(RandomValues(1000, 2), p), 0);
+    for (const size_t at : {0, 20, 40, 63, 500, 999}) {
+      Values many = RandomValues(1000, 2);
+      many[at] = kNaN;
+      EXPECT_EQ(SampleOne(many, p), -1);
+    }
   }
 }
 
