@@ -61,7 +61,7 @@ HIPPODROME_VNNI_INLINE void LoadWeights(const GroupOfTile<Panel>& group, int64_t
   }
 }
 
-// dots = before + a row's products with the weights of part `part` of step k.
+// dots += a row's products with the weights of part `part` of step k.
 template <typename Panel>
 HIPPODROME_VNNI_INLINE void MultiplyRow(const GroupOfTile<Panel>& group, int r, int64_t k, int part,
                                         const Dots (&weights)[kVectors], Dots (&dots)[kVectors]) {
