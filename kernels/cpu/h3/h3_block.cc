@@ -10,7 +10,7 @@
 namespace hippodrome::cpu {
 namespace {
 
-// Always inlined: GCC takes a function that only prefetches for one without effects, and drops calls.
+// Always inlined: GCC finds a function that only prefetches free of effects, and drops its calls.
 HWY_INLINE void PrefetchRows(const TokenRows& rows, int64_t block) {
   for (int64_t t = 0; t < kScanSteps; ++t) hwy::Prefetch(rows.At(t, block));
 }
