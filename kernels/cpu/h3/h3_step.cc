@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <vector>
 
 #include "kernels/cpu/base/memory.h"
 #include "kernels/cpu/h3/h3_block.h"
@@ -66,26 +67,28 @@ class GroupsStep {
 
   // Group by group, so that a group's constants stay in the cache.
   void BeginBlocks(const Rows& rows, int64_t begin, int64_t end) const {
-    Place next = FindBegin(rows, {begin, rows.begin}, end);
-    while (next.group < end) {
-      const Place place = next;
-      next = FindBegin(rows, {place.group, place.row + 1}, end);
-      const GroupState<Stored> own = StateAt(place);
-      H3Block<Stored>(constants_, place.group)
-          .Begin(own, positions_[place.row], next.group < end ? StateAt(next) : own);
+    const std::vector<int64_t> first_rows = FindBegins(rows, begin);
+    for (int64_t group = begin; group < end; ++group) {
+      for (size_t i = 0; i < first_rows.size(); ++i) {
+        const bool last = i + 1 == first_rows.size();
+        const Place next = last ? Place{std::min(group + 1, end - 1), first_rows.front()}
+                                : Place{group, first_rows[i + 1]};
+        H3Block<Stored>(constants_, group)
+            .Begin(StateAt({group, first_rows[i]}), positions_[first_rows[i]], StateAt(next));
+      }
     }
   }
 
-  // The first place from `place` on where a block begins: at the first row of a sequence.
-  Place FindBegin(const Rows& rows, Place place, int64_t end) const {
-    for (; place.group < end; place = {place.group + 1, rows.begin}) {
-      for (; place.row < rows.end; ++place.row) {
-        const int32_t slot = slots_[place.row];
-        if (slot < 0 || (place.row > rows.begin && slot == slots_[place.row - 1])) continue;
-        if (Begins(StateAt(place), positions_[place.row])) return place;
-      }
+  // The first rows of sequences that begin a block. One group tells: between calls all are at the
+  // same place.
+  std::vector<int64_t> FindBegins(const Rows& rows, int64_t group) const {
+    std::vector<int64_t> found;
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      const int32_t slot = slots_[row];
+      if (slot < 0 || (row > rows.begin && slot == slots_[row - 1])) continue;
+      if (Begins(StateAt({group, row}), positions_[row])) found.push_back(row);
     }
-    return place;
+    return found;
   }
 
   // Row by row, so that the pending rows of neighbouring groups are read as they lie.
