@@ -14,6 +14,7 @@ namespace hippodrome::cpu {
 
 // The tokens of a slot that are pending in a group, which h3_block.h takes into its rings and modes
 // a block at a time.
+// Between operations all groups of a slot are at the same place.
 struct GroupBlock {
   struct Place {
     int32_t base = 0;       // position of the first one

@@ -79,7 +79,7 @@ class GroupsStep {
     }
   }
 
-  // The first rows of sequences that begin a block. One group tells: between calls all are at the
+  // The first rows of sequences that begin a block: one group tells, for all of a slot are at the
   // same place.
   std::vector<int64_t> FindBegins(const Rows& rows, int64_t group) const {
     std::vector<int64_t> found;
