@@ -16,13 +16,16 @@ namespace hippodrome::cpu {
 // Elements of simple work (a few operations each) that take about as long as waking a thread.
 inline constexpr int64_t kSerialWork = 1 << 14;
 
-// Calls body(begin, end) on ranges that cover [0, rows), where a row costs `work` elements.
+// Calls body(begin, end) on ranges of nearly equal size that cover [0, rows), where a row costs
+// `work` elements. More ranges than threads are as many for each of them.
 template <typename Body>
 void ParallelRows(ThreadPool& pool, int64_t rows, int64_t work, const Body& body) {
   const int64_t grain = std::max<int64_t>(1, kSerialWork / std::max<int64_t>(1, work));
-  const int64_t tasks = (rows + grain - 1) / grain;
+  const int64_t threads = pool.threads();
+  int64_t tasks = (rows + grain - 1) / grain;
+  if (tasks > threads) tasks = std::min(rows, (tasks + threads - 1) / threads * threads);
   pool.Run(tasks,
-           [&](int64_t index, int) { body(index * grain, std::min(rows, (index + 1) * grain)); });
+           [&](int64_t index, int) { body(rows * index / tasks, rows * (index + 1) / tasks); });
 }
 
 // Matrices of one shape cut in spans: pieces of a row of at most kLength adjacent elements. Without

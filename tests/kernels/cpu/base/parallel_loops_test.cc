@@ -20,6 +20,18 @@ TEST(ParallelRowsTest, CoversEveryRowOnce) {
   }
 }
 
+TEST(ParallelRowsTest, GivesEachThreadTheSame) {
+  ThreadPool pool(2);
+  std::vector<int64_t> sizes(64, 0);
+  // Work for three ranges.
+  ParallelRows(pool, 64, kSerialWork / 24, [&](int64_t begin, int64_t end) {
+    sizes[static_cast<size_t>(begin)] = end - begin;
+  });
+  for (int64_t row = 0; row < 64; ++row) {
+    EXPECT_EQ(sizes[static_cast<size_t>(row)], row % 16 == 0 ? 16 : 0) << row;
+  }
+}
+
 TEST(ParallelRowsTest, LittleWorkStaysOnTheCaller) {
   ThreadPool pool(3);
   int calls = 0;  // not atomic: a second thread would be a race
