@@ -281,22 +281,57 @@ void AddRecent(const float* kernel, TileRows x, int64_t count, const float* sum,
   }
 }
 
-HWY_INLINE void PrefetchRows(const TokenRows& rows, int64_t first, int64_t end, int64_t block) {
-  for (int64_t t = first; t < end; ++t) hwy::Prefetch(rows.At(t, block));
-}
+// The lines that a step reads of what is pending in adjacent groups, row after row as they lie in
+// memory: asked for group after group, they took 5 to 15 % longer on a Zen 5.
+class PendingLines {
+ public:
+  HWY_INLINE PendingLines(const TokenStep& step, int64_t groups)
+      : step_(step),
+        row_floats_(groups * kTileChannels),
+        keys_(step.j + 1 - step.first_key),
+        inputs_(step.j + 1 - step.first_input) {
+    Start(0);
+  }
 
-HWY_INLINE void PrefetchStep(const TokenStep& step, int64_t group) {
-  PrefetchRows(step.pending.keys, step.first_key, step.j + 1, group);
-  PrefetchRows(step.pending.key_sums, step.j, step.j + 1, group);
-  PrefetchRows(step.pending.inputs, step.first_input, step.j + 1, group);
-  PrefetchRows(step.pending.sums, step.j, step.j + 1, group);
-}
+  // Fetches as many as there are of one group.
+  HWY_INLINE void FetchShare() {
+    const int64_t rows = keys_ + inputs_ + 2;
+    for (int64_t i = 0; i < rows; ++i, at_ += kTileChannels) {
+      if (at_ == end_) Start(row_ + 1);
+      hwy::Prefetch(at_);
+    }
+  }
+
+ private:
+  HWY_INLINE void Start(int64_t row) {
+    row_ = row;
+    at_ = Row(row);
+    end_ = at_ + row_floats_;
+  }
+
+  HWY_INLINE const float* Row(int64_t row) const {
+    const PendingRows& pending = step_.pending;
+    if (row < keys_) return pending.keys.At(step_.first_key + row, 0);
+    row -= keys_;
+    if (row < inputs_) return pending.inputs.At(step_.first_input + row, 0);
+    return (row == inputs_ ? pending.key_sums : pending.sums).At(step_.j, 0);
+  }
+
+  const TokenStep& step_;
+  const int64_t row_floats_;
+  const int64_t keys_;  // rows of them
+  const int64_t inputs_;
+  int64_t row_;
+  const float* at_;
+  const float* end_;  // of the row
+};
 
 template <typename Stored>
 HWY_INLINE void StepChannelsOf(const TokenStep& step, int64_t groups, const TokenStep* next) {
   const int64_t j = step.j;
+  PendingLines ahead(next != nullptr ? *next : step, groups);
   for (int64_t g = 0; g < groups; ++g) {
-    if (next != nullptr) PrefetchStep(*next, g);
+    if (next != nullptr) ahead.FetchShare();
     for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
       const auto recent = [&](const float* kernel, const TokenRows& x, int64_t first,
                               const TokenRows& sums) {
