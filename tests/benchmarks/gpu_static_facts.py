@@ -5,7 +5,7 @@ that leaves room for, and their instructions by class, of the whole kernel and o
 
 MODULE: build/release/bin/libhippodrome_cuda.so. cuobjdump and nvdisasm must be in PATH; where the CUDA toolkit lacks
 them: pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm. A minute for each architecture. The exit status is 1 where
-a kernel spills.
+a kernel spills, or touches global memory before it waits for the kernels before (griddepcontrol.wait).
 """
 
 import argparse
@@ -114,6 +114,12 @@ def instructions(lines):
     return code
 
 
+def touches_early(code):
+    """Whether an access to global memory comes before the wait of a dependent launch, where there is one."""
+    opcodes = [opcode for _, opcode, _ in code]
+    return "ACQBULK" in opcodes and any(kind(opcode) == "global" for opcode in opcodes[:opcodes.index("ACQBULK")])
+
+
 def warps_percent(architecture, registers, shared, threads):
     """Of the warps that a multiprocessor holds at most, by registers, threads and static shared memory."""
     warps = -(-threads // 32)
@@ -136,6 +142,8 @@ def facts(module):
         registers, stack, shared = known[architecture, name]
         threads = bounds.get((architecture, name), 1024)
         code = instructions(lines)
+        if touches_early(code):
+            sys.exit(f"{short(plain[name])} ({architecture}): touches global memory before it waits")
         loops = innermost_loops(code)
         yield {"kernel": short(plain[name]), "architecture": architecture, "registers": registers,
                "stack_bytes": stack, "static_shared_bytes": shared, "threads": threads,

@@ -84,7 +84,7 @@ template <typename... P>
 std::string FaultOf(void (*kernel)(P...), dim3 grid, dim3 block,
                     std::type_identity_t<P>... arguments) {
   try {
-    LaunchKernel(nullptr, "divergent", kernel, grid, block, 0, arguments...);
+    LaunchKernel(nullptr, "divergent", kernel, grid, block, 0, false, arguments...);
   } catch (const std::logic_error& error) {
     return error.what();
   }

@@ -164,6 +164,7 @@ UNTRACED void Block::RunThreads() {
   for (;;) {
     Acquire(&begin_token_);
     launch_.body();
+    if (MustWait()) Fail("ends without having waited for the kernels before");
     Release(&end_token_);
     ++ended_;
     Thread& thread = threads_[current_];

@@ -40,6 +40,7 @@ struct Thread {
   std::vector<PendingCopy> copies;
   std::vector<size_t> groups;  // sizes of the groups that are closed
   size_t open = 0;             // copies in the group that is not
+  bool has_waited = false;     // for the kernels before
 };
 
 // Why a block did not end.
@@ -71,6 +72,8 @@ class Block {
   int Barrier(BarrierKind kind, bool predicate, const void* place);
   void Meet(WarpCall& call);
   [[noreturn]] void Fail(const char* what);
+  // Whether what the kernels before write may not be there yet for the thread that runs.
+  bool MustWait() const { return launch_.dependent && !threads_[current_].has_waited; }
 
  private:
   // The tokens of the barriers of one mask, in turn: with one, who writes after the barrier would

@@ -159,6 +159,7 @@ class KernelTrace {
       access = write ? Access::kSharedWrite : Access::kSharedRead;
     } else if (IsAllocated(address)) {
       access = write ? Access::kGlobalWrite : Access::kGlobalRead;
+      if (Block::Running().MustWait()) FailEarly(place);
     } else {
       return;  // the thread's own
     }
@@ -226,6 +227,13 @@ class KernelTrace {
 
  private:
   using Site = std::pair<const void*, Access>;
+
+  [[noreturn]] static void FailEarly(const void* place) {
+    static std::string what;  // read once this fiber has gone
+    what = "touches device memory before it has waited for the kernels before, at " +
+           SourceLines(place);
+    Block::Running().Fail(what.c_str());
+  }
 
   static bool IsStatic(uintptr_t address) {
     const auto is_of = [&](const auto& variable) {

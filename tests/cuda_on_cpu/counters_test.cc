@@ -61,6 +61,35 @@ TEST_F(CountersTest, VectorIsOneAccess) {
   EXPECT_EQ(Seen().Of(Access::kGlobalWrite).bytes, 1024);
 }
 
+__global__ void ReadEarly(const float* from, float* to) {
+  const float x = from[threadIdx.x];
+  WaitForPrerequisites();
+  to[threadIdx.x] = x;
+}
+constexpr int kLineOfReadEarly = __LINE__ - 4;
+
+__global__ void ReadInTime(const float* from, float* to) {
+  __shared__ float constants[kLanes];
+  constants[threadIdx.x] = 1;
+  WaitForPrerequisites();
+  to[threadIdx.x] = constants[threadIdx.x] * from[threadIdx.x];
+}
+
+TEST_F(CountersTest, ADependentLaunchTouchesNothingBeforeItHasWaited) {
+  const DeviceArray<float> from(kLanes);
+  const DeviceArray<float> to(kLanes);
+  const auto launch = [&](void (*kernel)(const float*, float*), bool dependent) {
+    LaunchKernel(nullptr, "test", kernel, 1, kLanes, 0, dependent, from.data(), to.data());
+  };
+  launch(ReadInTime, true);
+  launch(ReadEarly, false);
+  const std::string line = "tests/cuda_on_cpu/counters_test.cc:" + std::to_string(kLineOfReadEarly);
+  EXPECT_THAT(
+      [&] { launch(ReadEarly, true); },
+      testing::ThrowsMessage<std::logic_error>(testing::EndsWith(
+          "touches device memory before it has waited for the kernels before, at " + line)));
+}
+
 __global__ void CopyStrided(const float* from, float* to, int stride) {
   to[threadIdx.x] = from[threadIdx.x * static_cast<unsigned>(stride)];
 }

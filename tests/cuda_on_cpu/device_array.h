@@ -42,7 +42,8 @@ class DeviceArray {
 template <typename... P>
 void RunKernel(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
                std::type_identity_t<P>... arguments) {
-  ThrowIfFailed(LaunchKernel(nullptr, "test", kernel, grid, block, shared_bytes, arguments...));
+  ThrowIfFailed(
+      LaunchKernel(nullptr, "test", kernel, grid, block, shared_bytes, false, arguments...));
 }
 
 // Runs `check` with threads in every order.

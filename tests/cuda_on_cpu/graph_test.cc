@@ -30,7 +30,7 @@ class GraphTest : public ::testing::Test {
     return executable;
   }
   void SubmitAddOne() {
-    ThrowIfFailed(LaunchKernel(stream_, "add_one", AddOne, 1, 1, 0, x_.data()));
+    ThrowIfFailed(LaunchKernel(stream_, "add_one", AddOne, 1, 1, 0, false, x_.data()));
   }
 
   cudaStream_t stream_ = nullptr;

@@ -39,7 +39,8 @@ __global__ void Nothing() {}
 
 TEST(LaunchTest, RefusesWhatADeviceRefuses) {
   const auto launch = [](dim3 grid, dim3 block, size_t shared_bytes) {
-    const cudaError_t error = LaunchKernel(nullptr, "nothing", Nothing, grid, block, shared_bytes);
+    const cudaError_t error =
+        LaunchKernel(nullptr, "nothing", Nothing, grid, block, shared_bytes, false);
     EXPECT_EQ(cudaGetLastError(), error);
     return error;
   };
@@ -55,15 +56,35 @@ TEST(LaunchTest, RefusesWhatADeviceRefuses) {
 
 TEST(LaunchTest, CountsLaunches) {
   ResetLaunchCounts();
-  for (int i = 0; i < 3; ++i) LaunchKernel(nullptr, "a", Nothing, 2, 32, 0);
-  LaunchKernel(nullptr, "b", Nothing, 1, 32, 0);
-  LaunchKernel(nullptr, "b", Nothing, 0, 32, 0);  // refused
+  for (int i = 0; i < 3; ++i) LaunchKernel(nullptr, "a", Nothing, 2, 32, 0, false);
+  LaunchKernel(nullptr, "b", Nothing, 1, 32, 0, false);
+  LaunchKernel(nullptr, "b", Nothing, 0, 32, 0, false);  // refused
   EXPECT_EQ(LaunchCount(), 4);
   EXPECT_EQ(LaunchCount("a"), 3);
   EXPECT_EQ(LaunchCount("b"), 1);
   EXPECT_EQ(LaunchCount("c"), 0);
   ResetLaunchCounts();
   EXPECT_EQ(LaunchCount(), 0);
+}
+
+__global__ void WaitsButForOne(int which) {
+  if (static_cast<int>(threadIdx.x) != which) WaitForPrerequisites();
+}
+
+TEST(LaunchTest, EveryThreadOfADependentLaunchWaits) {
+  const auto launch = [](bool dependent, int which) {
+    return LaunchKernel(nullptr, "dependent", WaitsButForOne, 2, 64, 0, dependent, which);
+  };
+  EXPECT_EQ(launch(true, -1), cudaSuccess);
+  EXPECT_EQ(launch(false, 40), cudaSuccess);
+  try {
+    launch(true, 40);
+    ADD_FAILURE() << "nothing was seen";
+  } catch (const std::logic_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "dependent: block (0, 0, 0): thread (40, 0, 0) ends without having waited for the "
+                 "kernels before");
+  }
 }
 
 // The threads, in the order in which they come.

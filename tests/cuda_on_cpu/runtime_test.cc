@@ -84,11 +84,12 @@ TEST(RuntimeTest, AThreadLaunchesOnlyOnItsDevice) {
   cudaStream_t stream = nullptr;
   EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
   EXPECT_EQ(cudaStreamCreate(&stream), cudaSuccess);
-  EXPECT_EQ(LaunchKernel(stream, "nothing", Nothing, 1, 32, 0), cudaSuccess);
+  EXPECT_EQ(LaunchKernel(stream, "nothing", Nothing, 1, 32, 0, false), cudaSuccess);
   std::thread([=] {
-    EXPECT_EQ(LaunchKernel(stream, "nothing", Nothing, 1, 32, 0), cudaErrorInvalidResourceHandle);
+    EXPECT_EQ(LaunchKernel(stream, "nothing", Nothing, 1, 32, 0, false),
+              cudaErrorInvalidResourceHandle);
     EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
-    EXPECT_EQ(LaunchKernel(stream, "nothing", Nothing, 1, 32, 0), cudaSuccess);
+    EXPECT_EQ(LaunchKernel(stream, "nothing", Nothing, 1, 32, 0, false), cudaSuccess);
   }).join();
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   EXPECT_EQ(cudaSetDevice(0), cudaSuccess);

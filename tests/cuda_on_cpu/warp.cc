@@ -107,6 +107,8 @@ UNTRACED int BlockBarrier(BarrierKind kind, bool predicate) {
   return Block::Running().Barrier(kind, predicate, __builtin_return_address(0));
 }
 
+UNTRACED void WaitForPrerequisites() { Block::Running().thread().has_waited = true; }
+
 UNTRACED char* DynamicSharedMemory() { return Block::Running().shared(); }
 
 void MemoryFence() {

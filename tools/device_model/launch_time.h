@@ -23,6 +23,7 @@ struct DeviceRates {
   double product_flops = 0;  // of the library's large products, bf16
   double f32_flops = 0;      // the same, f32
   double mma = 0;            // m16n8k16 of bf16, without wgmma
+  double early_start = 0;    // seconds that programmatic dependent launch takes from a launch
 };
 
 // "a100", "h100" or "h200". Errors: kInvalidArgument, with these.

@@ -127,6 +127,7 @@ class ModelledBackend final : public Backend {
   std::map<std::string, double> seconds_by_bound_;
   std::map<std::string, ModelledLaunches> launches_;
   bool replays_ = false;
+  bool follows_ours_ = false;  // the next launch, a kernel of ours
 };
 
 // Of the gated convolution, which counts predict; cuFFT's is not known.

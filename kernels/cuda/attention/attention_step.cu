@@ -40,6 +40,7 @@ struct StepView {
 // Shared memory: QueryShared(head_dim) bytes.
 template <typename T, typename Layout>
 __global__ void __launch_bounds__(kQueryThreads, 6) AttendParts(StepView<T> s, float scale) {
+  BeginDependent();
   const AttentionView<T>& view = s.view;
   const int64_t row = blockIdx.x;
   const int head = static_cast<int>(blockIdx.y);
@@ -81,6 +82,7 @@ __global__ void __launch_bounds__(kQueryThreads, 6) AttendParts(StepView<T> s, f
 // o from the parts of one head (blockIdx.y) of one row (blockIdx.x).
 template <typename T>
 __global__ void __launch_bounds__(kQueryThreads) CombineParts(StepView<T> s) {
+  BeginDependent();
   const int64_t row = blockIdx.x;
   const int head = static_cast<int>(blockIdx.y);
   const int used = s.PartsOf(s.Seen(row));
@@ -140,12 +142,13 @@ void Attend(Device& device, const AttentionStepCall& call) {
   WithLayout<T>(call.shape.head_dim, /*aligned=*/true, [&]<typename Layout>(Layout) {
     const Grid grid = {.blocks = dim3(rows, heads, static_cast<unsigned>(s.parts)),
                        .threads = dim3(kQueryThreads),
-                       .shared_bytes = QueryShared(call.shape.head_dim)};
+                       .shared_bytes = QueryShared(call.shape.head_dim),
+                       .dependent = true};
     Launch(device, kName, AttendParts<T, Layout>, grid, s, ScoreScale(call.shape.head_dim));
   });
   if (s.parts == 1) return;
   Launch(device, "attention_combine", CombineParts<T>,
-         {.blocks = dim3(rows, heads), .threads = dim3(kQueryThreads)}, s);
+         {.blocks = dim3(rows, heads), .threads = dim3(kQueryThreads), .dependent = true}, s);
 }
 
 }  // namespace

@@ -131,6 +131,7 @@ class LinearAttentionHead {
 template <typename T, int kTokens>
 __global__ void __launch_bounds__(kOuterThreads)
     LinearAttentionKernel(const LinearAttentionArguments<T> a) {
+  BeginDependent();
   const int32_t slot =
       a.slots == nullptr ? a.slot + static_cast<int32_t>(blockIdx.y) : a.slots[blockIdx.y];
   if (slot < 0) {
@@ -168,7 +169,8 @@ void Run(Device& device, const char* operation, const LinearAttentionShape& shap
   Launch(
       device, operation, kernel,
       {.blocks = dim3(static_cast<unsigned>(shape.heads), static_cast<unsigned>(states.sequences)),
-       .threads = dim3(kOuterThreads)},
+       .threads = dim3(kOuterThreads),
+       .dependent = true},
       arguments);
 }
 

@@ -61,6 +61,7 @@ Device::Device(int index) : index_(index) {
   ThrowIfFailed(cudaSetDevice(index), "select device");
   multiprocessors_ = Attribute(cudaDevAttrMultiProcessorCount, index);
   shared_bytes_ = static_cast<size_t>(Attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
+  starts_dependents_early_ = Attribute(cudaDevAttrComputeCapabilityMajor, index) >= 9;
   ThrowIfFailed(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "create stream");
 }
 

@@ -60,6 +60,8 @@ class Device {
   void BindThread() { Note(cudaSetDevice(index_), "select device"); }
   // Dynamic shared memory that a block may ask for.
   size_t shared_bytes() const { return shared_bytes_; }
+  // Whether it has programmatic dependent launch.
+  bool starts_dependents_early() const { return starts_dependents_early_; }
 
   // Device memory of at least `bytes`, not cleared, valid until the next call for the same use. It
   // keeps its address while it is large enough, and what a captured step may still read is never
@@ -82,6 +84,7 @@ class Device {
   int multiprocessors_ = 0;
   int index_ = 0;
   size_t shared_bytes_ = 0;
+  bool starts_dependents_early_ = false;
   std::string failure_;
   std::map<ScratchUse, Block> scratch_;
   std::vector<std::shared_ptr<void>> outgrown_;

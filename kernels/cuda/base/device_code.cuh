@@ -53,15 +53,16 @@ __device__ inline BF16 FromFloat<BF16>(float x) {
   return RoundToBF16(x);
 }
 
-// 16 bytes of device memory, aligned, that nobody writes while the kernel runs and that are not
-// read again soon; zeros if !valid, and then `from` is not read.
+// 16 bytes of device memory, aligned, that are not read again soon; zeros if !valid, and then
+// `from` is not read. Not before a WaitForPrerequisites() that it follows.
 __device__ inline uint4 LoadOnce16(const void* from, bool valid) {
   uint4 x = make_uint4(0, 0, 0, 0);
 #ifdef __CUDACC__
-  asm("{\n"
+  asm volatile(
+      "{\n"
       ".reg .pred p;\n"
       "setp.ne.s32 p, %5, 0;\n"
-      "@p ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];\n"
+      "@p ld.global.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];\n"
       "}"
       : "+r"(x.x), "+r"(x.y), "+r"(x.z), "+r"(x.w)
       : "l"(__cvta_generic_to_global(from)), "r"(valid ? 1 : 0));
@@ -107,6 +108,55 @@ __device__ inline void Prefetch(const void* address) {
 __device__ inline int Forget(int x) {
   asm volatile("" : "+r"(x));
   return x;
+}
+
+// ---- Programmatic dependent launch (CUDA Programming Guide, 4.5), of Grid::dependent ------------
+//
+// From sm_90 on such a kernel starts while those before it end. They may not yet have written what
+// it reads, nor read what it writes.
+
+// Lets the next kernel start when all blocks of this one have come here. That one waits for the end
+// of this one, so a kernel may begin with it.
+__device__ inline void LaunchDependents() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Waits until the kernels before have ended and what they wrote can be read.
+__device__ inline void WaitForPrerequisites() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#elif !defined(__CUDACC__)
+  cuda_on_cpu::WaitForPrerequisites();
+#endif
+}
+
+// Asks for device memory that the block will read, at most as much as all blocks of a device can
+// get within some 3 us; `bytes` and the address are multiples of 16. Also before the wait: L2 sees
+// what is written later. `asks` is true in one thread: a branch around the call would make ptxas
+// take more instructions for the loops behind it.
+__device__ inline void PrefetchToL2(bool asks, const void* from, int64_t bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  constexpr int64_t kMost = 32 << 10;
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.s32 p, %2, 0;\n"
+      "@p cp.async.bulk.prefetch.L2.global [%0], %1;\n"
+      "}" ::"l"(__cvta_generic_to_global(from)),
+      "r"(static_cast<uint32_t>(min(bytes, kMost))), "r"(asks ? 1 : 0));
+#else
+  (void)asks;
+  (void)from;
+  (void)bytes;
+#endif
+}
+
+// What a kernel begins with that has nothing to do before the wait.
+__device__ inline void BeginDependent() {
+  LaunchDependents();
+  WaitForPrerequisites();
 }
 
 // Over all lanes, in a fixed order; every lane gets the result.

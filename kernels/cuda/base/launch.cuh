@@ -13,6 +13,9 @@ struct Grid {
   dim3 blocks;
   dim3 threads;
   size_t shared_bytes = 0;  // dynamic, per block; at most Device::shared_bytes()
+  // Blocks may start while the kernels before end: every thread of the kernel calls
+  // WaitForPrerequisites(), and touches device memory after that alone.
+  bool dependent = false;
 };
 
 // Runs kernel(arguments...) on the device's stream and notes a failure under the name of
@@ -31,13 +34,18 @@ void Launch(Device& device, const char* operation, void (*kernel)(Parameters...)
   config.blockDim = grid.threads;
   config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = device.stream();
+  cudaLaunchAttribute dependent = {};
+  dependent.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  dependent.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &dependent;
+  config.numAttrs = grid.dependent && device.starts_dependents_early() ? 1 : 0;
   device.Note(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...),
               operation);
 #else
-  device.Note(
-      cuda_on_cpu::LaunchKernel(device.stream(), operation, kernel, grid.blocks, grid.threads,
-                                grid.shared_bytes, static_cast<Parameters>(arguments)...),
-      operation);
+  device.Note(cuda_on_cpu::LaunchKernel(device.stream(), operation, kernel, grid.blocks,
+                                        grid.threads, grid.shared_bytes, grid.dependent,
+                                        static_cast<Parameters>(arguments)...),
+              operation);
 #endif
 }
 

@@ -207,6 +207,12 @@ __global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<X, kTiles>))
       .w = a.w + int64_t{first_column} * a.in,
       .columns = a.out - first_column,
       .in = a.in};
+  LaunchDependents();
+  if constexpr (kAligned) {
+    const int64_t values = int64_t{a.in} * min(kColumns, block.columns);
+    PrefetchToL2(thread == 0, block.w, values * static_cast<int64_t>(sizeof(W)));
+  }
+  WaitForPrerequisites();
   const int row = thread / kColumns;
   const int column = thread % kColumns;
   const bool stores = row < block.rows && column < block.columns;
@@ -234,7 +240,8 @@ void LaunchStep(Device& device, const LinearStepArguments<X, W, Y>& arguments) {
          {.blocks =
               dim3(Blocks(arguments.out, kTiles * kTileColumns), Blocks(arguments.rows, kStepRows)),
           .threads = dim3(kStepWarps * kWarp),
-          .shared_bytes = kStepWarps * kTiles * kTileSums * sizeof(float)},
+          .shared_bytes = kStepWarps * kTiles * kTileSums * sizeof(float),
+          .dependent = true},
          arguments);
 }
 

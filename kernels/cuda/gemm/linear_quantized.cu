@@ -33,6 +33,7 @@ __device__ inline int PlaceInUnit(int lane) {
 // A warp rounds a unit of a row.
 template <DType kWeights, bool kAligned, typename X>
 __global__ void __launch_bounds__(kWarps* kWarp) RoundInputsKernel(RoundArguments<X> a) {
+  BeginDependent();
   constexpr int kGroupLanes = kWarp / kGroups<kWeights>;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int64_t index = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
@@ -196,6 +197,11 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2) LinearQuantizedKernel(Quanti
   const int lane = thread % kWarp;
   const int first_row = static_cast<int>(blockIdx.y) * kRowTiles * kTileRows;
   const int first_column = static_cast<int>(blockIdx.x) * kTiles * kTileColumns;
+  LaunchDependents();
+  const int64_t row_bytes = int64_t{a.units} * kUnitBytes<kWeights>;
+  PrefetchToL2(thread == 0, a.w + first_column * row_bytes,
+               row_bytes * min(kTiles * kTileColumns, a.out - first_column));
+  WaitForPrerequisites();
   float sums[kRowTiles][kTiles][4] = {};
   MultiplyShare<kWeights>(a, first_row, first_column, warp, lane, sums);
   for (int row_tile = 0; row_tile < kRowTiles; ++row_tile) {
@@ -232,7 +238,8 @@ void LaunchFewRows(Device& device, const QuantizedArguments<Y>& arguments) {
          {.blocks = dim3(Blocks(arguments.out, kTiles * kTileColumns),
                          Blocks(arguments.rows, kRowTiles * kTileRows)),
           .threads = dim3(kWarps * kWarp),
-          .shared_bytes = kWarps * kRowTiles * kTiles * kTileSums<kTiles> * sizeof(float)},
+          .shared_bytes = kWarps * kRowTiles * kTiles * kTileSums<kTiles> * sizeof(float),
+          .dependent = true},
          arguments);
 }
 
@@ -256,7 +263,9 @@ RoundedInputs RoundInputs(Device& device, const Tensor& x, int64_t units) {
   Launch(device, "round_inputs",
          RowsAreAligned(x, 4) ? RoundInputsKernel<kWeights, true, X>
                               : RoundInputsKernel<kWeights, false, X>,
-         {.blocks = dim3(Blocks(x.rows * units, kWarps)), .threads = dim3(kWarps * kWarp)},
+         {.blocks = dim3(Blocks(x.rows * units, kWarps)),
+          .threads = dim3(kWarps * kWarp),
+          .dependent = true},
          RoundArguments<X>{.x = DeviceRow<X>(x, 0),
                            .x_stride = x.stride,
                            .rows = static_cast<int>(x.rows),

@@ -177,6 +177,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2)
   const int column = warp / kRowWarps<kWeights> * kTiles * kTileColumns;
   float totals[kTiles][4] = {};
   float sums[kTiles][4] = {};
+  BeginDependent();
   CopyStage(a, first_row, first_column, 0, thread, stages[0]);
   for (int unit = 0; unit < a.units; ++unit) {
     const bool last = unit + 1 == a.units;
@@ -213,7 +214,8 @@ void MultiplyManyRows(Device& device, const QuantizedArguments<Y>& arguments, bo
          {.blocks = dim3(Blocks(arguments.rows, kBlockRows<kWeights>),
                          Blocks(arguments.out, kBlockColumns)),
           .threads = dim3(kWarps * kWarp),
-          .shared_bytes = kBlockBytes<kWeights>},
+          .shared_bytes = kBlockBytes<kWeights>,
+          .dependent = true},
          arguments);
 }
 

@@ -17,7 +17,8 @@ void RunStep(Device& device, const H3StepCall& call) {
   Launch(device, "h3_step", LookaheadKernel<T>,
          {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(parts)),
           .threads = dim3(kAheadThreads),
-          .shared_bytes = sizeof(AheadShared<T>)},
+          .shared_bytes = sizeof(AheadShared<T>),
+          .dependent = true},
          MakeStepOperands<T>(call), call.state.ahead(), rows);
 }
 

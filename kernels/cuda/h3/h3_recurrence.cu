@@ -182,6 +182,7 @@ class RecurrenceBlock {
 template <typename T, int kSteps>
 __global__ void __launch_bounds__(kRecurrenceThreads)
     RecurrenceKernel(const RecurrenceArguments<T> arguments) {
+  BeginDependent();
   const SequencePart part = arguments.template Part<kSteps>(static_cast<int32_t>(blockIdx.y));
   RecurrenceBlock<T, kSteps> block(arguments, part);
   if (part.slot < 0) {
@@ -202,7 +203,8 @@ void Run(Device& device, const char* operation, RecurrenceArguments<T> arguments
   Launch(device, operation, RecurrenceKernel<T, kSteps>,
          {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(parts)),
           .threads = dim3(kRecurrenceThreads),
-          .shared_bytes = RecurrenceBytes(arguments.columns, kSteps)},
+          .shared_bytes = RecurrenceBytes(arguments.columns, kSteps),
+          .dependent = true},
          arguments);
 }
 

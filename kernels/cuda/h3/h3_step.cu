@@ -153,6 +153,7 @@ class StepLane {
 template <typename T>
 __global__ void __launch_bounds__(kStepThreads, kStepBlocks)
     StepKernel(const H3Operands<T> x, int32_t sequences, int32_t share) {
+  BeginDependent();
   const StepLane<T> lane(x);
   const int32_t first = static_cast<int32_t>(blockIdx.y) * share;
   const int32_t count = min(share, sequences - first);
@@ -187,7 +188,8 @@ void Run(Device& device, const H3StepCall& call) {
   Launch(device, "h3_step", StepKernel<T>,
          {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(parts)),
           .threads = dim3(kStepThreads),
-          .shared_bytes = kStepBytes},
+          .shared_bytes = kStepBytes,
+          .dependent = true},
          MakeStepOperands<T>(call), sequences, share);
 }
 

@@ -75,6 +75,7 @@ __device__ inline void AddVector(const QuantizedRow& row, int column,
 // One block per row. With kWidth 4, d is a multiple of 4 and all rows are aligned for vectors of 4.
 template <typename Rows, int kWidth>
 __global__ void __launch_bounds__(256) EmbeddingKernel(EmbeddingArguments<Rows> a) {
+  BeginDependent();
   const auto token = a.tokens.Row(blockIdx.x);
   const float* type = a.types.Row(blockIdx.x);
   const float* position = a.positions.Row(blockIdx.x);
@@ -115,7 +116,8 @@ void Gather(Device& device, const Rows& tokens, const AddedRows& types, const Ad
   const int64_t warps = (std::min(vectors, kMaxThreads) + kWarp - 1) / kWarp;
   Launch(device, "embedding", aligned ? EmbeddingKernel<Rows, 4> : EmbeddingKernel<Rows, 1>,
          {.blocks = dim3(static_cast<unsigned>(y.rows)),
-          .threads = dim3(static_cast<unsigned>(warps * kWarp))},
+          .threads = dim3(static_cast<unsigned>(warps * kWarp)),
+          .dependent = true},
          arguments);
 }
 

@@ -24,6 +24,7 @@ struct GatherArguments {
 // of 4 elements.
 template <typename Y, int kWidth>
 __global__ void __launch_bounds__(256) GatherRowsKernel(GatherArguments<Y> a) {
+  BeginDependent();
   const int64_t row = a.rows[blockIdx.x];
   const float* x = a.x + row * a.x_stride;
   Y* y = a.y + int64_t{blockIdx.x} * a.y_stride;
@@ -52,7 +53,8 @@ void Gather(Device& device, const Tensor& x, const Tensor& rows, const Tensor& y
   const int64_t warps = (std::min(vectors, kMaxThreads) + kWarp - 1) / kWarp;
   Launch(device, "gather_rows", aligned ? GatherRowsKernel<Y, 4> : GatherRowsKernel<Y, 1>,
          {.blocks = dim3(static_cast<unsigned>(y.rows)),
-          .threads = dim3(static_cast<unsigned>(warps * kWarp))},
+          .threads = dim3(static_cast<unsigned>(warps * kWarp)),
+          .dependent = true},
          arguments);
 }
 

@@ -110,6 +110,7 @@ __global__ void __launch_bounds__(kNormThreads) LayerNormKernel(LayerNormArgumen
   using Norm = RowNorm<T, kWidth>;
   const Norm norm(a);
   typename Norm::Values v = {};
+  BeginDependent();
   norm.Load(blockIdx.x, v);
   norm.PrefetchParameters();
   if constexpr (kWidth > 1) {
@@ -229,7 +230,8 @@ void Normalise(Device& device, const Tensor& x, const Tensor& gamma, const Tenso
   const int64_t places = kNormThreads / threads * device.multiprocessors();
   const int64_t blocks = aligned ? std::min(x.rows, places) : x.rows;
   const Grid grid = {.blocks = dim3(static_cast<unsigned>(blocks)),
-                     .threads = dim3(static_cast<unsigned>(threads))};
+                     .threads = dim3(static_cast<unsigned>(threads)),
+                     .dependent = true};
   Launch(device, "layer_norm", aligned ? LayerNormKernel<T, 4> : LayerNormKernel<T, 1>, grid,
          arguments);
 }

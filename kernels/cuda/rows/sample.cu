@@ -347,6 +347,7 @@ __device__ void ForAdjustments(const SampleArguments& arguments, int64_t row, Ch
 
 // Blocks: rows. Shared memory: a SampleMemory, then `vocab` floats if keeps_row.
 __global__ void __launch_bounds__(kMaxSampleThreads) SampleRows(SampleArguments arguments) {
+  BeginDependent();
   const auto row = static_cast<int64_t>(blockIdx.x);
   SamplingRow parameters;
   std::memcpy(static_cast<void*>(&parameters), arguments.rows + row * arguments.row_stride,
@@ -473,7 +474,8 @@ void Sample(Device& device, Tensor logits, int64_t vocab, Tensor rows,
   Launch(device, "sample", SampleRows,
          {.blocks = dim3(static_cast<unsigned>(logits.rows)),
           .threads = dim3(static_cast<unsigned>(Threads(vocab))),
-          .shared_bytes = keeps_row ? kept_bytes : sizeof(SampleMemory)},
+          .shared_bytes = keeps_row ? kept_bytes : sizeof(SampleMemory),
+          .dependent = true},
          arguments);
 }
 

@@ -122,6 +122,7 @@ class SsmChannel {
 // Grid: (groups of kSsmWarps channels, sequences).
 template <typename T>
 __global__ void __launch_bounds__(kSsmThreads) SsmKernel(const SsmArguments<T> a) {
+  BeginDependent();
   const int32_t channel =
       static_cast<int32_t>(blockIdx.x) * kSsmWarps + static_cast<int32_t>(threadIdx.x) / kWarp;
   if (channel >= a.ssm.channels) return;
@@ -158,7 +159,8 @@ void Run(Device& device, const char* operation, const SsmConstants& constants, c
   const int groups = (ssm.channels + kSsmWarps - 1) / kSsmWarps;
   Launch(device, operation, SsmKernel<T>,
          {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(sequences.count)),
-          .threads = dim3(kSsmThreads)},
+          .threads = dim3(kSsmThreads),
+          .dependent = true},
          arguments);
 }
 

@@ -40,6 +40,7 @@ struct KernelLaunch {
   dim3 grid;
   dim3 block;
   size_t shared_bytes;
+  bool dependent;              // may start while the kernels before it run
   std::function<void()> body;  // one thread
 };
 
@@ -49,11 +50,12 @@ cudaError_t Launch(cudaStream_t stream, KernelLaunch launch);
 
 template <typename... P>
 cudaError_t LaunchKernel(cudaStream_t stream, const char* operation, void (*kernel)(P...),
-                         dim3 grid, dim3 block, size_t shared_bytes,
+                         dim3 grid, dim3 block, size_t shared_bytes, bool dependent,
                          std::type_identity_t<P>... arguments) {
   static_assert((std::is_trivially_copyable_v<P> && ...), "a device gets the bytes alone");
   static_assert((sizeof(P) + ... + 0) <= 4096, "the parameters of a kernel are at most 4 KiB");
-  return Launch(stream, {operation, grid, block, shared_bytes, [=] { kernel(arguments...); }});
+  return Launch(stream,
+                {operation, grid, block, shared_bytes, dependent, [=] { kernel(arguments...); }});
 }
 
 // ---- For kernels --------------------------------------------------------------------------------
@@ -82,6 +84,11 @@ void LoadMatrices(uint32_t (&r)[4], const void* row, bool transposed);
 void CopyAsync16(void* shared, const void* from, bool valid);
 void CommitCopies();
 void WaitForCopies(int pending);
+
+// Kernels run one after another, so nothing is waited for. A thread of a dependent launch that ends
+// without having waited fails, as does one that touches device memory before, where accesses are
+// counted.
+void WaitForPrerequisites();
 
 }  // namespace cuda_on_cpu
 
