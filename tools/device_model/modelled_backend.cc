@@ -27,7 +27,8 @@ constexpr double kDownload = 15e-6;
 
 // As kernels/cuda cuts its work into blocks.
 constexpr int64_t kStepRows = 8;            // Linear(): more rows are the library's
-constexpr int64_t kQuantizedStepRows = 16;  // LinearQuantized(): more are in blocks of
+constexpr int64_t kRoundedInside = 8;       // of kI8; LinearQuantized() rounds more rows before
+constexpr int64_t kQuantizedStepRows = 16;  // and more are in blocks of
 constexpr int64_t kQuantizedRows = 32;
 constexpr int64_t kQuantizedColumns = 16;
 constexpr int64_t kQuantizedFewRows = 64;  // and more than these in others, of
@@ -306,10 +307,13 @@ int64_t ModelledBackend::StepBlocks(int64_t columns) const {
 void ModelledBackend::QuantizedProduct(Tensor x, const LinearWeights& w, DType weights,
                                        int64_t bytes) {
   const std::string kernel = std::string("linear_quantized ") + WeightsName(weights);
+  const int64_t values = w.in() * w.out();
+  if (weights == DType::kI8 && x.rows <= kRoundedInside) {
+    return Launch(kernel + ", 8 rows", values, StepBlocks(w.out()), bytes);
+  }
   const int64_t rounded = x.rows * x.cols;
   Launch("round_inputs", rounded, DivideUp(x.rows * DivideUp(x.cols, kInt8Group), kRoundingWarps),
          Bytes(x) + rounded);
-  const int64_t values = w.in() * w.out();
   if (x.rows <= kQuantizedStepRows) return Launch(kernel, values, StepBlocks(w.out()), bytes);
   const int64_t block_rows = DivideUp(x.rows, weights == DType::kI8 ? 128 : 64);
   const int64_t blocks = block_rows * DivideUp(w.out(), kQuantizedBlockColumns);

@@ -9,6 +9,19 @@ namespace {
 
 // ---- Inputs ------------------------------------------------------------------------------------
 
+// As bytes, the first one lowest. Products with the inverse are at most 127 and a little, so adding
+// 1.5 * 2^23 leaves the nearest integer in the lowest bits, ties to even. Where the scale is a NaN
+// the bytes are any.
+__device__ inline uint32_t RoundToInt8(const float (&v)[4], float inverse) {
+  uint32_t bits[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    bits[i] = __float_as_uint(__fadd_rn(__fmul_rn(v[i], inverse), kStart));
+  }
+  return __byte_perm(__byte_perm(bits[0], bits[1], 0x0040), __byte_perm(bits[2], bits[3], 0x0040),
+                     0x5410);
+}
+
 template <typename X>
 struct RoundArguments {
   const X* x;  // rows of x_stride
@@ -60,14 +73,8 @@ __global__ void __launch_bounds__(kWarps* kWarp) RoundInputsKernel(RoundArgument
     largest = max(largest, __shfl_xor_sync(kAllLanes, largest, mask));
   }
   const GroupScale scale = ActivationScale(__uint_as_float(largest));
-  uint32_t bytes = 0;
-  for (int i = 0; i < 4; ++i) {
-    const float q = scale.inverse == 0 ? 0.0f : rintf(v[i] * scale.inverse);
-    bytes |= uint32_t{static_cast<uint8_t>(static_cast<int>(fminf(fmaxf(q, -127.0f), 127.0f)))}
-             << 8 * i;
-  }
   int8_t* to = a.integers + index * kUnitInputs + PlaceInUnit<kWeights>(lane);
-  *reinterpret_cast<uint32_t*>(to) = bytes;
+  *reinterpret_cast<uint32_t*>(to) = RoundToInt8(v, scale.inverse);
   if (lane % kGroupLanes == 0) {
     const int64_t group = int64_t{unit} * kGroups<kWeights> + lane / kGroupLanes;
     a.scales[group * a.scale_rows + row] = scale.scale;
@@ -124,6 +131,56 @@ struct WeightTile {
   RowVector<BF16, 2> scales[kGroups<kWeights>];
 };
 
+// Rows beside weights of kI8 that every warp rounds for itself: less time than a launch takes.
+// Beside kI4, with four groups in place of one, it would be more.
+struct InputRows {
+  const BF16* x;  // rows of x_stride, aligned for pieces
+  int64_t x_stride;
+  int in;  // a multiple of kInputPiece
+};
+constexpr int kInputPiece = 8;
+constexpr int kInputRows = 8;  // at most
+
+// The same bits as RoundInputsKernel gives. The four lanes of a row have all pieces of a unit,
+// which is a group.
+__device__ inline InputTile<DType::kI8> RoundInputTile(const InputRows& inputs, int rows, int unit,
+                                                       int g, int t) {
+  static_assert(kGroups<DType::kI8> == 1);
+  constexpr int kPieces = kUnitInputs / kInputPiece / 4;
+  const BF16* row = inputs.x + min(g, rows - 1) * inputs.x_stride;
+  RowVector<uint32_t, kInputPiece / 2> pieces[kPieces] = {};
+  // Of the lower and the upper halves, whose other bits do not matter.
+  uint32_t low = 0;
+  uint32_t high = 0;
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    const int k = unit * kUnitInputs + i / 2 * 64 + 16 * t + i % 2 * kInputPiece;
+    if (k < inputs.in) {
+      pieces[i] = LoadVector<uint32_t, kInputPiece / 2>(reinterpret_cast<const uint32_t*>(row + k));
+    }
+#pragma unroll
+    for (const uint32_t pair : pieces[i].values) {
+      const uint32_t magnitudes = pair & 0x7fff7fffu;
+      low = max(low, magnitudes << 16);
+      high = max(high, magnitudes);
+    }
+  }
+  uint32_t largest = max(low, high & 0x7fff0000u);
+  largest = max(largest, __shfl_xor_sync(kAllLanes, largest, 1));
+  largest = max(largest, __shfl_xor_sync(kAllLanes, largest, 2));
+  const GroupScale scale = ActivationScale(__uint_as_float(largest));
+  InputTile<DType::kI8> tile = {};
+  tile.scales[0][0] = scale.scale;
+#pragma unroll
+  for (int word = 0; word < 2 * kPieces; ++word) {
+    const uint32_t* pairs = pieces[word / 2].values + word % 2 * 2;
+    const float v[4] = {__uint_as_float(pairs[0] << 16), __uint_as_float(pairs[0] & 0xffff0000u),
+                        __uint_as_float(pairs[1] << 16), __uint_as_float(pairs[1] & 0xffff0000u)};
+    tile.x[0].words[word] = RoundToInt8(v, scale.inverse);
+  }
+  return tile;
+}
+
 // Rows past the last are those of the last, for nobody; zeros, where all eight are.
 template <DType kWeights, typename Y>
 __device__ inline InputTile<kWeights> LoadInputTile(const QuantizedArguments<Y>& a, int first_row,
@@ -158,21 +215,24 @@ __device__ inline WeightTile<kWeights> LoadWeightTile(const QuantizedArguments<Y
   return tile;
 }
 
-// The products of one share of the depth.
-template <DType kWeights, int kTiles, int kRowTiles, typename Y>
-__device__ void MultiplyShare(const QuantizedArguments<Y>& a, int first_row, int first_column,
-                              int share, int lane, float (&sums)[kRowTiles][kTiles][4]) {
+// The products of one share of the depth. kRounds: of `inputs`, else of a.x.
+template <DType kWeights, int kTiles, int kRowTiles, bool kRounds, typename Y>
+__device__ void MultiplyShare(const QuantizedArguments<Y>& a, const InputRows& inputs,
+                              int first_row, int first_column, int share, int lane,
+                              float (&sums)[kRowTiles][kTiles][4]) {
   const int g = lane / 4;
   const int t = lane % 4;
   int unit = share * ShareUnits(a.units);
   // Two bounds, as one register less is left for the least of them.
   for (int n = 0; n < ShareUnits(a.units) && unit < a.units; ++n, ++unit) {
-    auto x = LoadInputTile<kWeights>(a, first_row, unit, g, t);
+    InputTile<kWeights> x;
+    if constexpr (!kRounds) x = LoadInputTile<kWeights>(a, first_row, unit, g, t);
     WeightTile<kWeights> w[kTiles];
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
       w[tile] = LoadWeightTile<kWeights>(a, first_column + tile * kTileColumns, unit, g, t);
     }
+    if constexpr (kRounds) x = RoundInputTile(inputs, a.rows, unit, g, t);
 #pragma unroll
     for (int row_tile = 0; row_tile < kRowTiles; ++row_tile) {
       if (row_tile > 0) {
@@ -188,8 +248,9 @@ __device__ void MultiplyShare(const QuantizedArguments<Y>& a, int first_row, int
 
 // Blocks: (columns / (8 kTiles), rows / (16 kRowTiles)), rounded up; 8 warps; shared memory for the
 // sums of each, [kRowTiles][kTiles][kTileSums].
-template <DType kWeights, int kTiles, int kRowTiles, typename Y>
-__global__ void __launch_bounds__(kWarps* kWarp, 2) LinearQuantizedKernel(QuantizedArguments<Y> a) {
+template <DType kWeights, int kTiles, int kRowTiles, bool kRounds, typename Y>
+__global__ void __launch_bounds__(kWarps* kWarp, 2)
+    LinearQuantizedKernel(QuantizedArguments<Y> a, InputRows inputs) {
   constexpr int kSums = kRowTiles * kTiles * kTileSums<kTiles>;
   float* shared = reinterpret_cast<float*>(SharedMemory());
   const int thread = static_cast<int>(threadIdx.x);
@@ -203,7 +264,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2) LinearQuantizedKernel(Quanti
                row_bytes * min(kTiles * kTileColumns, a.out - first_column));
   WaitForPrerequisites();
   float sums[kRowTiles][kTiles][4] = {};
-  MultiplyShare<kWeights>(a, first_row, first_column, warp, lane, sums);
+  MultiplyShare<kWeights, kTiles, kRowTiles, kRounds>(a, inputs, first_row, first_column, warp,
+                                                      lane, sums);
   for (int row_tile = 0; row_tile < kRowTiles; ++row_tile) {
     for (int tile = 0; tile < kTiles; ++tile) {
       for (int half = 0; half < 2; ++half) {
@@ -232,15 +294,26 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2) LinearQuantizedKernel(Quanti
 
 // ---- Launches ----------------------------------------------------------------------------------
 
-template <DType kWeights, int kTiles, int kRowTiles, typename Y>
-void LaunchFewRows(Device& device, const QuantizedArguments<Y>& arguments) {
-  Launch(device, "linear_quantized", LinearQuantizedKernel<kWeights, kTiles, kRowTiles, Y>,
+template <DType kWeights, int kTiles, int kRowTiles, bool kRounds, typename Y>
+void LaunchFewRows(Device& device, const QuantizedArguments<Y>& arguments,
+                   const InputRows& inputs) {
+  Launch(device, "linear_quantized", LinearQuantizedKernel<kWeights, kTiles, kRowTiles, kRounds, Y>,
          {.blocks = dim3(Blocks(arguments.out, kTiles * kTileColumns),
                          Blocks(arguments.rows, kRowTiles * kTileRows)),
           .threads = dim3(kWarps * kWarp),
           .shared_bytes = kWarps * kRowTiles * kTiles * kTileSums<kTiles> * sizeof(float),
           .dependent = true},
-         arguments);
+         arguments, inputs);
+}
+
+// The widest blocks that leave two for every multiprocessor: they read x less often.
+template <DType kWeights, bool kRounds, typename Y>
+void LaunchTileOfRows(Device& device, const QuantizedArguments<Y>& arguments,
+                      const InputRows& inputs) {
+  const int tiles = arguments.out / kTileColumns / (2 * device.multiprocessors());
+  if (tiles >= 4) return LaunchFewRows<kWeights, 4, 1, kRounds>(device, arguments, inputs);
+  if (tiles >= 2) return LaunchFewRows<kWeights, 2, 1, kRounds>(device, arguments, inputs);
+  LaunchFewRows<kWeights, 1, 1, kRounds>(device, arguments, inputs);
 }
 
 // Rows of x in integers, in scratch memory.
@@ -286,37 +359,44 @@ bool TakesManyRows(Device& device, int64_t rows, int64_t out) {
 }
 
 template <DType kWeights, typename Y>
-void Multiply(Device& device, const LinearCall& call, const RoundedInputs& x) {
-  const QuantizedArguments<Y> arguments = {
-      .x = x.integers,
-      .x_scales = x.scales,
-      .x_scale_rows = x.scale_rows,
-      .w = static_cast<const char*>(call.w.data()),
-      .w_scales = call.w.scales(),
-      .scale_columns = static_cast<int>(call.w.scale_columns()),
-      .rows = static_cast<int>(call.x.rows),
-      .out = static_cast<int>(call.w.out()),
-      .units = static_cast<int>(call.w.units()),
-      .epilogue = MakeEpilogue<Y>(call.epilogue, call.y)};
+void Multiply(Device& device, const LinearCall& call) {
+  QuantizedArguments<Y> arguments = {.x = nullptr,
+                                     .x_scales = nullptr,
+                                     .x_scale_rows = 0,
+                                     .w = static_cast<const char*>(call.w.data()),
+                                     .w_scales = call.w.scales(),
+                                     .scale_columns = static_cast<int>(call.w.scale_columns()),
+                                     .rows = static_cast<int>(call.x.rows),
+                                     .out = static_cast<int>(call.w.out()),
+                                     .units = static_cast<int>(call.w.units()),
+                                     .epilogue = MakeEpilogue<Y>(call.epilogue, call.y)};
+  const bool is_bf16 = call.x.dtype == DType::kBF16;
+  if constexpr (kWeights == DType::kI8) {
+    if (is_bf16 && call.x.rows <= kInputRows && RowsAreAligned(call.x, kInputPiece)) {
+      return LaunchTileOfRows<kWeights, /*kRounds=*/true>(
+          device, arguments,
+          {DeviceRow<BF16>(call.x, 0), call.x.stride, static_cast<int>(call.x.cols)});
+    }
+  }
+  const auto round = is_bf16 ? RoundInputs<kWeights, BF16> : RoundInputs<kWeights, float>;
+  const RoundedInputs x = round(device, call.x, call.w.units());
+  arguments.x = x.integers;
+  arguments.x_scales = x.scales;
+  arguments.x_scale_rows = x.scale_rows;
   if (TakesManyRows<kWeights>(device, arguments.rows, arguments.out)) {
     const bool aligned = EpilogueIsAligned(call.epilogue, call.y, kStoredColumns);
     return MultiplyManyRows<kWeights, Y>(device, arguments, aligned);
   }
-  if (call.x.rows > kTileRows) return LaunchFewRows<kWeights, 2, 2>(device, arguments);
-  // The widest blocks that leave two for every multiprocessor: they read x less often.
-  const int64_t tiles = call.w.out() / kTileColumns / (2 * device.multiprocessors());
-  if (tiles >= 4) return LaunchFewRows<kWeights, 4, 1>(device, arguments);
-  if (tiles >= 2) return LaunchFewRows<kWeights, 2, 1>(device, arguments);
-  LaunchFewRows<kWeights, 1, 1>(device, arguments);
+  if (call.x.rows > kTileRows) {
+    return LaunchFewRows<kWeights, 2, 2, /*kRounds=*/false>(device, arguments, {});
+  }
+  LaunchTileOfRows<kWeights, /*kRounds=*/false>(device, arguments, {});
 }
 
 template <DType kWeights>
 void Multiply(Device& device, const LinearCall& call) {
-  const auto round =
-      call.x.dtype == DType::kBF16 ? RoundInputs<kWeights, BF16> : RoundInputs<kWeights, float>;
-  const RoundedInputs x = round(device, call.x, call.w.units());
-  if (call.y.dtype == DType::kBF16) return Multiply<kWeights, BF16>(device, call, x);
-  Multiply<kWeights, float>(device, call, x);
+  if (call.y.dtype == DType::kBF16) return Multiply<kWeights, BF16>(device, call);
+  Multiply<kWeights, float>(device, call);
 }
 
 }  // namespace

@@ -87,6 +87,16 @@ inline unsigned __brev(unsigned x) {
   x = (x & 0x0f0f0f0fu) << 4 | (x >> 4 & 0x0f0f0f0fu);
   return __builtin_bswap32(x);
 }
+// Of the bytes of x, 0 to 3, and y, 4 to 7, those that the lowest hexadecimal digits name.
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned digits) {
+  const uint64_t bytes = uint64_t{y} << 32 | x;
+  unsigned chosen = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned byte = digits >> 4 * i & 7;
+    chosen |= static_cast<unsigned>(bytes >> 8 * byte & 0xff) << 8 * i;
+  }
+  return chosen;
+}
 inline unsigned __umulhi(unsigned x, unsigned y) {
   return static_cast<unsigned>((uint64_t{x} * y) >> 32);
 }
