@@ -255,7 +255,11 @@ TEST_F(AcceptLoopTest, RefusesNewcomersAndWatchesOthers) {
   ASSERT_EQ(send(taken_[0].get(), "x", 1, 0), 1);
   char byte = 0;
   EXPECT_EQ(recv(before.get(), &byte, 1, 0), 1);
-  shutdown(taken_[0].get(), SHUT_RDWR);
+  {
+    // Those too that came before the loop knew.
+    std::lock_guard lock(mutex_);
+    for (const Descriptor& taken : taken_) shutdown(taken.get(), SHUT_RDWR);
+  }
   EXPECT_TRUE(Shows("hippodrome_grpc_connections 0"));
 }
 
