@@ -81,7 +81,7 @@ class CudaYardsticks final : public DeviceYardsticks {
     const bool fused = convolution == Convolution::kFused;
     if (fused && points > kLongestFusedTransform) return std::nullopt;
     const std::vector<double> kernels = FadingKernels(channels, points);
-    const auto conv = fused ? MakeFusedGatedConv(device_, kernels, channels, points)
+    const auto conv = fused ? MakeFusedGatedConv(device_, kernels, channels, points, DType::kBF16)
                             : MakeCufftGatedConv(device_, kernels, channels, points);
     if (conv == nullptr) return std::nullopt;
     const int64_t rows = sequences * channels;

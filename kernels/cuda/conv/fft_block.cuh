@@ -2,8 +2,9 @@
 // registers of each: "block FFT" of the H3 paper with radix-16 passes in registers and exchanges
 // through shared memory between them.
 //
-// Forward is a decimation in frequency and leaves the order of FftFrequency(); Inverse is its
-// mirror image and takes that order, so no pass reverses bits. Thread t of a transform holds
+// Forward leaves the order of FftFrequency(), Inverse takes it, so no pass reverses bits. Twiddle
+// factors come before each pass in both: there they are part of its butterflies, of six
+// multiply-adds each. Thread t of a transform holds
 //   z[j] = point t + j N / 16               before Forward and after Inverse,
 //   z[e] = position 16 t + e of the result  after Forward and before Inverse.
 // A pass over blocks of n points stores to the places that the same thread loaded from, so an
@@ -42,91 +43,125 @@ __device__ inline float2 ComplexSubtract(float2 a, float2 b) {
   return make_float2(a.x - b.x, a.y - b.y);
 }
 
-// z exp(-2 pi i m / 16), or its inverse.
+// exp(2 pi i j / 128), j in [0, 32]
+__device__ inline float2 RootOf128(int j) {
+  constexpr float kCosine[33] = {
+      1.0f,          0.998795456f,  0.995184727f, 0.989176510f, 0.980785280f, 0.970031253f,
+      0.956940336f,  0.941544065f,  0.923879533f, 0.903989293f, 0.881921264f, 0.857728610f,
+      0.831469612f,  0.803207531f,  0.773010453f, 0.740951125f, 0.707106781f, 0.671558955f,
+      0.634393284f,  0.595699304f,  0.555570233f, 0.514102744f, 0.471396737f, 0.427555093f,
+      0.382683432f,  0.336889853f,  0.290284677f, 0.242980180f, 0.195090322f, 0.146730474f,
+      0.0980171403f, 0.0490676743f, 0.0f};
+  return make_float2(kCosine[j], kCosine[32 - j]);
+}
+
+// w exp(-2 pi i m / 16), or its inverse, 0 <= m < 8.
 template <int m, bool kInverse>
-__device__ inline float2 Turn(float2 z) {
-  constexpr float kCosine = 0.923879533f;  // of pi / 8
-  constexpr float kSine = 0.382683432f;
-  constexpr float kRootHalf = 0.707106781f;
+__device__ inline float2 Turn(float2 w) {
+  static_assert(m >= 0 && m < 8);
   constexpr float s = kInverse ? -1.0f : 1.0f;
-  static_assert(m == 0 || m == 1 || m == 2 || m == 3 || m == 4 || m == 6 || m == 9);
   if constexpr (m == 0) {
-    return z;
-  } else if constexpr (m == 4) {
-    return make_float2(s * z.y, -s * z.x);
+    return w;
+  } else if constexpr (m >= 4) {
+    const float2 turned = Turn<m - 4, kInverse>(w);
+    return make_float2(s * turned.y, -s * turned.x);
   } else if constexpr (m == 2) {
-    return make_float2(kRootHalf * (z.x + s * z.y), kRootHalf * (z.y - s * z.x));
-  } else if constexpr (m == 6) {
-    return make_float2(kRootHalf * (s * z.y - z.x), -kRootHalf * (z.y + s * z.x));
+    constexpr float kRootHalf = 0.707106781f;
+    return make_float2(kRootHalf * (w.x + s * w.y), kRootHalf * (w.y - s * w.x));
   } else {
-    constexpr float x = m == 1 ? kCosine : m == 3 ? kSine : -kCosine;
-    constexpr float y = s * (m == 1 ? -kSine : m == 3 ? -kCosine : kSine);
-    return make_float2(z.x * x - z.y * y, z.x * y + z.y * x);
+    const float2 root = RootOf128(8 * m);
+    return make_float2(w.x * root.x + s * w.y * root.y, w.y * root.x - s * w.x * root.y);
   }
 }
 
-__device__ inline void Dft2(float2& a, float2& b) {
-  const float2 sum = ComplexAdd(a, b);
-  b = ComplexSubtract(a, b);
+// a + b w, a - b w: the second as 2 a - (a + b w), six instructions in place of eight.
+__device__ inline void Butterfly(float2& a, float2& b, float2 w) {
+  const float2 sum = make_float2(a.x + b.x * w.x - b.y * w.y, a.y + b.y * w.x + b.x * w.y);
+  b = make_float2(fmaf(2.0f, a.x, -sum.x), fmaf(2.0f, a.y, -sum.y));
   a = sum;
 }
 
-// In natural order, as are those below: z_k <- sum_j z_j exp(-2 pi i j k / n), or with +.
-template <bool kInverse>
-__device__ inline void Dft4(float2& z0, float2& z1, float2& z2, float2& z3) {
-  Dft2(z0, z2);
-  Dft2(z1, z3);
-  Dft2(z0, z1);
-  z3 = Turn<4, kInverse>(z3);
-  Dft2(z2, z3);
-  const float2 swap = z1;
-  z1 = z2;
-  z2 = swap;
+// Polynomials at the roots of x^n = w^n exp(-2 pi i turn / 16), of which half are those of
+// x^(n/2) = root and half those of x^(n/2) = -root:
+//   z_q <- sum_k z_k x_q^k, with + for kInverse, q in the order of reversed bits.
+// powers[i] = w^(2^i); without kTwisted w = 1.
+template <int n, bool kTwisted, bool kInverse, int turn = 0>
+__device__ inline void Evaluate(float2* z, const float2* powers) {
+  if constexpr (n > 1) {
+    constexpr int half = n / 2;
+    constexpr int power = half == 8 ? 3 : half == 4 ? 2 : half == 2 ? 1 : 0;
+    constexpr bool simple = !kTwisted && turn % 8 == 0;  // the root is 1 or -i
+    const float2 root = Turn<turn / 2, kInverse>(kTwisted ? powers[power] : make_float2(1, 0));
+    Unroll<half>([&](auto j) {
+      float2& a = z[j];
+      float2& b = z[j + half];
+      if constexpr (simple) {
+        const float2 turned = Turn<turn / 2, kInverse>(b);
+        b = ComplexSubtract(a, turned);
+        a = ComplexAdd(a, turned);
+      } else {
+        Butterfly(a, b, root);
+      }
+    });
+    Evaluate<half, kTwisted, kInverse, turn / 2>(z, powers);
+    Evaluate<half, kTwisted, kInverse, turn / 2 + 8>(z + half, powers);
+  }
 }
 
-template <bool kInverse>
-__device__ inline void Dft8(float2* z) {
-  Unroll<4>([&](auto j) {
-    Dft2(z[j], z[j + 4]);
-    z[j + 4] = Turn<2 * j, kInverse>(z[j + 4]);
-  });
-  Dft4<kInverse>(z[0], z[1], z[2], z[3]);
-  Dft4<kInverse>(z[4], z[5], z[6], z[7]);
-  const float2 even[4] = {z[0], z[1], z[2], z[3]};
-  Unroll<4>([&](auto k) {
-    const float2 odd = z[k + 4];
-    z[2 * k] = even[k];
-    z[2 * k + 1] = odd;
-  });
+// `i` with its bits reversed, i < n.
+constexpr int ReverseBits(int n, int i) {
+  int reversed = 0;
+  for (int bit = 1; bit < n; bit *= 2) reversed = 2 * reversed + (i & bit ? 1 : 0);
+  return reversed;
 }
 
-template <bool kInverse>
-__device__ inline void Dft16(float2 (&z)[16]) {
-  Unroll<4>([&](auto j) { Dft4<kInverse>(z[j], z[j + 4], z[j + 8], z[j + 12]); });
-  Unroll<16>([&](auto i) { z[i] = Turn<(i % 4) * (i / 4), kInverse>(z[i]); });
-  Unroll<4>([&](auto k) { Dft4<kInverse>(z[4 * k], z[4 * k + 1], z[4 * k + 2], z[4 * k + 3]); });
-  Unroll<16>([&](auto i) {
-    constexpr int transposed = i % 4 * 4 + i / 4;
-    if constexpr (i < transposed) {
+// Discrete Fourier transforms of n = 2, 4, 8 or 16 complex numbers in the registers of one thread,
+// in natural order: z_q <- sum_k z_k w^k exp(-2 pi i k q / n), or with +. `powers` as above.
+template <int n, bool kTwisted, bool kInverse>
+__device__ inline void Dft(float2* z, const float2* powers) {
+  Evaluate<n, kTwisted, kInverse>(z, powers);
+  Unroll<n>([&](auto i) {
+    constexpr int reversed = ReverseBits(n, i);
+    if constexpr (i < reversed) {
       const float2 swap = z[i];
-      z[i] = z[transposed];
-      z[transposed] = swap;
+      z[i] = z[reversed];
+      z[reversed] = swap;
     }
   });
 }
 
 // Of each n neighbours.
 template <int n, bool kInverse>
-__device__ inline void DftOfNeighbours(float2 (&z)[16]) {
-  if constexpr (n == 16) {
-    Dft16<kInverse>(z);
-  } else {
-    Unroll<16 / n>([&](auto i) {
-      if constexpr (n == 8) Dft8<kInverse>(&z[8 * i]);
-      if constexpr (n == 4) Dft4<kInverse>(z[4 * i], z[4 * i + 1], z[4 * i + 2], z[4 * i + 3]);
-      if constexpr (n == 2) Dft2(z[2 * i], z[2 * i + 1]);
-    });
-  }
+__device__ inline void DftOfNeighbours(float2 (&z)[kFftValues]) {
+  Unroll<kFftValues / n>([&](auto i) { Dft<n, false, kInverse>(&z[n * i], nullptr); });
+}
+
+// w^2: as precise as a number from a table and one more product.
+__device__ inline float2 ComplexSquare(float2 w) {
+  return make_float2(w.x * w.x - w.y * w.y, 2.0f * w.x * w.y);
+}
+
+// Dft() of 16. w: (w, w^4)
+template <bool kInverse>
+__device__ inline void TwistedDft16(float2 (&z)[kFftValues], float4 w) {
+  constexpr float s = kInverse ? -1.0f : 1.0f;
+  const float2 first = make_float2(w.x, s * w.y);
+  const float2 fourth = make_float2(w.z, s * w.w);
+  const float2 powers[4] = {first, ComplexSquare(first), fourth, ComplexSquare(fourth)};
+  Dft<16, true, kInverse>(z, powers);
+}
+
+// Of each n < 16 neighbours: the i-th ones with w exp(-2 pi i / 16 n). w: (w, w^2) of the first.
+template <int n>
+__device__ inline void TwistedDftOfNeighbours(float2 (&z)[kFftValues], float4 w) {
+  Unroll<kFftValues / n>([&](auto i) {
+    const float2 once = RootOf128(8 / n * i);
+    const float2 twice = RootOf128(n == 2 ? 0 : 16 / n * i);
+    const float2 second = ComplexMultiplyConjugate(make_float2(w.z, w.w), twice);
+    const float2 powers[3] = {ComplexMultiplyConjugate(make_float2(w.x, w.y), once), second,
+                              ComplexSquare(second)};
+    Dft<n, true, false>(&z[n * i], powers);
+  });
 }
 
 // Where point i is in shared memory: one number of padding after every 16 makes all exchanges free
@@ -147,7 +182,15 @@ class BlockFft {
   __device__ BlockFft(int thread, float2* shared, const float4* twiddles)
       : thread_(thread), shared_(shared), twiddles_(twiddles) {}
 
-  __device__ void Forward(float2 (&z)[kFftValues]) const { ForwardPass<kPoints>(z, twiddles_); }
+  __device__ void Forward(float2 (&z)[kFftValues]) const {
+    if constexpr (kPoints <= kFftValues) {
+      DftOfNeighbours<kPoints, false>(z);
+    } else {
+      Dft<kFftValues, false, false>(z, nullptr);
+      Exchange<kPoints, kColumns<kPoints>>(z);
+      ForwardPass<kColumns<kPoints>>(z, twiddles_ + FftInverseTwiddles(kPoints));
+    }
+  }
   // Not divided by N.
   __device__ void Inverse(float2 (&z)[kFftValues]) const {
     const BlockFft again(Forget(thread_), shared_, twiddles_);
@@ -159,55 +202,39 @@ class BlockFft {
   template <int n>
   static constexpr int kColumns = n / kFftValues;
 
+  // Blocks of n < N points are polynomials modulo x^n - w^16, each with its own w.
   template <int n>
   __device__ void ForwardPass(float2 (&z)[kFftValues], const float4* twiddles) const {
-    if constexpr (n <= kFftValues) {
-      DftOfNeighbours<n, false>(z);
+    if constexpr (n < kFftValues) {
+      TwistedDftOfNeighbours<n>(z, twiddles[thread_]);
     } else {
-      constexpr int m = kColumns<n>;
-      Dft16<false>(z);
-      Twist<m, false>(z, twiddles);
-      Store<n>(z);
-      Wait<m>();
-      Load<m>(z);
-      ForwardPass<m>(z, twiddles + 3 * m);
+      TwistedDft16<false>(z, twiddles[thread_ / kColumns<n>]);
+      if constexpr (n > kFftValues) {
+        Exchange<n, kColumns<n>>(z);
+        ForwardPass<kColumns<n>>(z, twiddles + kPoints / n);
+      }
     }
   }
 
+  // Here w is that of the column.
   template <int n>
   __device__ void InversePass(float2 (&z)[kFftValues], const float4* twiddles) const {
     if constexpr (n <= kFftValues) {
       DftOfNeighbours<n, true>(z);
     } else {
       constexpr int m = kColumns<n>;
-      InversePass<m>(z, twiddles + 3 * m);
-      Store<m>(z);
-      Wait<m>();
-      Load<n>(z);
-      Twist<m, true>(z, twiddles);
-      Dft16<true>(z);
+      InversePass<m>(z, twiddles + m);
+      Exchange<m, n>(z);
+      TwistedDft16<true>(z, twiddles[thread_ % m]);
     }
   }
 
-  // z[k] W^(k p), or its inverse, for the column p of this thread in a block of 16 m points.
-  template <int m, bool kInverse>
-  __device__ void Twist(float2 (&z)[kFftValues], const float4* twiddles) const {
-    const float4* column = twiddles + thread_ % m;
-    const float4 w12 = column[0];
-    const float4 w34 = column[m];
-    const float4 w8c = column[2 * m];
-    // Products of two table entries: as precise as the transform itself.
-    const float2 low[4] = {make_float2(1, 0), make_float2(w12.x, w12.y), make_float2(w12.z, w12.w),
-                           make_float2(w34.x, w34.y)};
-    const float2 high[4] = {make_float2(1, 0), make_float2(w34.z, w34.w), make_float2(w8c.x, w8c.y),
-                            make_float2(w8c.z, w8c.w)};
-    Unroll<kFftValues - 1>([&](auto i) {
-      constexpr int k = i + 1;
-      const float2 w = k < 4        ? low[k % 4]
-                       : k % 4 == 0 ? high[k / 4]
-                                    : ComplexMultiply(low[k % 4], high[k / 4]);
-      z[k] = kInverse ? ComplexMultiplyConjugate(z[k], w) : ComplexMultiply(z[k], w);
-    });
+  // From the pass over blocks of `from` points to that over blocks of `to`.
+  template <int from, int to>
+  __device__ void Exchange(float2 (&z)[kFftValues]) const {
+    Store<from>(z);
+    Wait<(from > to ? to : from)>();
+    Load<to>(z);
   }
 
   // The places of this thread's points in the pass over blocks of n points. The address of point

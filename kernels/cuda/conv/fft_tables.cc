@@ -1,9 +1,9 @@
 #include "kernels/cuda/conv/fft_tables.h"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <numbers>
-#include <utility>
 
 namespace hippodrome::cuda {
 namespace {
@@ -17,12 +17,18 @@ std::complex<double> Root(int64_t j, int64_t n) {
 
 std::vector<std::complex<float>> FftTwiddles(int points) {
   std::vector<std::complex<float>> table;
+  const auto append = [&](int64_t p, int64_t n, int power) {
+    table.emplace_back(Root(p, n));
+    table.emplace_back(Root(power * p, n));
+  };
   for (int n = points; n > kFftValues; n /= kFftValues) {
-    for (const auto& [first, second] : {std::pair{1, 2}, {3, 4}, {8, 12}}) {
-      for (int p = 0; p < n / kFftValues; ++p) {
-        table.emplace_back(Root(first * p, n));
-        table.emplace_back(Root(second * p, n));
-      }
+    for (int p = 0; p < n / kFftValues; ++p) append(p, n, 4);
+  }
+  for (int n = points / kFftValues; n > 1; n /= kFftValues) {
+    const int step = std::max(n, kFftValues);  // positions from one pair to the next
+    const int64_t turn = int64_t{points} / n * std::min(n, kFftValues);
+    for (int position = 0; position < points; position += step) {
+      append(FftFrequency(points, position), turn, n < kFftValues ? 2 : 4);
     }
   }
   assert(static_cast<int>(table.size()) == FftTwiddleCount(points));

@@ -36,24 +36,35 @@ constexpr int FftMirror(int points, int position) {
     const int block = points / kFftValues;
     if (position >= block) return points + block - 1 - position;
   }
-  return (points - position) % points;
+  return position == 0 ? 0 : points - position;
 }
 
-// Where `position` is in a spectrum in memory, in complex numbers: thread t reads pairs of its
-// positions, [8][t][2].
-constexpr int FftSpectrumOffset(int points, int position) {
-  const int pair = position % kFftValues / 2;
-  return (pair * (points / kFftValues) + position / kFftValues) * 2 + position % 2;
+// Where `position` is in a spectrum in memory, in complex numbers: thread t reads so many of its
+// positions together, [16 / together][t][together].
+constexpr int FftSpectrumOffset(int points, int position, int together = 2) {
+  const int part = position % kFftValues / together;
+  return (part * (points / kFftValues) + position / kFftValues) * together + position % together;
 }
 
-// Complex numbers in the table of FftTwiddles().
-constexpr int FftTwiddleCount(int points) {
-  return points <= kFftValues ? 0
-                              : 6 * (points / kFftValues) + FftTwiddleCount(points / kFftValues);
+// Pairs of numbers in the table of FftTwiddles(), for passes of the inverse transform and for all.
+constexpr int FftInverseTwiddles(int points) {
+  return points <= kFftValues ? 0 : points / kFftValues + FftInverseTwiddles(points / kFftValues);
 }
+constexpr int FftTwiddlePairs(int points) {
+  int pairs = FftInverseTwiddles(points);
+  for (int n = points / kFftValues; n > 1; n /= kFftValues) {
+    pairs += n < kFftValues ? points / kFftValues : points / n;
+  }
+  return pairs;
+}
+// Complex numbers in it.
+constexpr int FftTwiddleCount(int points) { return 2 * FftTwiddlePairs(points); }
 
-// For n = points, points / 16, ... > 16, with W = exp(-2 pi i / n) and M = n / 16:
-// [M](W^p, W^2p), [M](W^3p, W^4p), [M](W^8p, W^12p).
+// Pairs (w, w^4), with W_n = exp(-2 pi i / n). Of the inverse transform, for n = points,
+// points / 16, ... > 16: w = W_n^p for p < n / 16. Of the forward one, for n = points / 16, ... >
+// 1: for each block of n points w = W_16k^f, where k are the blocks and f is the frequency of its
+// first position; of n < 16 there are pairs (w, w^2) with w = W_points^f for the first block of
+// each thread.
 std::vector<std::complex<float>> FftTwiddles(int points);
 
 // exp(i pi t / 2L) for t < L / 16, L = points: the weights of right_angle.cuh.

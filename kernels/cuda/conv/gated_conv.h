@@ -31,11 +31,12 @@ class GatedConv {
 inline constexpr int64_t kLongestFusedTransform = 32768;
 
 // One launch: product, transform, pointwise product, inverse, gate; two sequences of a channel are
-// packed in one complex transform. kernels: H rows of `points` values, transformed in double.
-// points: a power of two in [16, kLongestFusedTransform].
+// packed in one complex transform. kernels: H rows of `points` values, transformed in double, and
+// kept in f32 beside rows of kF32, in f16 beside those of kBF16. points: a power of two in
+// [16, kLongestFusedTransform]. dtype: of the rows.
 std::unique_ptr<GatedConv> MakeFusedGatedConv(Device& device, std::span<const double> kernels,
-                                              int64_t channels, int64_t points);
-// The same by cuFFT, any `points`; null in builds without it.
+                                              int64_t channels, int64_t points, DType dtype);
+// The same by cuFFT, any `points` and rows of either type; null in builds without it.
 std::unique_ptr<GatedConv> MakeCufftGatedConv(Device& device, std::span<const double> kernels,
                                               int64_t channels, int64_t points);
 

@@ -17,13 +17,7 @@ struct RightAngleTables {
 };
 
 // exp(i pi j / 32): the weight of point t + j L / 16 is that of t times this.
-__device__ inline float2 ColumnWeight(int j) {
-  constexpr float kCosine[kFftValues + 1] = {
-      1.0f,         0.995184727f, 0.980785280f, 0.956940336f,  0.923879533f, 0.881921264f,
-      0.831469612f, 0.773010453f, 0.707106781f, 0.634393284f,  0.555570233f, 0.471396737f,
-      0.382683432f, 0.290284677f, 0.195090322f, 0.0980171403f, 0.0f};
-  return make_float2(kCosine[j], kCosine[kFftValues - j]);
-}
+__device__ inline float2 ColumnWeight(int j) { return RootOf128(2 * j); }
 
 // row <- kernel number kernel() (*) row, by thread `thread` of the row's kPoints / 16 threads.
 // Block says where a row keeps time t, Address(t), and how far time t + j L / 16 is from it,

@@ -165,7 +165,7 @@ void EncodeSmall(Backend& backend, DType weights, int64_t width, int64_t sequenc
 void ConvolveGated(int64_t sequences, int64_t channels, int64_t points) {
   cuda::Device device;
   const std::vector<double> kernels(static_cast<size_t>(channels * points), 0.5);
-  const auto conv = cuda::MakeFusedGatedConv(device, kernels, channels, points);
+  const auto conv = cuda::MakeFusedGatedConv(device, kernels, channels, points, DType::kBF16);
   const auto rows = [&] {
     return cuda::NewMatrix(device, sequences * channels, points, DType::kBF16);
   };

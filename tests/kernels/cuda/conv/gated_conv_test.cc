@@ -12,6 +12,8 @@ namespace {
 
 using Values = std::vector<float>;
 
+constexpr double kHalfSpectra = 4;
+
 struct Problem {
   int64_t sequences;
   int64_t channels;
@@ -26,11 +28,15 @@ struct Problem {
   }
 };
 
-// Checks every `stride`-th point of each row: |error| <= c u log2(N) |K|_2 |k v|_2 |q|, c about
-// twice the largest seen.
+// Checks every `stride`-th point of each row: |error| <= c u log2(N) |K|_2 |k v|_2 |q|, and beside
+// kBF16, for N spectral values rounded to f16, c u16 |K|_2 |k v|_2 |q| / sqrt(N); c about twice the
+// largest seen.
 void ExpectConvolution(const Problem& p, const Values& kernels, const Values (&kvq)[3],
                        const Values& y, int64_t stride) {
-  const double roundoff = 0.75 * kUnitRoundoff * std::log2(static_cast<double>(p.points));
+  const auto points = static_cast<double>(p.points);
+  const bool bf16 = p.dtype == DType::kBF16;
+  const double roundoff = 0.75 * kUnitRoundoff * std::log2(points) +
+                          (bf16 ? kHalfSpectra * 0x1p-11 / std::sqrt(points) : 0);
   const auto n = static_cast<size_t>(p.points);
   for (size_t first = 0; first < y.size(); first += n) {
     const float* kernel = &kernels[first / n % static_cast<size_t>(p.channels) * n];
@@ -46,7 +52,7 @@ void ExpectConvolution(const Problem& p, const Values& kernels, const Values (&k
       double sum = 0;
       for (size_t s = 0; s < n; ++s) sum += kernel[s] * u[(t + n - s) % n];
       const double gated = sum * kvq[2][first + t];
-      const double rounding = p.dtype == DType::kBF16 ? 0x1p-8 * 1.01 * std::abs(gated) : 0;
+      const double rounding = bf16 ? 0x1p-8 * 1.01 * std::abs(gated) : 0;
       ASSERT_NEAR(y[first + t], gated,
                   roundoff * std::sqrt(kernel2 * u2) * std::abs(kvq[2][first + t]) + rounding)
           << "row " << first / n << " time " << t << " of " << n;
@@ -54,13 +60,17 @@ void ExpectConvolution(const Problem& p, const Values& kernels, const Values (&k
   }
 }
 
-void ExpectGatedConv(const Problem& p, int64_t stride = 1) {
+// `sizes`: of the kernels of channels, over and over.
+void ExpectGatedConv(const Problem& p, int64_t stride = 1, const Values& sizes = {1}) {
   SCOPED_TRACE(testing::Message() << "B " << p.sequences << " H " << p.channels << " N " << p.points
                                   << " " << Name(p.dtype));
   Device device;
-  const Values kernels = RandomValues(p.channels * p.points, 4);
+  Values kernels = RandomValues(p.channels * p.points, 4);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    kernels[i] *= sizes[i / static_cast<size_t>(p.points) % sizes.size()];
+  }
   const std::unique_ptr<GatedConv> conv = MakeFusedGatedConv(
-      device, std::vector<double>(kernels.begin(), kernels.end()), p.channels, p.points);
+      device, std::vector<double>(kernels.begin(), kernels.end()), p.channels, p.points, p.dtype);
   const Values kvq[3] = {p.Random(1), p.Random(2), p.Random(3)};
   const MatrixShape shape = {p.sequences * p.channels, p.points, p.dtype};
   const DeviceMatrix k(device, shape, kvq[0]);
@@ -96,6 +106,13 @@ TEST(GatedConvTest, EveryNumberOfSequencesAndChannels) {
     ExpectGatedConv({sequences, 3, 256}, 17);
   }
   ExpectGatedConv({1, 2, 32768}, 5000);
+}
+
+TEST(GatedConvTest, KernelsOfEverySize) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    ExpectGatedConv({2, 4, 512, dtype}, 7, {0, 1e-20f, 1, 3e9f});
+    ExpectGatedConv({1, 3, 32768, dtype}, 5000, {1e-20f, 0, 3e9f});
+  }
 }
 
 TEST(GatedConvTest, ThreadsMayRunInAnyOrder) {
