@@ -12,8 +12,6 @@ namespace {
 
 using Values = std::vector<float>;
 
-constexpr double kHalfSpectra = 4;
-
 struct Problem {
   int64_t sequences;
   int64_t channels;
@@ -29,14 +27,14 @@ struct Problem {
 };
 
 // Checks every `stride`-th point of each row: |error| <= c u log2(N) |K|_2 |k v|_2 |q|, and beside
-// kBF16, for N spectral values rounded to f16, c u16 |K|_2 |k v|_2 |q| / sqrt(N); c about twice the
-// largest seen.
+// kBF16, where N numbers of the spectrum are rounded to f16, c' u' |K|_2 |k v|_2 |q| / sqrt(N)
+// more; c and c' about twice the largest seen.
 void ExpectConvolution(const Problem& p, const Values& kernels, const Values (&kvq)[3],
                        const Values& y, int64_t stride) {
   const auto points = static_cast<double>(p.points);
   const bool bf16 = p.dtype == DType::kBF16;
-  const double roundoff = 0.75 * kUnitRoundoff * std::log2(points) +
-                          (bf16 ? kHalfSpectra * 0x1p-11 / std::sqrt(points) : 0);
+  const double roundoff =
+      0.75 * kUnitRoundoff * std::log2(points) + (bf16 ? 2.5 * 0x1p-11 / std::sqrt(points) : 0);
   const auto n = static_cast<size_t>(p.points);
   for (size_t first = 0; first < y.size(); first += n) {
     const float* kernel = &kernels[first / n % static_cast<size_t>(p.channels) * n];
