@@ -21,8 +21,6 @@
 
 namespace hippodrome::cuda {
 
-// Discrete Fourier transforms of 2, 4, 8 and 16 complex numbers in the registers of one thread.
-
 // Calls body(integral_constant<int, i>) for i = 0 .. count - 1: indices into registers must be
 // constants.
 template <int count, typename Body>
@@ -74,7 +72,8 @@ __device__ inline float2 Turn(float2 w) {
   }
 }
 
-// a + b w, a - b w: the second as 2 a - (a + b w), six instructions in place of eight.
+// a + b w, a - b w: the second as 2 a - (a + b w), six instructions in place of eight. By fmaf(),
+// since compilers make a + a of 2 a, and two additions of the whole.
 __device__ inline void Butterfly(float2& a, float2& b, float2 w) {
   const float2 sum = make_float2(a.x + b.x * w.x - b.y * w.y, a.y + b.y * w.x + b.x * w.y);
   b = make_float2(fmaf(2.0f, a.x, -sum.x), fmaf(2.0f, a.y, -sum.y));
@@ -136,7 +135,7 @@ __device__ inline void DftOfNeighbours(float2 (&z)[kFftValues]) {
   Unroll<kFftValues / n>([&](auto i) { Dft<n, false, kInverse>(&z[n * i], nullptr); });
 }
 
-// w^2: as precise as a number from a table and one more product.
+// w^2, as precise as the product of two numbers from a table.
 __device__ inline float2 ComplexSquare(float2 w) {
   return make_float2(w.x * w.x - w.y * w.y, 2.0f * w.x * w.y);
 }

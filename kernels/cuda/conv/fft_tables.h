@@ -60,11 +60,11 @@ constexpr int FftTwiddlePairs(int points) {
 // Complex numbers in it.
 constexpr int FftTwiddleCount(int points) { return 2 * FftTwiddlePairs(points); }
 
-// Pairs (w, w^4), with W_n = exp(-2 pi i / n). Of the inverse transform, for n = points,
-// points / 16, ... > 16: w = W_n^p for p < n / 16. Of the forward one, for n = points / 16, ... >
-// 1: for each block of n points w = W_16k^f, where k are the blocks and f is the frequency of its
-// first position; of n < 16 there are pairs (w, w^2) with w = W_points^f for the first block of
-// each thread.
+// Pairs (w, w^4), with W_n = exp(-2 pi i / n). For the passes of the inverse transform over blocks
+// of n = points, points / 16, ... points, n > 16: w = W_n^p for p < n / 16. Then for those of the
+// forward one over k blocks of n = points / 16, ... points, n > 1: for each block w = W_16k^f,
+// where f is the frequency of its first position; if n < 16, pairs (w, w^2) with w = W_points^f for
+// the first block of each thread.
 std::vector<std::complex<float>> FftTwiddles(int points);
 
 // exp(i pi t / 2L) for t < L / 16, L = points: the weights of right_angle.cuh.
