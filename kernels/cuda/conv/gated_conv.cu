@@ -147,7 +147,7 @@ class SequencePair {
 };
 
 // The same for one sequence of 2 N real points, as z_t = x_2t + i x_2t+1: its spectrum is
-// Y_f = A_f Z_f + B_f conj(Z_-f), see HalvedSpectrum() in gated_conv.cu.
+// Y_f = A_f Z_f + B_f conj(Z_-f), see Factors().
 template <typename T, int kPoints>
 class HalvedSequence {
  public:
@@ -370,12 +370,9 @@ class FusedGatedConv final : public GatedConv {
           Factors(kernels.subspan(static_cast<size_t>(c * points_), static_cast<size_t>(points_)),
                   halved());
       // Inverse transforms are not divided by their size.
-      const double scale = std::is_same_v<Number, __half2> ? ScaleOf(factors) : 1;
-      for (const auto& spectrum : factors) {
-        const double divisor = std::is_same_v<Number, __half2> ? scale : transform();
-        Append(spectrum, divisor, spectra);
-      }
-      scales.push_back(static_cast<float>(scale / transform()));
+      const double divisor = std::is_same_v<Number, __half2> ? ScaleOf(factors) : transform();
+      for (const auto& spectrum : factors) Append(spectrum, divisor, spectra);
+      scales.push_back(static_cast<float>(divisor / transform()));
     }
     spectra_ = Upload(device_, spectra);
     scales_ = Upload(device_, scales);
