@@ -31,6 +31,13 @@ constexpr std::chrono::milliseconds kPoll{5};
 // Time for closed connections to unwind.
 constexpr std::chrono::seconds kUnwind{2};
 
+// Strands share 193 mutexes, each allocated when the first strand chooses it; where that fails for
+// want of memory, Boost 1.81 crashes as it unwinds. After so many strands all mutexes are there.
+void AllocateMutexesOfStrands(net::io_context& io) {
+  constexpr int kStrands = 8192;
+  for (int i = 0; i < kStrands; ++i) net::make_strand(io);
+}
+
 void WaitUntilZero(const std::atomic<int>& count, std::chrono::milliseconds grace) {
   const auto end = std::chrono::steady_clock::now() + grace;
   while (count > 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kPoll);
@@ -92,6 +99,7 @@ absl::Status HttpServer::Impl::Listen() {
 }
 
 void HttpServer::Impl::Serve() {
+  AllocateMutexesOfStrands(io_);
   AcceptAnew();
   for (int i = 0; i < shared_.options.threads; ++i) threads_.emplace_back([this] { Run(); });
 }
