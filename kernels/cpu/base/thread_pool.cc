@@ -127,9 +127,9 @@ void ThreadPool::RunNeighbours(int64_t count, const std::function<void(int64_t)>
     runs[i].next = count * i / threads();
     runs[i].end = count * (i + 1) / threads();
   }
-  Run(threads(), [&](int64_t first, int) {
+  Run(threads(), [&](int64_t, int thread) {
     for (int64_t i = 0; i < threads(); ++i) {
-      Neighbours& run = runs[(first + i) % threads()];
+      Neighbours& run = runs[(thread + i) % threads()];
       for (int64_t index = 0; (index = run.next.fetch_add(1)) < run.end;) task(index);
     }
   });

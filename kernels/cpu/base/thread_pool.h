@@ -42,8 +42,9 @@ class ThreadPool {
   // first of several, when all that began are done; the rest is then left out.
   void Run(int64_t count, const std::function<void(int64_t index, int thread)>& task);
   // Run(), but each thread has a run of neighbours, so that what it reads lies in one stream and it
-  // knows what comes next; who is done takes from others' runs. What one throws stops its thread
-  // alone: the others may run the rest.
+  // knows what comes next, and the same run in every loop, so that it finds what it wrote in its
+  // cache; who is done takes from others' runs. What one throws stops its thread alone: the others
+  // may run the rest.
   void RunNeighbours(int64_t count, const std::function<void(int64_t index)>& task);
   // Run() for what does not ask which thread runs it. Must not outlive the pool.
   HeadLoop Loop();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <new>
@@ -46,6 +47,21 @@ TEST(ThreadPoolTest, RunsNeighboursOnceAndThoseOfOthers) {
       if (index == 3) throw std::bad_alloc();
     };
     EXPECT_THROW(pool.RunNeighbours(40, fail), std::bad_alloc);
+  }
+}
+
+TEST(ThreadPoolTest, EachThreadBeginsWithItsOwnNeighbours) {
+  ThreadPool pool(2);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int round = 0; round < 500; ++round) {
+    std::atomic<int> begun{0};
+    std::array<std::thread::id, 2> threads;
+    pool.RunNeighbours(2, [&](int64_t index) {
+      threads[static_cast<size_t>(index)] = std::this_thread::get_id();
+      for (++begun; begun < 2;) std::this_thread::yield();  // so that nobody takes both
+    });
+    ASSERT_EQ(threads[0], caller) << round;
+    ASSERT_NE(threads[1], caller) << round;
   }
 }
 
