@@ -652,6 +652,13 @@ class Backend : public SequenceBackend {
   virtual void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
                       Tensor positions, Tensor o) = 0;
 
+  // Says that H3Step() with these comes after the next Linear(), which may ask memory for what it
+  // will read. Changes no result.
+  virtual void ExpectH3Step(const H3Weights& weights, const RecurrentState& state, Tensor slots,
+                            Tensor positions) {
+    (void)weights, (void)state, (void)slots, (void)positions;
+  }
+
   // SsmSequence() of one token of each of B sequences. u, y: [B, d]; slots: as for H3Step().
   virtual void SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
                        Tensor y) = 0;

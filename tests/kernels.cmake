@@ -10,6 +10,7 @@ hippodrome_test_files(kernels_cpu_tests
     kernels/cpu/attention/rotary_test.cc
     kernels/cpu/attention/softmax_test.cc
     kernels/cpu/base/elementwise_test.cc
+    kernels/cpu/base/later_reads_test.cc
     kernels/cpu/base/memory_test.cc
     kernels/cpu/base/parallel_loops_test.cc
     kernels/cpu/base/round_robin_lock_test.cc

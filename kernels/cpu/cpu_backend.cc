@@ -1,6 +1,7 @@
 #include "kernels/cpu/cpu_backend.h"
 
 #include <cassert>
+#include <utility>
 
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/dense_attention.h"
@@ -58,6 +59,9 @@ cpu::RecurrentSlots& Slots(RecurrentState& state) {
   return static_cast<cpu::RecurrentSlots&>(state);
 }
 cpu::H3Slots& H3SlotsOf(RecurrentState& state) { return static_cast<cpu::H3Slots&>(state); }
+const cpu::H3Slots& H3SlotsOf(const RecurrentState& state) {
+  return static_cast<const cpu::H3Slots&>(state);
+}
 cpu::SsmSlots& SsmSlotsOf(RecurrentState& state) { return static_cast<cpu::SsmSlots&>(state); }
 cpu::LinearAttentionSlots& LinearAttentionSlotsOf(RecurrentState& state) {
   return static_cast<cpu::LinearAttentionSlots&>(state);
@@ -122,7 +126,8 @@ void CpuBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, 
 }
 
 void CpuBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
-  cpu::Linear(Turn(), x, Packed(w), epilogue, y);
+  cpu::Linear(Turn(), x, Packed(w), epilogue, y, cpu::DotKernel::kBest,
+              std::exchange(expected_reads_, {}));
 }
 
 void CpuBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
@@ -204,6 +209,11 @@ void CpuBackend::H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState
 void CpuBackend::H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
                         Tensor positions, Tensor o) {
   cpu::H3Step(Turn(), Recurrent(weights), qkv, H3SlotsOf(state), slots, positions, o);
+}
+
+void CpuBackend::ExpectH3Step(const H3Weights& weights, const RecurrentState& state, Tensor slots,
+                              Tensor positions) {
+  expected_reads_ = cpu::ReadsOfH3Step(Recurrent(weights), H3SlotsOf(state), slots, positions);
 }
 
 std::unique_ptr<SsmWeights> CpuBackend::PrepareSsm(const LongConvParameters& parameters,

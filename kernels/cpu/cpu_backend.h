@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "kernels/cpu/base/later_reads.h"
 #include "kernels/cpu/base/thread_pool.h"
 #include "kernels/cpu/conv/fft.h"
 #include "kernels/training_backend.h"
@@ -68,6 +69,8 @@ class CpuBackend final : public TrainingBackend {
                   const SequenceParts& parts, Tensor o) override;
   void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
               Tensor positions, Tensor o) override;
+  void ExpectH3Step(const H3Weights& weights, const RecurrentState& state, Tensor slots,
+                    Tensor positions) override;
   void SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
                    const SequenceParts& parts, Tensor y) override;
   void SsmStep(const SsmWeights& weights, Tensor u, RecurrentState& state, Tensor slots,
@@ -153,6 +156,7 @@ class CpuBackend final : public TrainingBackend {
   std::shared_ptr<ThreadPool> pool_;
   ThreadPool::Client client_;
   cpu::FftPlans plans_;
+  cpu::LaterReads expected_reads_;  // the next product asks for them
 };
 
 }  // namespace hippodrome

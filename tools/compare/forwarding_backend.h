@@ -118,6 +118,10 @@ class ForwardingBackend : public Backend {
               Tensor positions, Tensor o) override {
     inner_.H3Step(weights, qkv, state, slots, positions, o);
   }
+  void ExpectH3Step(const H3Weights& weights, const RecurrentState& state, Tensor slots,
+                    Tensor positions) override {
+    inner_.ExpectH3Step(weights, state, slots, positions);
+  }
   void SsmSequence(const SsmWeights& weights, Tensor u, RecurrentState& state,
                    const SequenceParts& parts, Tensor y) override {
     inner_.SsmSequence(weights, u, state, parts, y);

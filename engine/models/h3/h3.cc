@@ -23,6 +23,11 @@ absl::StatusOr<H3Mixer> H3Mixer::Load(const WeightsReader& reader, const H3Confi
   return m;
 }
 
+void H3Mixer::ExpectSteps(Backend& b, const RecurrentState& state, Tensor slots,
+                          Tensor positions) const {
+  b.ExpectH3Step(*ssm_, state, slots, positions);
+}
+
 void H3Mixer::ProjectIn(SequenceBackend& b, const ActivationRows& a) const {
   b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);  // q, k, v = W u + b
 }

@@ -19,6 +19,8 @@ class H3Mixer {
   static absl::StatusOr<H3Mixer> Load(const WeightsReader& reader, const H3Config& config,
                                       const std::string& prefix);
 
+  // Before ProjectIn() of rows that Steps() will take.
+  void ExpectSteps(Backend& b, const RecurrentState& state, Tensor slots, Tensor positions) const;
   // a.r += mixer(a.u): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
   void ProjectIn(SequenceBackend& b, const ActivationRows& a) const;
   // Over consecutive tokens of the sequences of `parts`.

@@ -143,6 +143,9 @@ void HybridH3::PassLayer(Backend& b, int64_t layer, const ActivationRows& a,
                          const PrefillRows& parts, const StepRows& steps,
                          const LayerStates& states) const {
   const int64_t taken_in = parts.parts.rows();
+  if (const auto* h3 = std::get_if<H3Mixer>(&blocks_[layer].mixer); h3 && steps.slots.cols > 0) {
+    h3->ExpectSteps(b, *states.recurrent[layer], steps.slots, steps.positions);
+  }
   EnterLayer(b, blocks_[layer], a);
   if (taken_in > 0) Sequences(b, layer, a.Rows(0, taken_in), parts, states);
   if (steps.slots.cols > 0) {

@@ -49,6 +49,11 @@ template <DType kWeights>
 inline constexpr int64_t kUnitBytes<QuantizedPanel<kWeights>> = sizeof(QuantizedPanel<kWeights>);
 template <typename W>
 inline constexpr int64_t kUnitRows = kUnitBytes<W> / (kPanelColumns * 4);
+// Steps of FetchAhead for a unit.
+template <typename W>
+inline constexpr int64_t kUnitSteps = 1;
+template <DType kWeights>
+inline constexpr int64_t kUnitSteps<QuantizedPanel<kWeights>> = QuantizedPanel<kWeights>::kSteps;
 
 // A microkernel, and what it takes.
 template <typename A, typename W>
@@ -69,6 +74,7 @@ struct Product {
   const PackedWeights& w;
   const Epilogue& epilogue;
   Tensor y;
+  const LaterReads& later;
 };
 
 // How the depth is cut, and which tiles of a slice fetch how many lines of the next one per k, with
@@ -160,6 +166,7 @@ struct Slice {
   int64_t depth;
   bool accumulate;
   const char* next;
+  LaterLines* later;
 };
 
 // `output`, if not null: for what the slice completes.
@@ -173,7 +180,8 @@ void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows
   };
   const int64_t share = plan.Share(slice.depth * kUnitBytes<W>);
   const auto ahead_of = [&](int64_t t) {
-    return LinesAhead{slice.next + t * share, plan.lines, plan.pause};
+    if (t >= plan.fetching_tiles) return LinesAhead{.later = slice.later};
+    return LinesAhead{slice.next + t * share, plan.lines, plan.pause, slice.later};
   };
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = first_of(t);
@@ -186,7 +194,7 @@ void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows
                     .rows = static_cast<int>(height),
                     .accumulate = slice.accumulate,
                     .sums = sums + first * kPanelColumns,
-                    .ahead = t < plan.fetching_tiles ? ahead_of(t) : LinesAhead{}});
+                    .ahead = ahead_of(t)});
     if (output != nullptr) output->Finish(first, height);
   }
 }
@@ -203,7 +211,8 @@ void MultiplyExpanded(const Slice<float, BF16>& slice, int64_t rows, float* sums
                                         .panel = panel,
                                         .depth = 2 * slice.depth,
                                         .accumulate = slice.accumulate,
-                                        .next = slice.next};
+                                        .next = slice.next,
+                                        .later = slice.later};
   MultiplySlice(expanded, {.depth = slice.depth, .fetching_tiles = 2, .lines = 1}, rows, sums,
                 output);
 }
@@ -214,6 +223,7 @@ struct Block {
   int64_t next_panel;
   int64_t begin;
   int64_t end;
+  LaterLines* later;
 };
 
 // To sums [rows][kPanelColumns]. `output`, if not null: for what the block completes.
@@ -242,7 +252,8 @@ void MultiplyBlock(const Product<A, W>& product, const Block& block, float* sums
         .depth = slice_depth,
         .accumulate = k > 0,
         .next =
-            last ? product.w.panel(block.next_panel) : weights + (k + slice_depth) * kUnitBytes<W>};
+            last ? product.w.panel(block.next_panel) : weights + (k + slice_depth) * kUnitBytes<W>,
+        .later = block.later};
     const Output* const completed = last ? output : nullptr;
     if constexpr (kExpands) {
       if (expand) {
@@ -266,10 +277,10 @@ int64_t PanelsTogether(const Tensor& y) {
 }
 
 // Panels [first, last), whose columns are written together, by rows [begin, end) of x; `after` will
-// be wanted then.
+// be wanted then, and `later` later.
 template <typename A, typename W>
 void MultiplyPanels(const Product<A, W>& product, int64_t first, int64_t last, int64_t after,
-                    int64_t begin, int64_t end) {
+                    int64_t begin, int64_t end, LaterLines later) {
   const int64_t panel_sums = (end - begin) * kPanelColumns;
   float* const sums = ThreadScratch<float>(ScratchUse::kLinearSums, (last - first) * panel_sums);
   const int64_t column = first * kPanelColumns;
@@ -282,7 +293,7 @@ void MultiplyPanels(const Product<A, W>& product, int64_t first, int64_t last, i
                          .panel_sums = panel_sums};
   for (int64_t panel = first; panel < last; ++panel) {
     const bool completes = panel + 1 == last;
-    MultiplyBlock(product, {panel, completes ? after : panel + 1, begin, end},
+    MultiplyBlock(product, {panel, completes ? after : panel + 1, begin, end, &later},
                   sums + (panel - first) * panel_sums, completes ? &output : nullptr);
   }
 }
@@ -304,8 +315,15 @@ void Multiply(ThreadPool& pool, const Product<A, W>& product) {
     const int64_t after = std::min((index + 1) / blocks * together, panels - 1);
     std::optional<AmxRegisters> registers;
     if (product.tile.matrix_registers) registers.emplace();
-    MultiplyPanels(product, first, std::min(first + together, panels), after, begin_of(block),
-                   begin_of(block + 1));
+    const int64_t last = std::min(first + together, panels);
+    const int64_t begin = begin_of(block), end = begin_of(block + 1);
+    const int64_t tiles = DivideUp(end - begin, product.tile.rows);
+    LaterLines later;
+    if (tiles >= kManyTiles) {
+      later = {product.later, index, units * blocks,
+               (last - first) * tiles * product.w.depth() * kUnitSteps<W>};
+    }
+    MultiplyPanels(product, first, last, after, begin, end, later);
   };
   if (rows * panels * product.w.in() * kPanelColumns < kSerialProducts) {
     for (int64_t i = 0; i < units * blocks; ++i) task(i);
@@ -330,14 +348,15 @@ const A* RoundRows(ThreadPool& pool, const Tensor& x, int64_t stride,
 
 template <typename Panel>
 void LinearQuantized(ThreadPool& pool, const Tensor& x, const PackedWeights& w,
-                     const Epilogue& epilogue, const Tensor& y, DotKernel kernel) {
+                     const Epilogue& epilogue, const Tensor& y, DotKernel kernel,
+                     const LaterReads& later) {
   const int64_t groups = w.depth();
   const DotKernel chosen = ChosenKernel(kernel, Panel::kType);
   if (chosen == DotKernel::kPlain) {
     using Group = RoundedGroup<int16_t, Panel>;
     const Group* a = RoundRows<Group>(pool, x, groups, RoundToInt16<Panel>);
-    Multiply<Group, Panel>(pool,
-                           {{MicrokernelQuantizedPlain<Panel>}, a, groups, 1, w, epilogue, y});
+    Multiply<Group, Panel>(
+        pool, {{MicrokernelQuantizedPlain<Panel>}, a, groups, 1, w, epilogue, y, later});
     return;
   }
   using Group = RoundedGroup<int8_t, Panel>;
@@ -350,15 +369,16 @@ void LinearQuantized(ThreadPool& pool, const Tensor& x, const PackedWeights& w,
     if (x.dtype == DType::kI8) a = GroupAt(x, 0, 0);
   }
   if (a == nullptr) a = RoundRows<Group>(pool, x, groups, RoundToInt8<Panel>);
-  Multiply<Group, Panel>(pool, {tile, a, groups, 1, w, epilogue, y});
+  Multiply<Group, Panel>(pool, {tile, a, groups, 1, w, epilogue, y, later});
 }
 
 void LinearBF16(ThreadPool& pool, const Tensor& x, const PackedWeights& w, const Epilogue& epilogue,
-                const Tensor& y, DotKernel kernel) {
+                const Tensor& y, DotKernel kernel, const LaterReads& later) {
   if (kernel == DotKernel::kPlain) {
     const int64_t stride = 2 * w.depth();
     const float* a = RoundRows<float>(pool, x, stride, RoundToBF16Plain);
-    return Multiply<float, BF16>(pool, {{MicrokernelBF16Plain}, a, stride, 2, w, epilogue, y});
+    return Multiply<float, BF16>(pool,
+                                 {{MicrokernelBF16Plain}, a, stride, 2, w, epilogue, y, later});
   }
   const bool rounded = x.dtype == DType::kBF16;
   const int64_t stride = rounded ? x.stride : InputStride(x.cols);
@@ -366,7 +386,7 @@ void LinearBF16(ThreadPool& pool, const Tensor& x, const PackedWeights& w, const
   if (kernel == DotKernel::kAmx) {
     return MultiplyAmx(pool, AmxRowsOperand(a, stride, x.rows, x.cols), w, epilogue, y);
   }
-  Multiply<BF16, BF16>(pool, {{MicrokernelBF16Dot}, a, stride, 2, w, epilogue, y});
+  Multiply<BF16, BF16>(pool, {{MicrokernelBF16Dot}, a, stride, 2, w, epilogue, y, later});
 }
 
 }  // namespace
@@ -380,15 +400,19 @@ DotKernel ChosenKernel(DotKernel kernel, DType dtype) {
 }
 
 void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue, Tensor y,
-            DotKernel kernel) {
+            DotKernel kernel, const LaterReads& later) {
   assert(x.cols == w.in() && y.cols == w.out() && x.rows == y.rows);
-  if (w.dtype() == DType::kF32) {
-    Multiply<float, float>(pool, {{MicrokernelF32}, F32Row(x, 0), x.stride, 1, w, epilogue, y});
-    return;
+  switch (w.dtype()) {
+    case DType::kF32:
+      return Multiply<float, float>(
+          pool, {{MicrokernelF32}, F32Row(x, 0), x.stride, 1, w, epilogue, y, later});
+    case DType::kI8:
+      return LinearQuantized<Int8Panel>(pool, x, w, epilogue, y, kernel, later);
+    case DType::kI4:
+      return LinearQuantized<Int4Panel>(pool, x, w, epilogue, y, kernel, later);
+    default:
+      return LinearBF16(pool, x, w, epilogue, y, ChosenKernel(kernel), later);
   }
-  if (w.dtype() == DType::kI8) return LinearQuantized<Int8Panel>(pool, x, w, epilogue, y, kernel);
-  if (w.dtype() == DType::kI4) return LinearQuantized<Int4Panel>(pool, x, w, epilogue, y, kernel);
-  LinearBF16(pool, x, w, epilogue, y, ChosenKernel(kernel));
 }
 
 }  // namespace hippodrome::cpu

@@ -9,6 +9,7 @@
 #define HIPPODROME_KERNELS_CPU_GEMM_LINEAR_H_
 
 #include "kernels/backend.h"
+#include "kernels/cpu/base/later_reads.h"
 #include "kernels/cpu/base/thread_pool.h"
 #include "kernels/cpu/gemm/packed_weights.h"
 
@@ -28,9 +29,9 @@ enum class DotKernel : uint8_t {
 DotKernel ChosenKernel(DotKernel kernel, DType dtype = DType::kBF16);
 
 // The contract of Backend::Linear; x and y may also be product inputs (product_inputs.h), x beside
-// these weights.
+// these weights. Asks for what `later` says where there are rows enough to hide it.
 void Linear(ThreadPool& pool, Tensor x, const PackedWeights& w, const Epilogue& epilogue, Tensor y,
-            DotKernel kernel = DotKernel::kBest);
+            DotKernel kernel = DotKernel::kBest, const LaterReads& later = {});
 
 }  // namespace hippodrome::cpu
 

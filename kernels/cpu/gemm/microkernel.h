@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/cpu/base/later_reads.h"
 #include "kernels/cpu/gemm/packed_weights.h"
 #include "kernels/dtype.h"
 #include "kernels/quantized_group.h"
@@ -15,26 +16,29 @@ namespace hippodrome::cpu {
 inline constexpr int kMicrokernelRows = 6;
 
 // Cache lines that a tile asks for while it multiplies: from `next` on so many with each k, but
-// none with every `pause`-th one, where `pause` is not 0.
+// none with every `pause`-th one, where `pause` is not 0; and those of `later`, if it is not null.
 struct LinesAhead {
   const void* next = nullptr;
   int lines = 0;
   int pause = 0;
+  LaterLines* later = nullptr;
 };
 
-// Asks for them, into the first-level cache: among noisy neighbours products of 32 rows with
-// weights from memory take up to 8 % less time so on two cores of a Zen 5 than into the second, in
-// a quiet minute as long.
+// Asks for them, those of `next` into the first-level cache: among noisy neighbours products of 32
+// rows with weights from memory take up to 8 % less time so on two cores of a Zen 5 than into the
+// second, in a quiet minute as long.
 class FetchAhead {
  public:
   explicit FetchAhead(const LinesAhead& ahead)
       : next_(static_cast<const char*>(ahead.next)),
         lines_(ahead.lines),
         pause_(ahead.pause),
-        until_pause_(ahead.pause) {}
+        until_pause_(ahead.pause),
+        later_(ahead.later) {}
 
   // Those of one k.
   void Step() {
+    if (later_ != nullptr) later_->Step();
     if (--until_pause_ == 0) {
       until_pause_ = pause_;
     } else {
@@ -53,6 +57,7 @@ class FetchAhead {
   int lines_;
   int pause_;
   int64_t until_pause_;
+  LaterLines* later_;
 };
 
 // sums[r][c] = (accumulate ? sums[r][c] : 0) + sum_{k < depth} a[r * a_stride + k] panel[k][c]

@@ -139,20 +139,25 @@ void H3Block<Stored>::DiagonalSsm(const TokenStep& step, int64_t row_block) cons
 template class H3Block<float>;
 template class H3Block<BF16>;
 
+RecentRows RecentAt(const H3Layout& layout, const GroupBlock& block, int64_t position) {
+  const int64_t j = position % kScanSteps;
+  const int64_t first = block.place->base % kScanSteps;
+  return {std::max(first, j + 1 - layout.taps), first, j};
+}
+
 TokenStep StepAt(const H3PrefillWeights& constants, int64_t group, const GroupBlock& block,
                  int64_t position, const float* qkv, float* o) {
   const H3Layout& layout = constants.layout();
-  const int64_t j = position % kScanSteps;
-  const int64_t first = block.place->base % kScanSteps;
+  const RecentRows recent = RecentAt(layout, block, position);
   const int64_t channel = layout.FirstChannel(group);
   return {.taps = constants.Taps(group, 0),
           .taps_stride = layout.channel_blocks * layout.padded_taps() * kTileChannels,
           .kernel = constants.Rows(group, 0).kernel,
           .kernel_stride = layout.row_blocks * constants.RowBlockFloats(),
           .pending = block.pending,
-          .first_key = std::max(first, j + 1 - layout.taps),
-          .first_input = first,
-          .j = j,
+          .first_key = recent.first_key,
+          .first_input = recent.first_input,
+          .j = recent.j,
           .q = qkv + channel,
           .k = qkv + layout.d_model + channel,
           .v = qkv + 2 * layout.d_model + channel,

@@ -58,6 +58,14 @@ class H3Block {
   float* y_;  // one row block
 };
 
+// The rows of a block that the token at `position` reads, its own, j, among them.
+struct RecentRows {
+  int64_t first_key;
+  int64_t first_input;
+  int64_t j;
+};
+RecentRows RecentAt(const H3Layout& layout, const GroupBlock& block, int64_t position);
+
 // The token at `position` in `group` and those after it, where these are groups of 16 heads.
 TokenStep StepAt(const H3PrefillWeights& constants, int64_t group, const GroupBlock& block,
                  int64_t position, const float* qkv, float* o);

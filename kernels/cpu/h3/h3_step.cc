@@ -132,6 +132,32 @@ class GroupsStep {
   const Tensor o_;
 };
 
+// Line `block` of row `row` of each of the groups, which have `blocks` such lines side by side.
+void AddTokenRow(const TokenRows& rows, int64_t row, int64_t blocks, LaterReads* reads) {
+  const auto stride = blocks * static_cast<int64_t>(kTileChannels * sizeof(float));
+  for (int64_t block = 0; block < blocks; ++block) {
+    reads->rows.push_back({reinterpret_cast<const char*>(rows.At(row, block)), stride});
+  }
+}
+
+void AddPending(const H3Layout& layout, const PendingRows& pending, const RecentRows& recent,
+                LaterReads* reads) {
+  for (int64_t row = recent.first_key; row <= recent.j; ++row) {
+    AddTokenRow(pending.keys, row, layout.channel_blocks, reads);
+  }
+  for (int64_t row = recent.first_input; row <= recent.j; ++row) {
+    AddTokenRow(pending.inputs, row, layout.row_blocks, reads);
+  }
+  AddTokenRow(pending.key_sums, recent.j, layout.channel_blocks, reads);
+  AddTokenRow(pending.sums, recent.j, layout.row_blocks, reads);
+}
+
+// Of group 0.
+GroupBlock FirstBlock(const H3Slots& state, int64_t slot) {
+  if (state.type() == DType::kF32) return state.Group<float>(slot, 0);
+  return state.Group<BF16>(slot, 0);
+}
+
 template <typename Stored>
 void RunGroups(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv,
                const H3Slots& state, Tensor slots, Tensor positions, Tensor o) {
@@ -155,6 +181,22 @@ void H3Step(ThreadPool& pool, const H3PrefillWeights& constants, Tensor qkv, H3S
   for (int64_t b = 0; b < qkv.rows; ++b) {
     if (slot[b] < 0) std::fill_n(F32Row(o, b), layout.d_model, 0.0f);
   }
+}
+
+LaterReads ReadsOfH3Step(const H3PrefillWeights& constants, const H3Slots& state, Tensor slots,
+                         Tensor positions) {
+  const H3Layout& layout = constants.layout();
+  LaterReads reads{.columns = layout.groups};
+  const int32_t* slot = I32Row(slots, 0);
+  const int32_t* position = I32Row(positions, 0);
+  for (int64_t row = 0; row < slots.cols; ++row) {
+    // The last of a sequence's rows reads what the others do.
+    if (slot[row] < 0 || (row + 1 < slots.cols && slot[row + 1] == slot[row])) continue;
+    const GroupBlock block = FirstBlock(state, slot[row]);
+    if (Begins(block, position[row])) continue;
+    AddPending(layout, block.pending, RecentAt(layout, block, position[row]), &reads);
+  }
+  return reads;
 }
 
 }  // namespace hippodrome::cpu

@@ -46,10 +46,10 @@ Problem MakeProblem(int64_t rows, int64_t in, int64_t out) {
 }
 
 Values Multiply(ThreadPool& pool, const Problem& p, DType dtype, DotKernel kernel, int64_t gap = 0,
-                const Epilogue& epilogue = {}) {
+                const Epilogue& epilogue = {}, const LaterReads& later = {}) {
   const StridedMatrix x(p.rows, p.in, gap, p.x);
   const StridedMatrix y(p.rows, p.out, gap);
-  Linear(pool, x.view(), *Pack(pool, p.w, p.out, p.in, dtype), epilogue, y.view(), kernel);
+  Linear(pool, x.view(), *Pack(pool, p.w, p.out, p.in, dtype), epilogue, y.view(), kernel, later);
   return y.values();
 }
 
@@ -226,6 +226,18 @@ TEST_P(LinearTest, RepeatsBitForBitOnManyThreads) {
   ThreadPool three(3);
   const Problem p = MakeProblem(300, 200, 300);
   EXPECT_EQ(Multiply(one, p, dtype(), kernel()), Multiply(three, p, dtype(), kernel()));
+}
+
+// Not even where nothing is mapped any more.
+TEST_P(LinearTest, LaterReadsChangeNothing) {
+  ThreadPool pool(3);
+  const Problem p = MakeProblem(70, 700, 130);
+  LaterReads later{.columns = 50};
+  for (uintptr_t row = 1; row < 20; ++row) {
+    later.rows.push_back({reinterpret_cast<const char*>(row << 12), 64});
+  }
+  EXPECT_EQ(Multiply(pool, p, dtype(), kernel(), 0, {}, later),
+            Multiply(pool, p, dtype(), kernel()));
 }
 
 TEST_P(LinearTest, NaNStaysInItsRow) {

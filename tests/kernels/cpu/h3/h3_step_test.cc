@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 #include "kernels/cpu/h3/h3_prefill.h"
 #include "tests/kernels/cpu/h3/h3_problem.h"
@@ -37,6 +38,21 @@ class Stepper {
     H3Step(pool_, constants_, x.view(), state_, indices, positions, o.view());
     return o.values();
   }
+
+  // Of the next tokens of `slots`, and the state that they read.
+  LaterReads Reads(const std::vector<int32_t>& slots) const {
+    const auto rows = static_cast<int64_t>(slots.size());
+    const OwnedTensor indices = NewMatrix(1, rows, DType::kI32);
+    CopyIn(slots, indices);
+    const OwnedTensor positions = NewMatrix(1, rows, DType::kI32);
+    for (int64_t i = 0; i < rows; ++i) {
+      const int32_t slot = slots[static_cast<size_t>(i)];
+      I32Row(positions, 0)[i] = slot < 0 ? -1 : taken_[static_cast<size_t>(slot)];
+    }
+    return ReadsOfH3Step(constants_, state_, indices, positions);
+  }
+  const H3Slots& state() const { return state_; }
+  const H3Layout& layout() const { return constants_.layout(); }
 
   int64_t d() const { return layer_.parameters().d_model; }
   const H3Parameters& parameters() const { return layer_.parameters(); }
@@ -167,6 +183,42 @@ TEST_P(H3StepTypeTest, TokensInARowAreAsOneByOneBitForBit) {
       rows.GoBack(1, fed - kept);
       ASSERT_EQ(rows.Exported(1), single.Exported(1)) << "after token " << t + kept;
       t += kept;
+    }
+  }
+}
+
+// The lines of pending rows [first, last] and of what was looked ahead for the last.
+template <typename Stored>
+void AddLines(const Stepper& stepper, int32_t slot, int64_t group, int64_t first, int64_t last,
+              std::set<const void*>* lines) {
+  const H3Layout& layout = stepper.layout();
+  const PendingRows pending = stepper.state().Group<Stored>(slot, group).pending;
+  for (int64_t c = 0; c < layout.channel_blocks; ++c) {
+    for (int64_t row = first; row <= last; ++row) lines->insert(pending.keys.At(row, c));
+    lines->insert(pending.key_sums.At(last, c));
+  }
+  for (int64_t r = 0; r < layout.row_blocks; ++r) {
+    for (int64_t row = first; row <= last; ++row) lines->insert(pending.inputs.At(row, r));
+    lines->insert(pending.sums.At(last, r));
+  }
+}
+
+TEST_P(H3StepTypeTest, ReadsArePendingRowsOfSequencesInsideABlock) {
+  for (const int64_t head_dim : {1, 4}) {
+    Stepper stepper({.d_model = 36, .head_dim = head_dim}, 1, 3, GetParam());
+    const Values token = RandomValues(3 * stepper.d(), 1);
+    for (int t = 0; t < 10; ++t) stepper.Step(token, {1});  // to row 2
+    for (int t = 0; t < 5; ++t) stepper.Step(token, {2});   // to row 5
+    const LaterReads reads = stepper.Reads({1, -1, 0, 2});  // slot 0 begins a block
+    ASSERT_EQ(reads.columns, stepper.layout().groups);
+    for (int64_t group = 0; group < reads.columns; ++group) {
+      std::set<const void*> lines, expected;
+      for (const LaterReads::Row& row : reads.rows) lines.insert(row.first + group * row.stride);
+      EXPECT_EQ(lines.size(), reads.rows.size());
+      const auto add = GetParam() == DType::kF32 ? AddLines<float> : AddLines<BF16>;
+      add(stepper, 1, group, 0, 2, &expected);
+      add(stepper, 2, group, 0, 5, &expected);
+      EXPECT_EQ(lines, expected) << "group " << group;
     }
   }
 }
