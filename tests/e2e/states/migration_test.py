@@ -190,6 +190,19 @@ def check_whole_answer(program, store):
         assert answer.result()[0] == 503
 
 
+def check_slow_store(program, store):
+    """A state that a store takes only when the grace period is over is not lost, and its request was not cut."""
+    with Server(*program, "--state-store", store, "--grace-seconds", "1") as server, \
+            concurrent.futures.ThreadPoolExecutor(1) as pool:
+        request = {"model": "h3-demo", "prompt": "a", "max_tokens": 100000, "temperature": 0, "ignore_eos": True}
+        answer = pool.submit(over_http, server, request)
+        assert wait_until(lambda: server.running() == 1)
+        redis.pause(store, 1500)  # saving begins after 0.7 s, and is given up 2 s later
+        server.signal()
+        assert migrated(answer.result())
+        assert server.ended() == 0, server.said()
+
+
 def main():
     given = http_peers.arguments()
     program = given.hippodrome, given.models
@@ -201,6 +214,7 @@ def main():
         stores = {"directory": os.path.join(folder, "store")}
         if redis_server is not None:
             stores["redis"] = ends.enter_context(redis.running(redis_server))
+            check_slow_store(program, stores["redis"])
         for turn in range(STOPS_LONG if given.long else len(stores)):
             name = list(stores)[turn % len(stores)]
             seen[name].append(check_migration(program, stores[name], STREAMS_LONG if given.long else STREAMS))

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import subprocess
 import tempfile
+import urllib.parse
 
 from testing.http_peers import wait_until
 
@@ -23,10 +24,19 @@ def running(program):
                 process.kill()
 
 
+def pause(address, milliseconds):
+    """Has it take in commands, and answer none for so long."""
+    assert _answer(urllib.parse.urlsplit(address).port, f"CLIENT PAUSE {milliseconds} ALL") == b"+OK\r\n"
+
+
+def _answer(port, command):
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall(command.encode() + b"\r\n")
+        return connection.recv(100)
+
+
 def _pongs(port):
     try:
-        with socket.create_connection(("127.0.0.1", port), 10) as connection:
-            connection.sendall(b"PING\r\n")
-            return connection.recv(100).startswith(b"+PONG")
+        return _answer(port, "PING").startswith(b"+PONG")
     except OSError:
         return False
