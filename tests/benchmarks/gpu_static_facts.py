@@ -24,6 +24,7 @@ WARP_UNIT = 4                # in which warps are given room
 CLASSES = {
     "tensor": ("HMMA", "IMMA", "HGMMA"),
     "f32": ("FFMA", "FADD", "FMUL", "FMNMX", "FSETP", "FSEL"),
+    "f16": ("HFMA2", "HADD2", "HMUL2", "HMNMX2"),
     "f64": ("DFMA", "DADD", "DMUL", "DSETP"),
     "special": ("MUFU", "F2F", "I2F", "F2I", "FRND"),
     "global": ("LDG", "STG", "ATOMG", "RED", "LDGSTS"),

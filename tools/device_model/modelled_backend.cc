@@ -516,8 +516,8 @@ class ModelledYardsticks final : public DeviceYardsticks {
     const auto found = std::ranges::find(units, name, &KernelUnits::kernel);
     if (convolution != Convolution::kFused || found == units.end()) return std::nullopt;
     const int64_t rows = sequences * channels;
-    const int64_t of_a_block = points == 256 ? 8 : points == 32768 ? 1 : 2;
-    const int64_t bytes = 4 * rows * points * kActivation + channels * points * 2 * kFloat;
+    const int64_t of_a_block = std::max<int64_t>(2, 4096 / points);
+    const int64_t bytes = 4 * rows * points * kActivation + channels * points * kFloat;
     return TimeOf(CountsOf(*found, static_cast<double>(rows),
                            static_cast<double>(DivideUp(rows, of_a_block)),
                            static_cast<double>(bytes)),

@@ -30,10 +30,11 @@ class GatedConv {
 // Longest transform of the fused kernel.
 inline constexpr int64_t kLongestFusedTransform = 32768;
 
-// One launch: product, transform, pointwise product, inverse, gate; two sequences of a channel are
-// packed in one complex transform. kernels: H rows of `points` values, transformed in double, and
-// kept in f32 beside rows of kF32, in f16 beside those of kBF16. points: a power of two in
-// [16, kLongestFusedTransform]. dtype: of the rows.
+// One launch: product, transform of N / 2 complex numbers that are the even and the odd points of a
+// row, pointwise product, inverse, gate. kernels: H rows of `points` values, transformed in double.
+// points: a power of two in [32, kLongestFusedTransform]. dtype: of the rows; beside kBF16 all
+// between k v and y is in f16, scaled for each row and kernel, so that neither size nor neighbours
+// matter, and errs by about as much as one more rounding of y to bf16.
 std::unique_ptr<GatedConv> MakeFusedGatedConv(Device& device, std::span<const double> kernels,
                                               int64_t channels, int64_t points, DType dtype);
 // The same by cuFFT, any `points` and rows of either type; null in builds without it.

@@ -183,7 +183,7 @@ void Sample(const SamplingParameters& parameters) {
   b.Sample(logits, kVocab, rows, {}, tokens);
 }
 
-constexpr int64_t kConvRows = 8;
+constexpr int64_t kConvRows = 16;
 
 void ConvolveRows(int64_t points) { ConvolveGated(kConvRows, 1, points); }
 

@@ -18,7 +18,11 @@ using Complex = std::complex<double>;
 template <int kPoints>
 inline constexpr int kRows = kPoints < kWarp * kFftValues ? kWarp * kFftValues / kPoints : 1;
 
-// [kRows, N] each.
+// Transforms of a number.
+template <typename Number>
+inline constexpr int kTogether = std::is_same_v<Number, HalfComplex> ? 2 : 1;
+
+// [kTogether, kRows, N] each.
 struct Arrays {
   const float2* z;
   float2* spectrum;  // by position
@@ -26,20 +30,42 @@ struct Arrays {
   const float4* twiddles;
 };
 
-template <int kPoints>
+// The number whose transforms have their own every `distance` numbers.
+template <typename Number>
+__device__ Number Load(const float2* z, int distance) {
+  if constexpr (std::is_same_v<Number, HalfComplex>) {
+    return {__floats2half2_rn(z[0].x, z[distance].x), __floats2half2_rn(z[0].y, z[distance].y)};
+  } else {
+    return z[0];
+  }
+}
+__device__ void Store(float2 number, float2* z, int) { z[0] = number; }
+__device__ void Store(HalfComplex number, float2* z, int distance) {
+  z[0] = make_float2(__low2float(number.x), __low2float(number.y));
+  z[distance] = make_float2(__high2float(number.x), __high2float(number.y));
+}
+
+template <typename Number, int kPoints>
 __global__ void TransformKernel(Arrays arrays) {
-  using Fft = BlockFft<kPoints>;
+  using Fft = BlockFft<kPoints, Number>;
+  constexpr int distance = kRows<kPoints> * kPoints;
   const int thread = threadIdx.x % Fft::kThreads;
   const int row = threadIdx.x / Fft::kThreads;
-  float2* shared = reinterpret_cast<float2*>(SharedMemory()) + row * kFftShared<kPoints>;
+  Number* shared = reinterpret_cast<Number*>(SharedMemory()) + row * kFftShared<kPoints>;
   const Fft fft(thread, shared, arrays.twiddles);
   const int first = row * kPoints;
-  float2 z[kFftValues];
-  for (int j = 0; j < kFftValues; ++j) z[j] = arrays.z[first + thread + j * Fft::kThreads];
+  Number z[kFftValues];
+  for (int j = 0; j < kFftValues; ++j) {
+    z[j] = Load<Number>(&arrays.z[first + thread + j * Fft::kThreads], distance);
+  }
   fft.Forward(z);
-  for (int e = 0; e < kFftValues; ++e) arrays.spectrum[first + kFftValues * thread + e] = z[e];
+  for (int e = 0; e < kFftValues; ++e) {
+    Store(z[e], &arrays.spectrum[first + kFftValues * thread + e], distance);
+  }
   fft.Inverse(z);
-  for (int j = 0; j < kFftValues; ++j) arrays.back[first + thread + j * Fft::kThreads] = z[j];
+  for (int j = 0; j < kFftValues; ++j) {
+    Store(z[j], &arrays.back[first + thread + j * Fft::kThreads], distance);
+  }
 }
 
 // A device matrix of complex numbers.
@@ -56,23 +82,32 @@ double Norm(const std::vector<Complex>& values) {
   return std::sqrt(sum);
 }
 
-// |error|_2 <= c u log2(N) |z|_2, c about twice the largest seen.
-template <int kPoints>
+// |error|_2 <= c u log2(N) |z|_2, or of halves, whose roundings are not of one sign,
+// 2 c u sqrt(log2 N) |z|_2; c about twice the largest seen.
+template <typename Number>
+double Bound(int points, const std::vector<Complex>& z) {
+  const double passes = std::log2(static_cast<double>(points));
+  if (std::is_same_v<Number, HalfComplex>) return 2 * 0x1p-11 * std::sqrt(passes) * Norm(z);
+  return kUnitRoundoff * passes * Norm(z);
+}
+
+template <int kPoints, typename Number>
 void ExpectTransform() {
   SCOPED_TRACE(kPoints);
   constexpr int rows = kRows<kPoints>;
+  constexpr int all = kTogether<Number> * rows;
   Device device;
-  const DeviceMatrix z(device, {rows, 2 * kPoints}, RandomValues(rows * 2 * kPoints, 1));
-  const DeviceMatrix spectrum(device, {rows, 2 * kPoints});
-  const DeviceMatrix back(device, {rows, 2 * kPoints});
+  const DeviceMatrix z(device, {all, 2 * kPoints}, RandomValues(all * 2 * kPoints, 1));
+  const DeviceMatrix spectrum(device, {all, 2 * kPoints});
+  const DeviceMatrix back(device, {all, 2 * kPoints});
   const std::vector<std::complex<float>> table = FftTwiddles(kPoints);
   const DeviceMatrix twiddles(device, {1, 2 * FftTwiddleCount(kPoints) + 1});
   CopyToDevice(device, table.data(), twiddles.view().data, table.size() * sizeof(table[0]));
   const auto numbers = [](const DeviceMatrix& m) { return static_cast<float2*>(m.view().data); };
-  Launch(device, "transform", TransformKernel<kPoints>,
+  Launch(device, "transform", TransformKernel<Number, kPoints>,
          {.blocks = dim3(1),
           .threads = dim3(rows * BlockFft<kPoints>::kThreads),
-          .shared_bytes = rows * kFftShared<kPoints> * sizeof(float2)},
+          .shared_bytes = rows * kFftShared<kPoints> * sizeof(Number)},
          Arrays{numbers(z), numbers(spectrum), numbers(back),
                 static_cast<const float4*>(twiddles.view().data)});
 
@@ -87,9 +122,15 @@ void ExpectTransform() {
       inverse_errors[index] -= double{kPoints} * input[index];
     }
   }
-  const double bound = kUnitRoundoff * std::log2(double{kPoints}) * Norm(input);
+  const double bound = Bound<Number>(kPoints, input);
   EXPECT_LT(Norm(forward_errors), 0.6 * bound * std::sqrt(double{kPoints}));
   EXPECT_LT(Norm(inverse_errors), 1.1 * bound * double{kPoints});
+}
+
+template <int kPoints>
+void ExpectTransform() {
+  ExpectTransform<kPoints, float2>();
+  ExpectTransform<kPoints, HalfComplex>();
 }
 
 TEST(FftBlockTest, EveryLength) {

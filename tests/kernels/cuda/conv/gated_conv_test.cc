@@ -26,15 +26,16 @@ struct Problem {
   }
 };
 
-// Checks every `stride`-th point of each row: |error| <= c u log2(N) |K|_2 |k v|_2 |q|, and beside
-// kBF16, where N numbers of the spectrum are rounded to f16, c' u' |K|_2 |k v|_2 |q| / sqrt(N)
-// more; c and c' about twice the largest seen.
+// Checks every `stride`-th point of each row: |error| <= c u log2(N) |K|_2 |k v|_2 |q|. Beside
+// kBF16, with roundings to f16 that are not of one sign, their root mean square grows with
+// sqrt(log2 N), and a point's share of |K|_2 |k v|_2 is 1 / sqrt(N):
+// |error| <= c' u' sqrt(log2(N) / N) |K|_2 |k v|_2 |q|. c and c' are about twice the largest seen.
 void ExpectConvolution(const Problem& p, const Values& kernels, const Values (&kvq)[3],
                        const Values& y, int64_t stride) {
   const auto points = static_cast<double>(p.points);
   const bool bf16 = p.dtype == DType::kBF16;
-  const double roundoff =
-      0.75 * kUnitRoundoff * std::log2(points) + (bf16 ? 2.5 * 0x1p-11 / std::sqrt(points) : 0);
+  const double roundoff = bf16 ? 5.5 * 0x1p-11 * std::sqrt(std::log2(points) / points)
+                               : 0.5 * kUnitRoundoff * std::log2(points);
   const auto n = static_cast<size_t>(p.points);
   for (size_t first = 0; first < y.size(); first += n) {
     const float* kernel = &kernels[first / n % static_cast<size_t>(p.channels) * n];
@@ -58,18 +59,11 @@ void ExpectConvolution(const Problem& p, const Values& kernels, const Values (&k
   }
 }
 
-// `sizes`: of the kernels of channels, over and over.
-void ExpectGatedConv(const Problem& p, int64_t stride = 1, const Values& sizes = {1}) {
-  SCOPED_TRACE(testing::Message() << "B " << p.sequences << " H " << p.channels << " N " << p.points
-                                  << " " << Name(p.dtype));
+// y for rows k, v, q of `p`, and kernels [channels, points].
+Values Convolve(const Problem& p, const Values& kernels, const Values (&kvq)[3]) {
   Device device;
-  Values kernels = RandomValues(p.channels * p.points, 4);
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    kernels[i] *= sizes[i / static_cast<size_t>(p.points) % sizes.size()];
-  }
   const std::unique_ptr<GatedConv> conv = MakeFusedGatedConv(
       device, std::vector<double>(kernels.begin(), kernels.end()), p.channels, p.points, p.dtype);
-  const Values kvq[3] = {p.Random(1), p.Random(2), p.Random(3)};
   const MatrixShape shape = {p.sequences * p.channels, p.points, p.dtype};
   const DeviceMatrix k(device, shape, kvq[0]);
   const DeviceMatrix v(device, shape, kvq[1]);
@@ -78,12 +72,27 @@ void ExpectGatedConv(const Problem& p, int64_t stride = 1, const Values& sizes =
   cuda_on_cpu::ResetLaunchCounts();
   conv->Apply({p.sequences, k.view(), v.view(), q.view(), y.view()});
   EXPECT_EQ(cuda_on_cpu::LaunchCount(), 1);
-  ExpectConvolution(p, kernels, kvq, y.values(), stride);
   EXPECT_TRUE(y.SurroundingsAreZero());
+  return y.values();
+}
+
+// `sizes`: of the kernels of channels, over and over; `row_sizes`: of rows of k.
+void ExpectGatedConv(const Problem& p, int64_t stride = 1, const Values& sizes = {1},
+                     const Values& row_sizes = {1}) {
+  SCOPED_TRACE(testing::Message() << "B " << p.sequences << " H " << p.channels << " N " << p.points
+                                  << " " << Name(p.dtype));
+  const auto points = static_cast<size_t>(p.points);
+  Values kernels = RandomValues(p.channels * p.points, 4);
+  for (size_t i = 0; i < kernels.size(); ++i) kernels[i] *= sizes[i / points % sizes.size()];
+  Values kvq[3] = {p.Random(1), p.Random(2), p.Random(3)};
+  for (size_t i = 0; i < kvq[0].size(); ++i) {
+    kvq[0][i] = Stored(p.dtype, kvq[0][i] * row_sizes[i / points % row_sizes.size()]);
+  }
+  ExpectConvolution(p, kernels, kvq, Convolve(p, kernels, kvq), stride);
 }
 
 TEST(GatedConvTest, EveryLength) {
-  for (int64_t points = 16; points <= 2048; points *= 2) {
+  for (int64_t points = 32; points <= 2048; points *= 2) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       ExpectGatedConv({3, 2, points, dtype}, 1 + points / 200);
     }
@@ -106,11 +115,43 @@ TEST(GatedConvTest, EveryNumberOfSequencesAndChannels) {
   ExpectGatedConv({1, 2, 32768}, 5000);
 }
 
-TEST(GatedConvTest, KernelsOfEverySize) {
+TEST(GatedConvTest, KernelsAndRowsOfEverySize) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     ExpectGatedConv({2, 4, 512, dtype}, 7, {0, 1e-20f, 1, 3e9f});
     ExpectGatedConv({1, 3, 32768, dtype}, 5000, {1e-20f, 0, 3e9f});
+    ExpectGatedConv({7, 1, 512, dtype}, 7, {1}, {0, 1e-20f, 1, 3e9f});
+    ExpectGatedConv({3, 1, 2048, dtype}, 50, {3}, {1e20f, 1e-30f, 0});
   }
+}
+
+// Where all points of a row have the same sign, or take turns, one frequency has them all.
+TEST(GatedConvTest, LargestSumsDoNotOverflow) {
+  for (const int64_t points : {256, 32768}) {
+    const Problem p = {2, 1, points, DType::kBF16};
+    const Values ones(static_cast<size_t>(p.size()), 1.0f);
+    Values turns = ones;
+    for (size_t t = 0; t < turns.size(); t += 2) turns[t] = -1;
+    const auto n = static_cast<size_t>(points);
+    for (const Values& row : {ones, turns}) {
+      const Values kernel(row.begin(), row.begin() + points);
+      const Values y = Convolve(p, kernel, {row, ones, ones});
+      for (size_t t = 0; t < y.size(); ++t) {
+        const float expected = kernel[0] * row[t] * static_cast<float>(n);
+        ASSERT_NEAR(y[t], expected, 0.01 * static_cast<double>(n)) << t << " of " << n;
+      }
+    }
+  }
+}
+
+TEST(GatedConvTest, NeighboursDoNotMatter) {
+  const Problem p = {2, 1, 1024, DType::kBF16};
+  const Values kernel = RandomValues(p.points, 4);
+  Values kvq[3] = {p.Random(1), p.Random(2), p.Random(3)};
+  Values y = Convolve(p, kernel, kvq);
+  for (size_t i = kvq[0].size() / 2; i < kvq[0].size(); ++i) kvq[0][i] *= 0x1p20f;
+  const Values beside_large = Convolve(p, kernel, kvq);
+  for (size_t i = y.size() / 2; i < y.size(); ++i) y[i] *= 0x1p20f;
+  EXPECT_EQ(y, beside_large);
 }
 
 TEST(GatedConvTest, ThreadsMayRunInAnyOrder) {
