@@ -1,6 +1,6 @@
 #include "kernels/cpu/h3/h3_block.h"
 
-#include <hwy/cache_control.h>
+#include <hwy/base.h>
 
 #include <algorithm>
 #include <cassert>
@@ -10,27 +10,22 @@
 namespace hippodrome::cpu {
 namespace {
 
-// Always inlined: GCC finds a function that only prefetches free of effects, and drops its calls.
-HWY_INLINE void PrefetchRows(const TokenRows& rows, int64_t block) {
-  for (int64_t t = 0; t < kScanSteps; ++t) hwy::Prefetch(rows.At(t, block));
+// What Begin() reads of a group, but rings and modes, which it fetches as it goes; and, `later`
+// blocks on, of the next group, since lines in rows that are pages apart come late. Into the
+// second-level cache: a group's constants fill the first. Always inlined: GCC finds a function that
+// only prefetches free of effects, and drops its calls.
+HWY_INLINE void PrefetchRows(const TokenRows& rows, int64_t block, int64_t later) {
+  for (int64_t t = 0; t < kScanSteps; ++t) {
+    __builtin_prefetch(rows.At(t, block), 0, 2);
+    __builtin_prefetch(rows.At(t, block + later), 0, 2);
+  }
 }
-
-// What Begin() reads of a group, but rings and modes, which it fetches as it goes.
 HWY_INLINE void PrefetchPending(const H3Layout& layout, const PendingRows& pending) {
   for (int64_t c = 0; c < layout.channel_blocks; ++c) {
-    PrefetchRows(pending.keys, c);
-    PrefetchRows(pending.key_sums, c);
+    PrefetchRows(pending.keys, c, layout.channel_blocks);
   }
   for (int64_t r = 0; r < layout.row_blocks; ++r) {
-    PrefetchRows(pending.inputs, r);
-    PrefetchRows(pending.sums, r);
-  }
-}
-
-// A tile goes to the rows from `first` on, one block of lanes.
-void StoreRows(const float* tile, const TokenRows& rows, int64_t first, int64_t block) {
-  for (int64_t t = first; t < kScanSteps; ++t, tile += kTileChannels) {
-    CopyValues(tile, kTileChannels, rows.At(t, block));
+    PrefetchRows(pending.inputs, r, layout.row_blocks);
   }
 }
 
@@ -65,8 +60,10 @@ H3Block<Stored>::H3Block(const H3PrefillWeights& constants, int64_t group)
 // Row i of what looks ahead is for the token i after the base.
 template <typename Stored>
 void H3Block<Stored>::Begin(const GroupState<Stored>& state, int64_t position,
-                            const GroupState<Stored>& next) const {
-  PrefetchPending(layout_, next.pending);
+                            const GroupState<Stored>* next) const {
+  if (next != nullptr) PrefetchPending(layout_, next->pending);
+  const StoreForm form = next != nullptr ? StoreForm::kStream : StoreForm::kReplace;
+  const GroupState<Stored>& ahead = next != nullptr ? *next : state;
   const bool starts = position % kScanSteps == 0;
   const bool whole = starts && position - state.place->base == kScanSteps;
   if (whole) {
@@ -79,18 +76,18 @@ void H3Block<Stored>::Begin(const GroupState<Stored>& state, int64_t position,
   for (int64_t c = 0; c < layout_.channel_blocks; ++c) {
     const int64_t ring = c * layout_.ring_values();
     LookAheadInRing(constants_.Taps(group_, c), layout_.taps, state.rings + ring,
-                    state.place->base % layout_.taps, ahead_, next.rings + ring);
-    StoreRows(ahead_, state.pending.key_sums, first, c);
+                    state.place->base % layout_.taps, ahead_, ahead.rings + ring);
+    StoreAhead(ahead_, state.pending.key_sums, first, c, form);
   }
   for (int64_t r = 0; r < layout_.row_blocks; ++r) {
     const RowConstants rows = constants_.Rows(group_, r);
     Stored* modes = state.modes + r * layout_.modes_values();
     if (whole) {
-      AbsorbAndLookAhead(rows, state.pending.inputs, state.pending.sums, r, modes,
-                         next.modes + r * layout_.modes_values());
+      AbsorbAndLookAhead(rows, state.pending.inputs, state.pending.sums, r, form, modes,
+                         ahead.modes + r * layout_.modes_values());
     } else {
       LookAhead(rows, modes, ahead_);
-      StoreRows(ahead_, state.pending.sums, first, r);
+      StoreAhead(ahead_, state.pending.sums, first, r, form);
     }
   }
   state.place->has_ahead = 1;

@@ -34,10 +34,11 @@ class H3Block {
  public:
   H3Block(const H3PrefillWeights& constants, int64_t group);
 
-  // Takes the tokens of the last block in and looks ahead from there. Meanwhile fetches what this
-  // reads of `next` into cache.
+  // Takes the tokens of the last block in and looks ahead from there. Meanwhile fetches what the
+  // same will read of `next`, and leaves it the cache: FinishStreams() must follow the last one.
+  // Null: this one is alone.
   void Begin(const GroupState<Stored>& state, int64_t position,
-             const GroupState<Stored>& next) const;
+             const GroupState<Stored>* next) const;
   // One token, after Begin() where it needs that. qkv, o: column 0 of its rows.
   void Step(const GroupBlock& block, int64_t position, const float* qkv, float* o) const;
 

@@ -110,7 +110,7 @@ class GroupSequence {
     if (begin == end) return;
     const H3Block<Stored> block(constants_, group_);
     for (int64_t t = begin; t < end; ++t) {
-      if (Begins(state, start + t)) block.Begin(state, start + t, state);
+      if (Begins(state, start + t)) block.Begin(state, start + t, nullptr);
       block.Step(state, start + t, F32Row(qkv_, t), F32Row(o_, t));
     }
   }

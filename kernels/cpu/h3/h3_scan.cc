@@ -245,17 +245,32 @@ HWY_INLINE void LookAheadInRingOf(const float* taps, int64_t count, const Stored
   }
 }
 
+HWY_INLINE void CopyRow(StoreForm form, const float* from, float* to) {
+  for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
+    if (form == StoreForm::kStream) {
+      hn::Stream(Load(from + lane), D(), to + lane);
+    } else {
+      Store(Load(from + lane), to + lane);
+    }
+  }
+}
+
+void StoreAhead(const float* tile, const TokenRows& rows, int64_t first, int64_t block,
+                StoreForm form) {
+  for (int64_t t = first; t < kScanSteps; ++t, tile += kTileChannels) {
+    CopyRow(form, tile, rows.At(t, block));
+  }
+}
+
 template <typename Stored>
 HWY_INLINE void AbsorbAndLookAheadOf(const RowConstants& rows, const TokenRows& inputs,
-                                     const TokenRows& sums, int64_t block, Stored* state,
-                                     const Stored* ahead) {
+                                     const TokenRows& sums, int64_t block, StoreForm form,
+                                     Stored* state, const Stored* ahead) {
   HWY_ALIGN float u[kBlockFloats];
   HWY_ALIGN float y[kBlockFloats];
-  const auto copy = [](const float* from, float* to) {
-    for (int64_t lane = 0; lane < kTileChannels; lane += kLanes)
-      Store(Load(from + lane), to + lane);
-  };
-  for (int64_t t = 0; t < kScanSteps; ++t) copy(inputs.At(t, block), u + t * kTileChannels);
+  for (int64_t t = 0; t < kScanSteps; ++t) {
+    CopyRow(StoreForm::kReplace, inputs.At(t, block), u + t * kTileChannels);
+  }
   for (int64_t lane = 0; lane < kTileChannels; lane += kLanes) {
     LookAheadFrom(rows, state, y, lane, [&](int64_t n, const Mode& mode, Complex x) {
       FetchAhead(ahead + n * kModeFloats);
@@ -265,7 +280,7 @@ HWY_INLINE void AbsorbAndLookAheadOf(const RowConstants& rows, const TokenRows& 
       return x;
     });
   }
-  for (int64_t t = 0; t < kScanSteps; ++t) copy(y + t * kTileChannels, sums.At(t, block));
+  HWY_NAMESPACE::StoreAhead(y, sums, 0, block, form);
 }
 
 HWY_INLINE V Recent(const float* kernel, const float* x, int64_t stride, int64_t count, V sum) {
@@ -385,12 +400,13 @@ void LookAheadInRingBF16(const float* taps, int64_t count, const BF16* ring, int
   LookAheadInRingOf(taps, count, ring, next, y, ahead);
 }
 void AbsorbAndLookAheadF32(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
-                           int64_t block, float* state, const float* ahead) {
-  AbsorbAndLookAheadOf(rows, inputs, sums, block, state, ahead);
+                           int64_t block, StoreForm form, float* state, const float* ahead) {
+  AbsorbAndLookAheadOf(rows, inputs, sums, block, form, state, ahead);
 }
 void AbsorbAndLookAheadBF16(const RowConstants& rows, const TokenRows& inputs,
-                            const TokenRows& sums, int64_t block, BF16* state, const BF16* ahead) {
-  AbsorbAndLookAheadOf(rows, inputs, sums, block, state, ahead);
+                            const TokenRows& sums, int64_t block, StoreForm form, BF16* state,
+                            const BF16* ahead) {
+  AbsorbAndLookAheadOf(rows, inputs, sums, block, form, state, ahead);
 }
 void StepChannelsF32(const TokenStep& step, int64_t groups, const TokenStep* next) {
   StepChannelsOf<float>(step, groups, next);
@@ -416,6 +432,7 @@ HWY_EXPORT(LookAheadF32);
 HWY_EXPORT(LookAheadBF16);
 HWY_EXPORT(LookAheadInRingF32);
 HWY_EXPORT(LookAheadInRingBF16);
+HWY_EXPORT(StoreAhead);
 HWY_EXPORT(AbsorbAndLookAheadF32);
 HWY_EXPORT(AbsorbAndLookAheadBF16);
 HWY_EXPORT(StepChannelsF32);
@@ -459,13 +476,18 @@ void LookAheadInRing(const float* taps, int64_t count, const BF16* ring, int64_t
   HWY_DYNAMIC_DISPATCH(LookAheadInRingBF16)(taps, count, ring, next, y, ahead);
 }
 
+void StoreAhead(const float* tile, const TokenRows& rows, int64_t first, int64_t block,
+                StoreForm form) {
+  HWY_DYNAMIC_DISPATCH(StoreAhead)(tile, rows, first, block, form);
+}
+
 void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
-                        int64_t block, float* state, const float* ahead) {
-  HWY_DYNAMIC_DISPATCH(AbsorbAndLookAheadF32)(rows, inputs, sums, block, state, ahead);
+                        int64_t block, StoreForm form, float* state, const float* ahead) {
+  HWY_DYNAMIC_DISPATCH(AbsorbAndLookAheadF32)(rows, inputs, sums, block, form, state, ahead);
 }
 void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
-                        int64_t block, BF16* state, const BF16* ahead) {
-  HWY_DYNAMIC_DISPATCH(AbsorbAndLookAheadBF16)(rows, inputs, sums, block, state, ahead);
+                        int64_t block, StoreForm form, BF16* state, const BF16* ahead) {
+  HWY_DYNAMIC_DISPATCH(AbsorbAndLookAheadBF16)(rows, inputs, sums, block, form, state, ahead);
 }
 
 void AddRecent(const float* kernel, TileRows x, int64_t count, const float* sum, float* out) {

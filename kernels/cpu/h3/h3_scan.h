@@ -44,12 +44,16 @@ void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, BF16
 void LookAhead(const RowConstants& rows, const float* state, float* y);
 void LookAhead(const RowConstants& rows, const BF16* state, float* y);
 
-// Absorb() of the block of inputs in block `block` of `inputs`, then LookAhead() into the same
-// block of `sums`, to the bit. Meanwhile fetches the state at `ahead` into cache.
+// Block `block` of the rows from `first` on of `rows`, from those of a tile, by kReplace or kStream.
+void StoreAhead(const float* tile, const TokenRows& rows, int64_t first, int64_t block,
+                StoreForm form);
+
+// Absorb() of the block of inputs in block `block` of `inputs`, then LookAhead() and StoreAhead()
+// into the same block of `sums`, to the bit. Meanwhile fetches the state at `ahead` into cache.
 void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
-                        int64_t block, float* state, const float* ahead);
+                        int64_t block, StoreForm form, float* state, const float* ahead);
 void AbsorbAndLookAhead(const RowConstants& rows, const TokenRows& inputs, const TokenRows& sums,
-                        int64_t block, BF16* state, const BF16* ahead);
+                        int64_t block, StoreForm form, BF16* state, const BF16* ahead);
 
 // What a ring [N, lanes], the input at time t in row t mod N, gives to the kScanSteps outputs of
 // the shift SSM from time `next` on: y_j = sum_{j < i < N} taps[i] k_{next + j - i}. Meanwhile

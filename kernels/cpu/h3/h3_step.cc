@@ -71,12 +71,14 @@ class GroupsStep {
     for (int64_t group = begin; group < end; ++group) {
       for (size_t i = 0; i < first_rows.size(); ++i) {
         const bool last = i + 1 == first_rows.size();
-        const Place next = last ? Place{std::min(group + 1, end - 1), first_rows.front()}
-                                : Place{group, first_rows[i + 1]};
+        const GroupState<Stored> next =
+            StateAt(last ? Place{std::min(group + 1, end - 1), first_rows.front()}
+                         : Place{group, first_rows[i + 1]});
         H3Block<Stored>(constants_, group)
-            .Begin(StateAt({group, first_rows[i]}), positions_[first_rows[i]], StateAt(next));
+            .Begin(StateAt({group, first_rows[i]}), positions_[first_rows[i]], &next);
       }
     }
+    if (!first_rows.empty()) FinishStreams();
   }
 
   // The first rows of sequences that begin a block: one group tells, for all of a slot are at the
