@@ -133,6 +133,15 @@ struct Output {
     FetchTile(epilogue, y, begin + row, rows, column, cols);
   }
 
+  // Whether y is to have the sums of a panel as they are, so that a kernel can write them there: a
+  // product of 64 rows takes 2 % less time so.
+  bool TakesSums() const {
+    return y.dtype == DType::kF32 && cols == kPanelColumns && epilogue.bias.data == nullptr &&
+           epilogue.activation == Epilogue::Activation::kNone && epilogue.gate.data == nullptr &&
+           epilogue.residual.data == nullptr;
+  }
+  float* Place(int64_t row) const { return F32Row(y, begin + row) + column; }
+
   // Writes rows whose sums are complete; counted from `begin`.
   void Finish(int64_t row, int64_t rows) const {
     float* const of_rows = sums + row * kPanelColumns;
@@ -183,6 +192,9 @@ void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows
     if (t >= plan.fetching_tiles) return LinesAhead{.later = slice.later};
     return LinesAhead{slice.next + t * share, plan.lines, plan.pause, slice.later};
   };
+  constexpr bool kQuantised = !std::is_same_v<W, float> && !std::is_same_v<W, BF16>;
+  const bool in_place =
+      !kQuantised && output != nullptr && !slice.accumulate && output->TakesSums();
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = first_of(t);
     const int64_t height = first_of(t + 1) - first;
@@ -193,9 +205,10 @@ void MultiplySlice(const Slice<A, W>& slice, const SlicePlan& plan, int64_t rows
                     .depth = slice.depth,
                     .rows = static_cast<int>(height),
                     .accumulate = slice.accumulate,
-                    .sums = sums + first * kPanelColumns,
-                    .ahead = ahead_of(t)});
-    if (output != nullptr) output->Finish(first, height);
+                    .sums = in_place ? output->Place(first) : sums + first * kPanelColumns,
+                    .ahead = ahead_of(t),
+                    .sums_stride = in_place ? output->y.stride : kPanelColumns});
+    if (output != nullptr && !in_place) output->Finish(first, height);
   }
 }
 

@@ -50,7 +50,7 @@ HWY_INLINE void Block(const MicrokernelArguments<float, W>& tile, int64_t column
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       sums[r][v] =
-          tile.accumulate ? hn::LoadU(d, out + r * kPanelColumns + v * kLanes) : hn::Zero(d);
+          tile.accumulate ? hn::LoadU(d, out + r * tile.sums_stride + v * kLanes) : hn::Zero(d);
     }
   }
   const float* w = reinterpret_cast<const float*>(tile.panel) + column;
@@ -78,7 +78,7 @@ HWY_INLINE void Block(const MicrokernelArguments<float, W>& tile, int64_t column
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      hn::StoreU(sums[r][v], d, out + r * kPanelColumns + v * kLanes);
+      hn::StoreU(sums[r][v], d, out + r * tile.sums_stride + v * kLanes);
     }
   }
 }

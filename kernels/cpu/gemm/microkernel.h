@@ -61,7 +61,7 @@ class FetchAhead {
 };
 
 // sums[r][c] = (accumulate ? sums[r][c] : 0) + sum_{k < depth} a[r * a_stride + k] panel[k][c]
-// for r < rows and c < kPanelColumns, sums [rows][kPanelColumns]; rows: at most kMicrokernelRows,
+// for r < rows and c < kPanelColumns, rows of sums_stride sums; rows: at most kMicrokernelRows,
 // where the kernel does not say more. Each sum is one chain of fused multiply-adds in the order of
 // k, whatever `rows` is and wherever the chain is cut. For bf16 a k is a pair and `a` holds the
 // pairs side by side (floats for the plain kernel). Meanwhile `ahead` is fetched.
@@ -75,6 +75,7 @@ struct MicrokernelArguments {
   bool accumulate;
   float* sums;
   LinesAhead ahead = {};
+  int64_t sums_stride = kPanelColumns;  // with quantised weights always
 };
 
 // A group of a row of activations, rounded as kernels/quantized_group.h says, for Panel's weights.

@@ -30,7 +30,7 @@ HIPPODROME_BF16 void Tile(const MicrokernelArguments<BF16, BF16>& tile) {
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      sums[r][v] = tile.accumulate ? _mm512_loadu_ps(tile.sums + r * kPanelColumns + v * kLanes)
+      sums[r][v] = tile.accumulate ? _mm512_loadu_ps(tile.sums + r * tile.sums_stride + v * kLanes)
                                    : _mm512_setzero_ps();
     }
   }
@@ -55,7 +55,7 @@ HIPPODROME_BF16 void Tile(const MicrokernelArguments<BF16, BF16>& tile) {
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      _mm512_storeu_ps(tile.sums + r * kPanelColumns + v * kLanes, sums[r][v]);
+      _mm512_storeu_ps(tile.sums + r * tile.sums_stride + v * kLanes, sums[r][v]);
     }
   }
 }
