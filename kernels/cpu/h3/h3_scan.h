@@ -44,7 +44,7 @@ void AbsorbTokens(const RowConstants& rows, const float* u, int64_t tokens, BF16
 void LookAhead(const RowConstants& rows, const float* state, float* y);
 void LookAhead(const RowConstants& rows, const BF16* state, float* y);
 
-// Block `block` of the rows from `first` on of `rows`, from those of a tile, by kReplace or kStream.
+// Block `block` of the rows from `first` on of `rows`, from those of a tile. Not kAdd.
 void StoreAhead(const float* tile, const TokenRows& rows, int64_t first, int64_t block,
                 StoreForm form);
 
