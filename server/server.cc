@@ -185,17 +185,16 @@ int64_t Server::Drain(std::chrono::milliseconds delay, std::chrono::milliseconds
   if (!grace_ended_.load()) handlers_.Migrate();
   Wait(saving, idle);
   const StateHandlers& states = handlers_.states();
-  const int64_t not_answered = handlers_.pending() + states.lost();
-  const int64_t migrated = states.migrated();
-  handlers_.Abort();
-  http_->Stop(kFlush);
-  grpc_->Stop(kFlush);
-  // A state that was on its way to a slow store has still been kept, and its client told.
-  const int64_t cut = not_answered - (states.migrated() - migrated);
-  metrics_.CountCut(cut);
+  // Those on their way to a slow store are still kept, and their clients told.
+  Wait(kFlush, [&states] { return states.migrating() == 0; });
   if (states.migrated() > 0) {
     Log(LogLine(LogLevel::kInfo, "migrated").Integer("requests", states.migrated()));
   }
+  const int64_t cut = handlers_.pending() + states.lost();
+  metrics_.CountCut(cut);
+  handlers_.Abort();
+  http_->Stop(kFlush);
+  grpc_->Stop(kFlush);
   if (admin_ != nullptr) admin_->Stop(kFlush);
   return cut;
 }

@@ -254,11 +254,14 @@ std::function<bool(SavedState state, StateKept kept)> StateHandlers::Migrator(
     const auto room = TakeRoom(BytesOf(state));
     if (room == nullptr) return false;
     const auto held = std::make_shared<const SavedState>(std::move(state));
-    keeper_.Post([this, wanted, room, held, kept = std::move(kept)] {
+    ++migrating_;
+    keeper_.Post([this, wanted, room, held, kept = std::move(kept)]() mutable {
       v1::State saved = Keep(*held, *wanted);
       const bool lost = saved.handle().empty();
       ++(lost ? lost_ : migrated_);
       kept(lost ? nullptr : std::make_shared<v1::State>(std::move(saved)));
+      kept = nullptr;  // with it the request is no longer pending
+      --migrating_;
     });
     return true;
   };

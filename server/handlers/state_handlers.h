@@ -49,7 +49,8 @@ class StateHandlers {
   const StateOptions& options() const { return options_; }
   // Whether other processes find what is kept here.
   bool shared() const { return store_ != nullptr && store_->shared(); }
-  // Migrations so far: those whose state was kept, and those whose state could not be.
+  // Migrations under way; and so far those whose state was kept, and those whose could not be.
+  int64_t migrating() const { return migrating_.load(); }
   int64_t migrated() const { return migrated_.load(); }
   int64_t lost() const { return lost_.load(); }
 
@@ -114,7 +115,7 @@ class StateHandlers {
   StateSigner signer_;  // guarded by key_mutex_; null: there is no key
   const std::shared_ptr<std::atomic<int64_t>> in_transit_ =
       std::make_shared<std::atomic<int64_t>>(0);
-  std::atomic<int64_t> migrated_ = 0, lost_ = 0;
+  std::atomic<int64_t> migrating_ = 0, migrated_ = 0, lost_ = 0;
   SerialExecutor keeper_;  // goes first: what was posted uses the others
 };
 
