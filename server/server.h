@@ -62,9 +62,9 @@ class Server {
 
   // Says that it is not ready, and after `delay` refuses new requests with UNAVAILABLE; waits until
   // those that are here have finished, or for `grace`, in the last third of which (30 s at most)
-  // those leave that another server can go on with: Handlers::Migrate(); then ends the rest with an
-  // error and stops all transports, the admin listener last. EndGracePeriod() ends all waits.
-  // Returns how many requests were cut.
+  // those leave that another server can go on with: Handlers::Migrate(), of which states that are
+  // on their way may take 5 s longer; then ends the rest with an error and stops all transports,
+  // the admin listener last. EndGracePeriod() ends all waits. Returns how many requests were cut.
   int64_t Drain(std::chrono::milliseconds delay, std::chrono::milliseconds grace);
   // Ends the waiting of Drain() now.
   void EndGracePeriod() { grace_ended_.store(true); }

@@ -10,16 +10,17 @@
 namespace hippodrome::cpu {
 namespace {
 
-// What Begin() reads of a group, but rings and modes, which it fetches as it goes; and, `later`
-// blocks on, of the next group, since lines in rows that are pages apart come late. Into the
-// second-level cache: a group's constants fill the first. Always inlined: GCC finds a function that
-// only prefetches free of effects, and drops its calls.
+// Also what is `later` blocks on, which is the next group's: lines in rows that are pages apart
+// come late. Into the second-level cache: a group's constants fill the first. Always inlined: GCC
+// finds a function that only prefetches free of effects, and drops its calls.
 HWY_INLINE void PrefetchRows(const TokenRows& rows, int64_t block, int64_t later) {
   for (int64_t t = 0; t < kScanSteps; ++t) {
     __builtin_prefetch(rows.At(t, block), 0, 2);
     __builtin_prefetch(rows.At(t, block + later), 0, 2);
   }
 }
+
+// What Begin() reads of a group, but rings and modes, which it fetches as it goes.
 HWY_INLINE void PrefetchPending(const H3Layout& layout, const PendingRows& pending) {
   for (int64_t c = 0; c < layout.channel_blocks; ++c) {
     PrefetchRows(pending.keys, c, layout.channel_blocks);

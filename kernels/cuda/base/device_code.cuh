@@ -1,7 +1,7 @@
 // What every kernel of this folder builds on. Kernels are plain CUDA C++ and live in .cuh files:
 // nvcc compiles them for devices, and a host compiler for the emulator of tests/cuda_on_cpu, which
-// has its own <cuda_runtime.h>. So no other header of the toolkit is used in a .cuh file, and what
-// needs assembly is a function with two bodies, here or in mma.cuh.
+// has its own <cuda_runtime.h> and <cuda_fp16.h>. So no others of the toolkit are used in a .cuh
+// file, and what needs assembly is a function with two bodies, here or in mma.cuh.
 #ifndef HIPPODROME_KERNELS_CUDA_BASE_DEVICE_CODE_CUH_
 #define HIPPODROME_KERNELS_CUDA_BASE_DEVICE_CODE_CUH_
 
