@@ -50,7 +50,7 @@ struct Generator::Impl {
         checkpoints(*this->state, limits.layout(), options.checkpoint_bytes, sequences),
         prefill(backend, model),
         step(backend, model, *this->state, max_sequences + (this->drafter ? kDraftRows : 0)),
-        last_logits(backend.NewTensor(max_sequences, model.config().padded_vocab_size)),
+        last_logits(model.NewLogits(backend, max_sequences)),
         scorer(backend, model.config().vocab_size, last_logits) {}
 
   // The last tokens of all sequences that decode.

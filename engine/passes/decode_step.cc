@@ -16,7 +16,7 @@ DecodeStep::DecodeStep(Backend& backend, const HybridH3& model, DecodeState& sta
       max_rows_(backend.StepRows(max_rows)),
       activations_(model.NewActivations(backend, max_rows_)),
       tokens_(backend.NewIndices(3, max_rows_)),
-      logits_(backend.NewTensor(max_rows_, model.config().padded_vocab_size)),
+      logits_(model.NewLogits(backend, max_rows_)),
       chooser_(backend, model.config().vocab_size, max_rows_) {}
 
 Tensor DecodeStep::UploadPageTables(std::span<const StepToken> tokens, int64_t rows) {

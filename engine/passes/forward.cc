@@ -34,7 +34,7 @@ void ForwardPrefill(Backend& b, const HybridH3& model, std::span<const int32_t> 
   const auto length = static_cast<int64_t>(ids.size());
   const int64_t most =
       std::min(chunk_tokens == 0 ? length : chunk_tokens, chunk.TokensAt(0, length));
-  const OwnedTensor logits = b.NewTensor(most, model.config().padded_vocab_size);
+  const OwnedTensor logits = model.NewLogits(b, most);
   for (int64_t start = 0; start < length; start += chunk.rows()) {
     const int64_t tokens = std::min(most, chunk.TokensAt(start, length));
     const PrefillPart part{

@@ -278,7 +278,7 @@ absl::Status Bench::StepBeside(const SavedState& saved) {
   }
   PrefillChunk chunk(backend, model);
   DecodeStep step(backend, model, *state, kDecoding);
-  const OwnedTensor logits = backend.NewTensor(kDecoding + 1, benchmark.config.padded_vocab_size);
+  const OwnedTensor logits = model.NewLogits(backend, kDecoding + 1);
   for (const int64_t tokens : kBesideTokens) {
     const std::vector<int32_t> ids = Prompt(benchmark.config, tokens, 0);
     const PrefillPart part{.tokens = ids, .start = benchmark.tokens, .sequence = &prompted};

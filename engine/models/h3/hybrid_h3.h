@@ -62,6 +62,8 @@ class HybridH3 {
   Activations NewActivations(SequenceBackend& b, int64_t max_rows) const {
     return Activations(b, config_, linear_dtype_, max_rows);
   }
+  // For Logits(): [max_rows, padded_vocab_size], in rows of whole cache lines.
+  OwnedTensor NewLogits(SequenceBackend& b, int64_t max_rows) const;
   // Empty states of the layers. `h3_state`: of Backend::NewH3State(); other layers have none but
   // f32.
   LayerStates NewLayerStates(SequenceBackend& b, int64_t slots, int64_t pages, int64_t page_tokens,

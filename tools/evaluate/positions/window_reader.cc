@@ -41,7 +41,7 @@ WindowReader::WindowReader(Backend& backend, const HybridH3& model, const Window
       attention_window_(options.attention_window),
       chunk_(backend, model),
       most_rows_(chunk_.TokensAt(0, options.length)),
-      logits_(backend.NewTensor(most_rows_, model.config().padded_vocab_size)),
+      logits_(model.NewLogits(backend, most_rows_)),
       targets_(backend.NewIndices(1, most_rows_)),
       scorer_(backend, model.config().vocab_size, most_rows_),
       state_(model.NewState(backend, 1, PagesOf(options.length), kPageTokens, attention_window_,
