@@ -127,7 +127,7 @@ absl::Status HybridH3::CheckH3State(const SequenceBackend& b, DType h3_state) co
 }
 
 OwnedTensor HybridH3::NewLogits(SequenceBackend& b, int64_t max_rows) const {
-  // Rows that begin within a line cost the product 1 to 2 % on processors: most stores cross lines.
+  // Stores to rows that begin within a line cross two: 1 to 2 % of the product on processors.
   constexpr int64_t kLineValues = 16;
   const int64_t width = (config_.padded_vocab_size + kLineValues - 1) / kLineValues * kLineValues;
   OwnedTensor logits = b.NewTensor(max_rows, width);
