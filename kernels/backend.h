@@ -493,6 +493,10 @@ class SequenceBackend {
   // sum_g |S_g|.
   virtual void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) = 0;
 
+  // Says that Linear() with w comes after the next operation, which may ask memory for what that
+  // will read. Changes no result.
+  virtual void ExpectLinear(const LinearWeights& w) { (void)w; }
+
   // What follows the product of Linear() without a product, y = epilogue(x): x, y, gate and
   // residual are matrices [rows, cols] of one type. y may be x. REQUIRES: no bias. Error: that of
   // Linear()'s epilogue.

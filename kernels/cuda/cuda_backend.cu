@@ -147,7 +147,12 @@ void CudaBackend::LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon,
   cuda::LayerNorm(device_, x, gamma, beta, epsilon, y);
 }
 
+void CudaBackend::ExpectLinear(const LinearWeights& w) {
+  device_.Expect(Packed(w).data(), w.bytes());
+}
+
 void CudaBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
+  device_.ExpectNothing();
   cuda::Linear(device_, matmul_.get(), {x, Packed(w), epilogue, y});
 }
 

@@ -123,5 +123,28 @@ TEST(CopiesTest, MisalignmentIsAnError) {
   }
 }
 
+__global__ void AskFor(const char* from, int64_t bytes) {
+  PrefetchToL2(true, from + 16 * threadIdx.x, bytes);
+}
+
+TEST(PrefetchTest, TheLastKernelsPiecesAreJoined) {
+  const DeviceArray<float> in(100);
+  RunKernel(AskFor, 1, 5, 0, reinterpret_cast<const char*>(in.data()), int64_t{16});
+  EXPECT_EQ(cuda_on_cpu::LastPrefetches(), (std::vector<cuda_on_cpu::Prefetched>{{in.data(), 80}}));
+  RunKernel(AskFor, 1, 2, 0, reinterpret_cast<const char*>(in.data()), int64_t{32});
+  EXPECT_EQ(cuda_on_cpu::LastPrefetches().size(), 2u);  // they overlap
+}
+
+TEST(PrefetchTest, OtherMemoryIsAnError) {
+  const DeviceArray<float> in(8);
+  const auto* const first = reinterpret_cast<const char*>(in.data());
+  for (const auto& [from, bytes] : {std::pair<const char*, int64_t>{first, 48},
+                                    {first + 8, 16},
+                                    {first, 8},
+                                    {reinterpret_cast<const char*>(&in), 16}}) {
+    EXPECT_THROW(RunKernel(AskFor, 1, 1, 0, from, bytes), std::logic_error);
+  }
+}
+
 }  // namespace
 }  // namespace hippodrome::cuda::copies_test

@@ -91,6 +91,7 @@ cudaError_t Launch(cudaStream_t stream, KernelLaunch launch) {
   return Submit(stream, [launch = std::move(launch)] {
     const std::lock_guard lock(mutex);
     ++launch_counts[launch.operation];
+    ForgetPrefetches();
     TraceKernel(launch);
     RunBlocks(launch, BlockOrder(launch.grid));
     TraceKernelEnd();

@@ -1,11 +1,14 @@
 // Device memory is memory of the host that no library function mistakes for it: copies check on
 // which side their ends are.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <vector>
 
+#include "tests/cuda_on_cpu/block.h"
 #include "tests/cuda_on_cpu/include/cuda_on_cpu/emulator.h"
 #include "tests/cuda_on_cpu/runtime_watch.h"
 #include "tests/cuda_on_cpu/sanitizers.h"
@@ -23,7 +26,8 @@ std::map<uintptr_t, size_t> allocations;
 size_t allocated = 0;
 int64_t allocation_count = 0;
 
-std::mutex device;  // held by whoever works for the device
+std::mutex device;  // held by whoever works for the device; guards what follows
+std::vector<Prefetched> prefetched;
 
 // REQUIRES: the device is held.
 void ForbidMemory(bool forbidden) {
@@ -95,6 +99,33 @@ DeviceAccess::DeviceAccess() {
 DeviceAccess::~DeviceAccess() {
   ForbidMemory(true);
   device.unlock();
+}
+
+void PrefetchToL2(const void* from, int64_t bytes) {
+  const bool whole = reinterpret_cast<uintptr_t>(from) % 16 == 0 && bytes % 16 == 0;
+  if (!whole || bytes <= 0 || SideOf(from, static_cast<size_t>(bytes)) != Side::kDevice) {
+    Block::Running().Fail("asks L2 for what is not whole pieces of 16 bytes of device memory");
+  }
+  prefetched.push_back({from, bytes});
+}
+
+void ForgetPrefetches() { prefetched.clear(); }
+
+std::vector<Prefetched> LastPrefetches() {
+  const DeviceAccess access;
+  const auto begin = [](const Prefetched& piece) {
+    return reinterpret_cast<uintptr_t>(piece.first);
+  };
+  std::ranges::sort(prefetched, {}, begin);
+  std::vector<Prefetched> joined;
+  for (const Prefetched& piece : prefetched) {
+    if (joined.empty() || begin(joined.back()) + joined.back().bytes != begin(piece)) {
+      joined.push_back(piece);
+    } else {
+      joined.back().bytes += piece.bytes;
+    }
+  }
+  return joined;
 }
 
 int64_t AllocationCount() {

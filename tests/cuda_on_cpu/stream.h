@@ -33,6 +33,9 @@ class DeviceAccess {
   DeviceAccess& operator=(const DeviceAccess&) = delete;
 };
 
+// Before a kernel, for LastPrefetches(). REQUIRES: a DeviceAccess.
+void ForgetPrefetches();
+
 }  // namespace cuda_on_cpu
 
 #endif  // HIPPODROME_TESTS_CUDA_ON_CPU_STREAM_H_

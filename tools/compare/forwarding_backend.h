@@ -104,6 +104,7 @@ class ForwardingBackend : public Backend {
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override {
     inner_.LayerNorm(x, gamma, beta, epsilon, y);
   }
+  void ExpectLinear(const LinearWeights& w) override { inner_.ExpectLinear(w); }
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override {
     inner_.Linear(x, w, epilogue, y);
   }

@@ -32,6 +32,9 @@ absl::StatusOr<DeviceRates> RatesOf(std::string_view name);
 // As if they had been measured.
 Ceilings CeilingsOf(const DeviceRates& rates);
 
+// Seconds of every launch in which its blocks do nothing yet, or no more.
+inline constexpr double kLaunchStart = 3e-6;
+
 // What one launch asks for.
 struct LaunchCounts {
   double dram_bytes = 0;  // that must move at least

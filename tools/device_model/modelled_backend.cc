@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "kernels/cuda/conv/long_conv_method.h"
 #include "kernels/device_error.h"
@@ -56,6 +57,10 @@ constexpr int64_t kLongestTransform = 8192;
 constexpr int64_t kToeplitzTimes = 128;  // of a block, and
 constexpr int64_t kToeplitzDepth = 64;
 constexpr int64_t kToeplitzChannels = 64;
+
+// What Device::Expect() keeps, and what a block of PrefetchShare() asks for at most.
+constexpr int64_t kMostAhead = 24 << 20;
+constexpr int64_t kBlockAhead = 384 << 10;
 
 constexpr int64_t kActivation = sizeof(BF16);
 constexpr int64_t kFloat = sizeof(float);
@@ -167,6 +172,7 @@ void ModelledBackend::Add(double seconds, std::string_view bound_by) {
 void ModelledBackend::Take(std::string_view kernel, const LaunchCounts& counts) {
   const LaunchTime time = TimeOf(counts, rates_);
   const bool ours = counts.library_flops == 0;
+  unused_dram_ = time.seconds - kLaunchStart - counts.dram_bytes / rates_.dram_bytes;
   // A product of the library does not let the next kernel start before it ends.
   const double early = ours && follows_ours_ ? rates_.early_start : 0;
   follows_ours_ = ours;
@@ -285,15 +291,33 @@ void ModelledBackend::LayerNorm(Tensor x, Tensor, Tensor, double, Tensor y) {
   KernelUnits kernel = UnitsOf("layer_norm");
   kernel.warps = static_cast<int>(warps);
   kernel.resident = static_cast<int>(kNormWarps / warps);
-  Launch(kernel, x.rows * x.cols, std::min(x.rows, places), Bytes(x) + Bytes(y));
+  const int64_t blocks = std::min(x.rows, places);
+  Launch(kernel, x.rows * x.cols, blocks, Bytes(x) + Bytes(y));
+  AskAhead(blocks);
+}
+
+// Devices before sm_90 have no such requests.
+void ModelledBackend::AskAhead(int64_t blocks) {
+  const int64_t most = rates_.early_start > 0 ? std::min(kMostAhead, blocks * kBlockAhead) : 0;
+  asked_ = std::min(std::exchange(expected_, 0), most);
+}
+
+// DRAM is free until the product's blocks run.
+double ModelledBackend::TakeAhead() {
+  const double gap = replays_ ? kLibraryGraphGap : kStreamGap;
+  return std::min(static_cast<double>(std::exchange(asked_, 0)),
+                  (unused_dram_ + kLaunchStart + gap) * rates_.dram_bytes);
 }
 
 void ModelledBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
   const int64_t residual = epilogue.residual.data != nullptr ? Bytes(y) : 0;
   const int64_t bytes = Bytes(x) + w.bytes() + Bytes(y) + residual;
   const DType weights = static_cast<const Matrix&>(w).dtype;
-  if (IsQuantized(weights)) return QuantizedProduct(x, w, weights, bytes);
-  if (x.rows > kStepRows) return LibraryProduct(x, w, epilogue, y, bytes);
+  expected_ = 0;
+  const bool quantized = IsQuantized(weights);
+  if (!quantized && x.rows > kStepRows) return LibraryProduct(x, w, epilogue, y, bytes);
+  asked_ = 0;
+  if (quantized) return QuantizedProduct(x, w, weights, bytes);
   Launch("linear_step", w.in() * w.out(), StepBlocks(w.out()), bytes);
 }
 
@@ -330,8 +354,8 @@ void ModelledBackend::LibraryProduct(Tensor x, const LinearWeights& w, const Epi
                                      Tensor y, int64_t bytes) {
   const auto weights = static_cast<double>(w.in() * w.out());
   const auto product = [&](int64_t rows, double moved) {
-    Take("library product",
-         {.dram_bytes = moved, .library_flops = 2 * static_cast<double>(rows) * weights});
+    Take("library product", {.dram_bytes = moved - TakeAhead(),
+                             .library_flops = 2 * static_cast<double>(rows) * weights});
   };
   if (IsLibraryEpilogue(epilogue)) return product(x.rows, static_cast<double>(bytes));
   const int64_t most = std::max(kSumsBytes / (y.cols * kFloat * kSumsRows), int64_t{1}) * kSumsRows;
@@ -388,8 +412,9 @@ void ModelledBackend::H3Step(const H3Weights& weights, Tensor qkv, RecurrentStat
   const auto& slots = static_cast<const Slots&>(state);
   const int64_t bytes = weights.bytes() + o.rows * slots.bytes_per_step() + Bytes(qkv) + Bytes(o);
   if (slots.looks_ahead()) {
-    return Launch("h3_step ahead", o.rows * slots.d,
-                  DivideUp(slots.d, kAheadChannels) * DivideUp(o.rows, kAheadSequences), bytes);
+    const int64_t blocks = DivideUp(slots.d, kAheadChannels) * DivideUp(o.rows, kAheadSequences);
+    Launch("h3_step ahead", o.rows * slots.d, blocks, bytes);
+    return AskAhead(blocks);
   }
   Launch("h3_step", o.rows * slots.d, DivideUp(slots.d, kStepChannels) * o.rows, bytes);
 }

@@ -80,6 +80,7 @@ class ModelledBackend final : public Backend {
   void Embedding(const LinearWeights& table, Tensor ids, const AddedRows& types,
                  const AddedRows& positions, Tensor y) override;
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
+  void ExpectLinear(const LinearWeights& w) override { expected_ = w.bytes(); }
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
   void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override;
   void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,
@@ -116,6 +117,10 @@ class ModelledBackend final : public Backend {
   void QuantizedProduct(Tensor x, const LinearWeights& w, DType weights, int64_t bytes);
   void LibraryProduct(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y,
                       int64_t bytes);
+  // The last launch, of `blocks` blocks, asks L2 for what is expected.
+  void AskAhead(int64_t blocks);
+  // Of a product of the library: bytes that came while nothing else wanted them.
+  double TakeAhead();
   // Of `units` units in `blocks` blocks; what must move through DRAM is `dram_bytes`.
   void Launch(std::string_view kernel, int64_t units, int64_t blocks, int64_t dram_bytes);
   void Launch(const KernelUnits& kernel, int64_t units, int64_t blocks, int64_t dram_bytes);
@@ -128,6 +133,9 @@ class ModelledBackend final : public Backend {
   std::map<std::string, ModelledLaunches> launches_;
   bool replays_ = false;
   bool follows_ours_ = false;  // the next launch, a kernel of ours
+  double unused_dram_ = 0;     // seconds of the last launch in which DRAM had nothing to do
+  int64_t expected_ = 0;       // bytes that the product behind the next operation reads
+  int64_t asked_ = 0;          // of them, by the last launch
 };
 
 // Of the gated convolution, which counts predict; cuFFT's is not known.

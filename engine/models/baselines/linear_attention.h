@@ -34,6 +34,9 @@ class LinearAttentionMixer {
   void Steps(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots) const;
   void ProjectOut(SequenceBackend& b, const ActivationRows& a) const;
 
+  // What ProjectIn() reads.
+  const LinearWeights& w_qkv() const { return *w_qkv_; }
+
  private:
   LinearAttentionShape shape_;
   std::unique_ptr<LinearWeights> w_qkv_;  // [3 d, d], rows q | k | v, head-major

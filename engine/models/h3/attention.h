@@ -34,6 +34,9 @@ class AttentionMixer {
     return b.NewKeyValuePages(shape_, pages, page_tokens, linear_dtype_);
   }
 
+  // What ProjectIn() reads.
+  const LinearWeights& w_qkv() const { return *w_qkv_; }
+
  private:
   AttentionShape Windowed(int64_t window) const {
     AttentionShape shape = shape_;

@@ -39,6 +39,7 @@ void H3Mixer::Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentSt
 
 void H3Mixer::Steps(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots,
                     Tensor positions) const {
+  b.ExpectLinear(*w_o_);
   b.H3Step(*ssm_, a.qkv, state, slots, positions, a.o);  // o = q SSM_diag(SSM_shift(k) v)
 }
 

@@ -35,6 +35,9 @@ class H3Mixer {
     return b.NewH3State(*ssm_, slots, type);
   }
 
+  // What ProjectIn() reads.
+  const LinearWeights& w_qkv() const { return *w_qkv_; }
+
  private:
   std::unique_ptr<LinearWeights> w_qkv_;  // [3 d, d]
   OwnedTensor b_qkv_;                     // [1, 3 d]

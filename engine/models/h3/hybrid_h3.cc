@@ -164,6 +164,9 @@ void HybridH3::PassLayer(Backend& b, int64_t layer, const ActivationRows& a,
 }
 
 void HybridH3::EnterLayer(SequenceBackend& b, const Block& block, const ActivationRows& a) const {
+  ForMixer(block.mixer, [&](const auto& mixer) {
+    if constexpr (requires { mixer.w_qkv(); }) b.ExpectLinear(mixer.w_qkv());
+  });
   Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
   ForMixer(block.mixer, [&](const auto& mixer) { mixer.ProjectIn(b, a); });
 }
@@ -202,6 +205,7 @@ void HybridH3::LeaveLayer(SequenceBackend& b, const Block& block, const Activati
 }
 
 void HybridH3::Mlp(SequenceBackend& b, const Block& block, const ActivationRows& a) const {
+  b.ExpectLinear(*block.fc1);
   Normalize(b, block.norm2, a.r, a.u);  // u = LN2(r)
   b.Linear(a.u, *block.fc1, {.bias = block.fc1_bias, .activation = Epilogue::Activation::kGeluTanh},
            a.hidden);  // z = gelu(W_1 u + b_1)
@@ -214,6 +218,7 @@ void HybridH3::Features(SequenceBackend& b, const ActivationRows& a) const {
 }
 
 void HybridH3::Logits(SequenceBackend& b, const ActivationRows& a, Tensor logits) const {
+  b.ExpectLinear(*embedding_);
   Features(b, a);
   b.Linear(a.u, *embedding_, {}, logits);  // logits = u E^T
 }

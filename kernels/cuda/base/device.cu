@@ -1,5 +1,6 @@
 #include "kernels/cuda/base/device.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hippodrome::cuda {
@@ -79,6 +80,17 @@ void* Device::Scratch(ScratchUse use, size_t bytes) {
     block = {std::move(memory), bytes};
   }
   return block.memory.get();
+}
+
+void Device::Expect(const void* first, int64_t bytes) {
+  constexpr int64_t kMost = 24 << 20;
+  expected_ = {static_cast<const char*>(first), static_cast<int>(std::min(bytes, kMost) / 16 * 16)};
+}
+
+ReadAhead Device::TakeExpected(int64_t blocks) {
+  ReadAhead ahead = std::exchange(expected_, {});
+  ahead.share = static_cast<int>((ahead.bytes / 16 + blocks - 1) / blocks * 16);
+  return ahead;
 }
 
 void Device::Note(cudaError_t error, const char* operation) {

@@ -41,6 +41,14 @@ enum class ScratchUse : uint8_t {
   kStateExchange
 };
 
+// What the product behind a kernel reads, of which each block of that kernel asks L2 for a share
+// (PrefetchShare()): from a border of 16 bytes on, whole ones.
+struct ReadAhead {
+  const char* first = nullptr;
+  int bytes = 0;
+  int share = 0;
+};
+
 // How many can be used. Throws DeviceError, with the reason, when there is none.
 int CountDevices();
 
@@ -62,6 +70,13 @@ class Device {
   size_t shared_bytes() const { return shared_bytes_; }
   // Whether it has programmatic dependent launch.
   bool starts_dependents_early() const { return starts_dependents_early_; }
+
+  // Says what the product behind the next kernel reads, or that nothing is known of it. No more
+  // than 24 MB is asked for: half of L2, and about what DRAM gives until that product begins.
+  void Expect(const void* first, int64_t bytes);
+  void ExpectNothing() { expected_ = {}; }
+  // What a kernel of `blocks` blocks is to ask for; afterwards nothing is expected.
+  ReadAhead TakeExpected(int64_t blocks);
 
   // Device memory of at least `bytes`, not cleared, valid until the next call for the same use. It
   // keeps its address while it is large enough, and what a captured step may still read is never
@@ -85,6 +100,7 @@ class Device {
   int index_ = 0;
   size_t shared_bytes_ = 0;
   bool starts_dependents_early_ = false;
+  ReadAhead expected_;
   std::string failure_;
   std::map<ScratchUse, Block> scratch_;
   std::vector<std::shared_ptr<void>> outgrown_;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/base/device.h"
 #include "kernels/dtype.h"
 
 namespace hippodrome::cuda {
@@ -132,25 +133,43 @@ __device__ inline void WaitForPrerequisites() {
 #endif
 }
 
+inline constexpr int64_t kMostPrefetched = 32 << 10;  // by one call
+
 // Asks for device memory that the block will read, at most as much as all blocks of a device can
 // get within some 3 us; `bytes` and the address are multiples of 16. Also before the wait: L2 sees
-// what is written later. `asks` is true in one thread: a branch around the call would make ptxas
+// what is written later. `asks` is true in few threads: a branch around the call would make ptxas
 // take more instructions for the loops behind it.
 __device__ inline void PrefetchToL2(bool asks, const void* from, int64_t bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  constexpr int64_t kMost = 32 << 10;
   asm volatile(
       "{\n"
       ".reg .pred p;\n"
       "setp.ne.s32 p, %2, 0;\n"
       "@p cp.async.bulk.prefetch.L2.global [%0], %1;\n"
       "}" ::"l"(__cvta_generic_to_global(from)),
-      "r"(static_cast<uint32_t>(min(bytes, kMost))), "r"(asks ? 1 : 0));
+      "r"(static_cast<uint32_t>(min(bytes, kMostPrefetched))), "r"(asks ? 1 : 0));
+#elif !defined(__CUDACC__)
+  if (asks) cuda_on_cpu::PrefetchToL2(from, min(bytes, kMostPrefetched));
 #else
   (void)asks;
   (void)from;
   (void)bytes;
 #endif
+}
+
+// Asks for this block's share, of at most 384 KB: as much as a multiprocessor can ask for in the
+// time. A request takes a warp some 10 instructions, so all warps ask. REQUIRES: blocks of whole
+// warps.
+__device__ inline void PrefetchShare(const ReadAhead& ahead) {
+  constexpr int kPieces = 12;
+  if (ahead.bytes == 0) return;
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  const int place =
+      static_cast<int>(threadIdx.x) % kWarp * warps + static_cast<int>(threadIdx.x) / kWarp;
+  const int begin = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x) * ahead.share;
+  const int end = min(begin + ahead.share, ahead.bytes);
+  const int piece = begin + place * static_cast<int>(kMostPrefetched);
+  PrefetchToL2(place < kPieces && piece < end, ahead.first + piece, end - piece);
 }
 
 // What a kernel begins with that has nothing to do before the wait.

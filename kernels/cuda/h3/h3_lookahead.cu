@@ -19,7 +19,7 @@ void RunStep(Device& device, const H3StepCall& call) {
           .threads = dim3(kAheadThreads),
           .shared_bytes = sizeof(AheadShared<T>),
           .dependent = true},
-         MakeStepOperands<T>(call), call.state.ahead(), rows);
+         MakeStepOperands<T>(call), call.state.ahead(), rows, device.TakeExpected(groups * parts));
 }
 
 template <typename T>

@@ -430,8 +430,9 @@ __device__ void StartBlocks(const H3Operands<T>& x, void* ahead, AheadShared<T>&
 // Grid: (AheadGroups(d), groups of kAheadSequences rows).
 template <typename T>
 __global__ void __launch_bounds__(kAheadThreads, kAheadBlocks)
-    LookaheadKernel(const H3Operands<T> x, void* ahead, int32_t rows) {
+    LookaheadKernel(const H3Operands<T> x, void* ahead, int32_t rows, const ReadAhead weights) {
   BeginDependent();
+  PrefetchShare(weights);
   AheadShared<T>& shared = *reinterpret_cast<AheadShared<T>*>(SharedMemory());
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int32_t index = static_cast<int32_t>(blockIdx.y) * kAheadSequences + warp;

@@ -31,6 +31,7 @@ struct LayerNormArguments {
   int d;
   T* y;  // rows of y_stride; may be x
   int64_t y_stride;
+  ReadAhead ahead;
 };
 
 // Rows by all threads of a block, at least d / kNormValues of them in whole warps.
@@ -113,6 +114,7 @@ __global__ void __launch_bounds__(kNormThreads) LayerNormKernel(LayerNormArgumen
   BeginDependent();
   norm.Load(blockIdx.x, v);
   norm.PrefetchParameters();
+  PrefetchShare(a.ahead);
   if constexpr (kWidth > 1) {
     const int blocks = static_cast<int>(gridDim.x);
     int row = static_cast<int>(blockIdx.x);
@@ -214,6 +216,12 @@ struct BetaTerm {
 template <typename T>
 void Normalise(Device& device, const Tensor& x, const Tensor& gamma, const Tensor& beta,
                double epsilon, const Tensor& y) {
+  constexpr int64_t kWarpValues = kWarp * kNormValues;
+  const int64_t threads = (x.cols + kWarpValues - 1) / kWarpValues * kWarp;
+  const bool aligned = RowsAreAligned(x, 4) && RowsAreAligned(gamma, 4) &&
+                       RowsAreAligned(beta, 4) && RowsAreAligned(y, 4);
+  const int64_t places = kNormThreads / threads * device.multiprocessors();
+  const int64_t blocks = aligned ? std::min(x.rows, places) : x.rows;
   const LayerNormArguments<T> arguments = {.x = DeviceRow<float>(x, 0),
                                            .x_stride = x.stride,
                                            .gamma = DeviceRow<float>(gamma, 0),
@@ -222,13 +230,8 @@ void Normalise(Device& device, const Tensor& x, const Tensor& gamma, const Tenso
                                            .rows = static_cast<int>(x.rows),
                                            .d = static_cast<int>(x.cols),
                                            .y = DeviceRow<T>(y, 0),
-                                           .y_stride = y.stride};
-  constexpr int64_t kWarpValues = kWarp * kNormValues;
-  const int64_t threads = (x.cols + kWarpValues - 1) / kWarpValues * kWarp;
-  const bool aligned = RowsAreAligned(x, 4) && RowsAreAligned(gamma, 4) &&
-                       RowsAreAligned(beta, 4) && RowsAreAligned(y, 4);
-  const int64_t places = kNormThreads / threads * device.multiprocessors();
-  const int64_t blocks = aligned ? std::min(x.rows, places) : x.rows;
+                                           .y_stride = y.stride,
+                                           .ahead = device.TakeExpected(blocks)};
   const Grid grid = {.blocks = dim3(static_cast<unsigned>(blocks)),
                      .threads = dim3(static_cast<unsigned>(threads)),
                      .dependent = true};

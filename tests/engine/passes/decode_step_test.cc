@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "kernels/make_backend.h"
 #include "tests/testing/random_model.h"
+#include "tools/compare/forwarding_backend.h"
 
 namespace hippodrome::decode_step_test {
 namespace {
@@ -14,6 +16,60 @@ std::vector<float> Values(Backend& backend, Tensor logits) {
   std::vector<float> values(logits.rows * logits.cols);
   backend.Download(logits, values);
   return values;
+}
+
+// Counts the products that were said to come, and did behind one operation.
+class ExpectationBackend final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+
+  int64_t kept() const { return kept_; }
+  int64_t products() const { return products_; }
+
+  void ExpectLinear(const LinearWeights& w) override {
+    EXPECT_EQ(expected_, nullptr);
+    expected_ = &w;
+    operations_ = 0;
+  }
+  void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override {
+    ++operations_;
+    ForwardingBackend::LayerNorm(x, gamma, beta, epsilon, y);
+  }
+  void H3Step(const H3Weights& weights, Tensor qkv, RecurrentState& state, Tensor slots,
+              Tensor positions, Tensor o) override {
+    ++operations_;
+    ForwardingBackend::H3Step(weights, qkv, state, slots, positions, o);
+  }
+  void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override {
+    ++products_;
+    if (const LinearWeights* const expected = std::exchange(expected_, nullptr)) {
+      EXPECT_EQ(expected, &w);
+      EXPECT_EQ(operations_, 1);
+      ++kept_;
+    }
+    ForwardingBackend::Linear(x, w, epilogue, y);
+  }
+
+ private:
+  const LinearWeights* expected_ = nullptr;
+  int64_t operations_ = 0;
+  int64_t kept_ = 0;
+  int64_t products_ = 0;
+};
+
+TEST(DecodeStepTest, SaysWhichProductsCome) {
+  const auto cpu = MakeCpuBackend({.threads = 1});
+  ExpectationBackend backend(*cpu);
+  const auto model = MakeTestModel(backend, TinyConfig());
+  const auto state = model->NewState(backend, 1, 1, 64);
+  DecodeStep step(backend, *model, *state, 1);
+  SequenceState sequence = *state->Reserve(1);
+  const StepToken token{1, 0, &sequence};
+  step.Logits({&token, 1});
+  // All of three layers and the head, but for the second of every MLP, which is behind the first,
+  // and the output of attention, which waits for memory itself.
+  EXPECT_EQ(backend.products(), 3 * 4 + 1);
+  EXPECT_EQ(backend.kept(), 3 * 3 + 1 - 1);
 }
 
 // Feeds `steps` tokens to each of three sequences with tables of different width: together, and one

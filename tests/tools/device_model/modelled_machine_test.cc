@@ -3,13 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <memory>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "kernels/device_error.h"
 #include "tests/testing/random_model.h"
 #include "tools/bench/bench_device_kernels.h"
 #include "tools/bench/bench_encode.h"
 #include "tools/bench/bench_generate.h"
+#include "tools/compare/forwarding_backend.h"
 #include "tools/convert/models/bigs_presets.h"
 #include "tools/convert/models/h3_presets.h"
 
@@ -23,6 +29,21 @@ using testing::Le;
 using testing::SizeIs;
 
 Machine H100() { return *OpenModelledMachine("h100"); }
+
+// As kernels were when a device measured them: none asked for what the product behind it reads.
+class UnexpectingBackend final : public ForwardingBackend {
+ public:
+  explicit UnexpectingBackend(std::unique_ptr<Backend> inner)
+      : ForwardingBackend(*inner), owned_(std::move(inner)) {}
+
+  void ExpectLinear(const LinearWeights&) override {}
+  void Replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) override {
+    owned_->Replay(graph, work);
+  }
+
+ private:
+  std::unique_ptr<Backend> owned_;
+};
 
 // As on an H100: tests/benchmarks/gpu-results.json.
 MATCHER_P2(IsNear, measured, part, "") {
@@ -43,8 +64,41 @@ TEST(ModelledMachineTest, TimeGoesByWhatIsPredicted) {
   EXPECT_THAT(machine.seconds_by_bound().at("layer_norm (DRAM)"), IsNear(machine.clock(), 0.05));
 }
 
+// Seconds of a LayerNorm and the library's product behind it, of 64 rows.
+double ProductBehindNorm(const std::string& device, int64_t out, bool expected) {
+  const Machine machine = *OpenModelledMachine(device);
+  Backend& b = *machine.backend;
+  const HostMatrix matrix = {.data = nullptr, .dtype = DType::kBF16, .rows = out, .cols = 2048};
+  const auto w = b.PackLinear({&matrix, 1}, DType::kBF16);
+  const OwnedTensor x = b.NewTensor(64, 2048);
+  const OwnedTensor gamma = b.NewTensor(1, 2048);
+  const OwnedTensor u = b.NewActivations(64, 2048, DType::kBF16);
+  const OwnedTensor y = b.NewActivations(64, out, DType::kBF16);
+  if (expected) b.ExpectLinear(*w);
+  b.LayerNorm(x, gamma, gamma, 1e-5, u);
+  b.Linear(u, *w, {}, y);
+  b.LayerNorm(x, gamma, gamma, 1e-5, u);
+  b.Linear(u, *w, {}, y);  // of which nothing is said
+  return machine.clock();
+}
+
+// Before sm_90 nothing can be asked for; of large weights 24 MB at most.
+TEST(ModelledMachineTest, WeightsThatAreAskedForComeWhileTheProductStarts) {
+  for (const int64_t out : {2048, 8192, 65536}) {
+    EXPECT_EQ(ProductBehindNorm("a100", out, true), ProductBehindNorm("a100", out, false));
+    for (const char* device : {"h100", "h200"}) {
+      const double rate = RatesOf(device)->dram_bytes;
+      const double saved =
+          ProductBehindNorm(device, out, false) - ProductBehindNorm(device, out, true);
+      EXPECT_GT(saved, 1e-6) << device << " " << out;
+      EXPECT_LE(saved, std::min<double>(24 << 20, 2 * 2048 * out) / rate) << device << " " << out;
+    }
+  }
+}
+
 TEST(ModelledMachineTest, DecodesAsFastAsAnH100) {
   Machine machine = H100();
+  machine.backend = std::make_unique<UnexpectingBackend>(std::move(machine.backend));
   GenerateBenchmark benchmark = {.config = *H3Preset("h3-125m"), .repeats = 1};
   benchmark.batches = {1, 64, 256};
   const auto report = BenchGenerate(machine, benchmark);

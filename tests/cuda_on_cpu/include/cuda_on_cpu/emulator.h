@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "cuda_on_cpu/language.h"
 #include "cuda_on_cpu/runtime_api.h"
@@ -29,6 +30,15 @@ void ResetLaunchCounts();
 
 // How many devices there are, each like the other: 1 by default.
 void SetDeviceCount(int count);
+
+// What the last kernel asked L2 for, in the order of addresses; neighbours are one piece.
+struct Prefetched {
+  const void* first;
+  int64_t bytes;
+
+  bool operator==(const Prefetched&) const = default;
+};
+std::vector<Prefetched> LastPrefetches();
 
 // Device memory that is not freed, of all devices.
 size_t DeviceBytes();
@@ -89,6 +99,9 @@ void WaitForCopies(int pending);
 // without having waited fails, as does one that touches device memory before, where accesses are
 // counted.
 void WaitForPrerequisites();
+
+// Throws std::logic_error where the bytes are not whole pieces of 16 within an allocation.
+void PrefetchToL2(const void* from, int64_t bytes);
 
 }  // namespace cuda_on_cpu
 

@@ -165,6 +165,18 @@ TEST(H3LookaheadTest, OnlyLayersThatCanLookAhead) {
   EXPECT_FALSE(H3Layer({.d_model = 4, .d_state = 32}, DType::kF32, 40).state().looks_ahead());
 }
 
+TEST(H3LookaheadTest, BlocksShareWhatTheNextProductReads) {
+  H3Layer layer({.d_model = 66}, DType::kBF16, kLookaheadSlots);
+  constexpr int64_t kBytes = 100'000;
+  const std::shared_ptr<void> weights = AllocateZeroed(layer.device(), kBytes);
+  Indices slots;
+  for (int32_t slot = 0; slot < 11; ++slot) slots.push_back(slot);
+  layer.device().Expect(weights.get(), kBytes);
+  layer.Step(H3Step, layer.RandomTokens(std::ssize(slots), 5), slots);
+  EXPECT_EQ(cuda_on_cpu::LastPrefetches(),
+            (std::vector<cuda_on_cpu::Prefetched>{{weights.get(), kBytes}}));
+}
+
 TEST(H3LookaheadTest, CountsItsBytes) {
   H3Layer layer({.d_model = 40}, DType::kBF16, kLookaheadSlots);
   // What a plain state has, 16 rows of two f32 and a bf16, and two bases, in multiples of 256.

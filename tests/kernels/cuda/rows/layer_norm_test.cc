@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <vector>
 
 #include "tests/kernels/cpu/random_matrix.h"
 #include "tests/kernels/cuda/device_matrix.h"
@@ -107,6 +109,41 @@ TEST(LayerNormConstantTest, AConstantRowGivesBeta) {
   Problem p = MakeProblem(1, 37);
   p.x.assign(37, 0.5f);
   EXPECT_EQ(Normalise(p, DType::kF32, 0), p.beta);
+}
+
+TEST(LayerNormAheadTest, BlocksShareWhatTheNextProductReads) {
+  Device device;
+  for (const int64_t rows : {1, 3, 64}) {
+    const DeviceMatrix x(device, {rows, 64});
+    const DeviceMatrix parameters(device, {1, 64});
+    const auto normalise = [&] {
+      LayerNorm(device, x.view(), parameters.view(), parameters.view(), kEpsilon, x.view());
+    };
+    for (const int64_t bytes : {16, 48, 1000, 200'000}) {
+      const std::shared_ptr<void> weights = AllocateZeroed(device, static_cast<size_t>(bytes));
+      device.Expect(weights.get(), bytes);
+      normalise();
+      EXPECT_EQ(cuda_on_cpu::LastPrefetches(),
+                (std::vector<cuda_on_cpu::Prefetched>{{weights.get(), bytes / 16 * 16}}));
+      normalise();
+      EXPECT_TRUE(cuda_on_cpu::LastPrefetches().empty());
+    }
+  }
+}
+
+// As much as DRAM gives in the time, and a multiprocessor asks for.
+TEST(LayerNormAheadTest, LargeWeightsAreAskedForInPart) {
+  Device device;
+  constexpr int64_t kBytes = 30 << 20;
+  const std::shared_ptr<void> weights = AllocateZeroed(device, kBytes);
+  for (const int64_t rows : {1, 64}) {
+    const DeviceMatrix x(device, {rows, 256});
+    const DeviceMatrix parameters(device, {1, 256});
+    device.Expect(weights.get(), kBytes);
+    LayerNorm(device, x.view(), parameters.view(), parameters.view(), kEpsilon, x.view());
+    EXPECT_EQ(cuda_on_cpu::LastPrefetches(),
+              (std::vector<cuda_on_cpu::Prefetched>{{weights.get(), rows * (384 << 10)}}));
+  }
 }
 
 }  // namespace
