@@ -18,6 +18,7 @@
 #include "tools/compare/forwarding_backend.h"
 #include "tools/convert/models/bigs_presets.h"
 #include "tools/convert/models/h3_presets.h"
+#include "tools/device_model/launch_time.h"
 
 namespace hippodrome::modelled_machine_test {
 namespace {
