@@ -432,7 +432,6 @@ template <typename T>
 __global__ void __launch_bounds__(kAheadThreads, kAheadBlocks)
     LookaheadKernel(const H3Operands<T> x, void* ahead, int32_t rows, const ReadAhead weights) {
   BeginDependent();
-  PrefetchShare(weights);
   AheadShared<T>& shared = *reinterpret_cast<AheadShared<T>*>(SharedMemory());
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int32_t index = static_cast<int32_t>(blockIdx.y) * kAheadSequences + warp;
@@ -446,6 +445,7 @@ __global__ void __launch_bounds__(kAheadThreads, kAheadBlocks)
   }
   __syncthreads();
   StartBlocks(x, ahead, shared);
+  PrefetchShare(weights);  // behind the loads of states
   WaitForCopies<0>();
   __syncthreads();
   const AheadRow row = shared.rows[warp];
