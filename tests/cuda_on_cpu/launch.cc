@@ -95,6 +95,7 @@ cudaError_t Launch(cudaStream_t stream, KernelLaunch launch) {
     TraceKernel(launch);
     RunBlocks(launch, BlockOrder(launch.grid));
     TraceKernelEnd();
+    CheckPrefetches(launch.operation);
   });
 }
 

@@ -6,9 +6,11 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <span>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
-#include "tests/cuda_on_cpu/block.h"
 #include "tests/cuda_on_cpu/include/cuda_on_cpu/emulator.h"
 #include "tests/cuda_on_cpu/runtime_watch.h"
 #include "tests/cuda_on_cpu/sanitizers.h"
@@ -27,7 +29,12 @@ size_t allocated = 0;
 int64_t allocation_count = 0;
 
 std::mutex device;  // held by whoever works for the device; guards what follows
-std::vector<Prefetched> prefetched;
+
+// Of the last kernel, those beyond left out. A plain array: whatever orders the threads of a kernel
+// would hide its races.
+constexpr size_t kMostPrefetches = 1 << 16;
+Prefetched prefetches[kMostPrefetches];
+size_t prefetch_count = 0;
 
 // REQUIRES: the device is held.
 void ForbidMemory(bool forbidden) {
@@ -101,24 +108,30 @@ DeviceAccess::~DeviceAccess() {
   device.unlock();
 }
 
-void PrefetchToL2(const void* from, int64_t bytes) {
-  const bool whole = reinterpret_cast<uintptr_t>(from) % 16 == 0 && bytes % 16 == 0;
-  if (!whole || bytes <= 0 || SideOf(from, static_cast<size_t>(bytes)) != Side::kDevice) {
-    Block::Running().Fail("asks L2 for what is not whole pieces of 16 bytes of device memory");
-  }
-  prefetched.push_back({from, bytes});
+UNTRACED void PrefetchToL2(const void* from, int64_t bytes) {
+  if (prefetch_count < kMostPrefetches) prefetches[prefetch_count++] = {from, bytes};
 }
 
-void ForgetPrefetches() { prefetched.clear(); }
+void ForgetPrefetches() { prefetch_count = 0; }
+
+void CheckPrefetches(const std::string& operation) {
+  for (const auto& [from, bytes] : std::span(prefetches, prefetch_count)) {
+    const bool whole = reinterpret_cast<uintptr_t>(from) % 16 == 0 && bytes % 16 == 0;
+    if (whole && bytes > 0 && SideOf(from, static_cast<size_t>(bytes)) == Side::kDevice) continue;
+    throw std::logic_error(operation +
+                           ": asks L2 for what is not whole pieces of 16 bytes of device memory");
+  }
+}
 
 std::vector<Prefetched> LastPrefetches() {
   const DeviceAccess access;
   const auto begin = [](const Prefetched& piece) {
     return reinterpret_cast<uintptr_t>(piece.first);
   };
-  std::ranges::sort(prefetched, {}, begin);
+  std::vector<Prefetched> pieces(prefetches, prefetches + prefetch_count);
+  std::ranges::sort(pieces, {}, begin);
   std::vector<Prefetched> joined;
-  for (const Prefetched& piece : prefetched) {
+  for (const Prefetched& piece : pieces) {
     if (joined.empty() || begin(joined.back()) + joined.back().bytes != begin(piece)) {
       joined.push_back(piece);
     } else {

@@ -3,6 +3,7 @@
 #define HIPPODROME_TESTS_CUDA_ON_CPU_STREAM_H_
 
 #include <functional>
+#include <string>
 
 #include "tests/cuda_on_cpu/include/cuda_on_cpu/runtime_api.h"
 
@@ -33,8 +34,10 @@ class DeviceAccess {
   DeviceAccess& operator=(const DeviceAccess&) = delete;
 };
 
-// Before a kernel, for LastPrefetches(). REQUIRES: a DeviceAccess.
+// Before a kernel, for LastPrefetches(), and behind it: throws std::logic_error where it asked for
+// anything but device memory. REQUIRES: a DeviceAccess.
 void ForgetPrefetches();
+void CheckPrefetches(const std::string& operation);
 
 }  // namespace cuda_on_cpu
 

@@ -100,7 +100,7 @@ void WaitForCopies(int pending);
 // counted.
 void WaitForPrerequisites();
 
-// Throws std::logic_error where the bytes are not whole pieces of 16 within an allocation.
+// Of whole pieces of 16 bytes within an allocation, or the launch throws std::logic_error.
 void PrefetchToL2(const void* from, int64_t bytes);
 
 }  // namespace cuda_on_cpu
