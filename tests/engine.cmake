@@ -113,6 +113,7 @@ hippodrome_test_files(engine_tests
     engine/models/mixer_gradients_test.cc
     engine/passes/decode_step_test.cc
     engine/passes/forward_test.cc
+    engine/passes/index_matrices_test.cc
     engine/passes/prefill_chunk_test.cc
     engine/passes/token_chooser_test.cc
     ${statistics}

@@ -15,29 +15,27 @@ DecodeStep::DecodeStep(Backend& backend, const HybridH3& model, DecodeState& sta
       state_(state),
       max_rows_(backend.StepRows(max_rows)),
       activations_(model.NewActivations(backend, max_rows_)),
-      tokens_(backend.NewIndices(3, max_rows_)),
+      indices_(backend),
+      table_width_(model.config().attention_layers.empty() ? 0 : 1),
       logits_(model.NewLogits(backend, max_rows_)),
-      chooser_(backend, model.config().vocab_size, max_rows_) {}
+      chooser_(backend, model.config().vocab_size, max_rows_, indices_) {}
 
-Tensor DecodeStep::UploadPageTables(std::span<const StepToken> tokens, int64_t rows) {
-  if (model_.config().attention_layers.empty()) return {};
+void DecodeStep::AddPageTables(std::span<const StepToken> tokens, int64_t rows) {
   size_t width = 1;
   for (const StepToken& t : tokens) width = std::max(width, t.sequence->pages.size());
-  if (page_tables_.view.cols < static_cast<int64_t>(width)) {
-    graphs_.clear();  // they hold the old table
-    page_tables_ = b_.NewIndices(max_rows_, static_cast<int64_t>(std::bit_ceil(width)));
+  if (table_width_ < static_cast<int64_t>(width)) {
+    graphs_.clear();  // they hold narrower tables
+    table_width_ = static_cast<int64_t>(std::bit_ceil(width));
   }
-  const Tensor tables = page_tables_.view.Rows(0, rows);
-  std::vector<int32_t> values(static_cast<size_t>(rows * tables.cols));
+  std::vector<int32_t> values(static_cast<size_t>(rows * table_width_));
   for (size_t i = 0; i < tokens.size(); ++i) {
     const std::vector<int32_t>& pages = tokens[i].sequence->pages;
-    std::copy(pages.begin(), pages.end(), values.begin() + static_cast<int64_t>(i) * tables.cols);
+    std::copy(pages.begin(), pages.end(), values.begin() + static_cast<int64_t>(i) * table_width_);
   }
-  b_.UploadIndices(values, tables);
-  return tables;
+  indices_.Add(values, rows);
 }
 
-DecodeStep::Inputs DecodeStep::Upload(std::span<const StepToken> tokens) {
+int64_t DecodeStep::AddRows(std::span<const StepToken> tokens) {
   const int64_t rows = b_.StepRows(static_cast<int64_t>(tokens.size()));
   std::vector<int32_t> ids(rows, 0), slots(rows, -1), positions(rows, -1);
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -46,16 +44,23 @@ DecodeStep::Inputs DecodeStep::Upload(std::span<const StepToken> tokens) {
     positions[i] = static_cast<int32_t>(tokens[i].position);
   }
   assert(CheckRange("token", ids, model_.config().padded_vocab_size).ok());
-  std::vector<int32_t> values = std::move(ids);
-  values.insert(values.end(), slots.begin(), slots.end());
-  values.insert(values.end(), positions.begin(), positions.end());
-  const Tensor all = tokens_.view.Cols(0, rows);
-  b_.UploadIndices(values, all);
+  for (const auto* const row : {&ids, &slots, &positions}) indices_.Add(*row);
+  if (table_width_ > 0) AddPageTables(tokens, rows);
+  return rows;
+}
+
+void DecodeStep::Upload() {
+  // With room for steps of all rows, so that this seldom happens.
+  const int64_t columns = 3 + table_width_ + kSamplingColumns;
+  if (indices_.Upload(max_rows_ * columns)) graphs_.clear();
+}
+
+DecodeStep::Inputs DecodeStep::RowsOf(int64_t rows) const {
   return {.rows = rows,
-          .ids = all.Rows(0, 1),
-          .step = {.slots = all.Rows(1, 1),
-                   .positions = all.Rows(2, 1),
-                   .page_tables = UploadPageTables(tokens, rows),
+          .ids = indices_[kIds],
+          .step = {.slots = indices_[kSlots],
+                   .positions = indices_[kPositions],
+                   .page_tables = table_width_ > 0 ? indices_[kPageTables] : Tensor{},
                    .window = state_.window()}};
 }
 
@@ -69,27 +74,28 @@ void DecodeStep::Run(const Inputs& inputs) {
 }
 
 Tensor DecodeStep::Logits(std::span<const StepToken> tokens) {
-  const Inputs inputs = Upload(tokens);
-  b_.Replay(graphs_[{inputs.rows, std::nullopt}], [&] { Run(inputs); });
+  const int64_t rows = AddRows(tokens);
+  Upload();
+  b_.Replay(graphs_[{rows, std::nullopt}], [&] { Run(RowsOf(rows)); });
   return logits_.view.Rows(0, static_cast<int64_t>(tokens.size()));
 }
 
 std::vector<TokenChoice> DecodeStep::Next(std::span<const StepToken> tokens,
                                           std::span<const HowToChoose> how) {
   assert(tokens.size() == how.size());
-  const Inputs inputs = Upload(tokens);
-  if (!chooser_.Fits(how)) graphs_.clear();  // they hold the old memory
-  const TokenChooser::Kind kind = chooser_.Upload(how, inputs.rows);
-  b_.Replay(graphs_[{inputs.rows, kind}], [&] {
-    Run(inputs);
-    chooser_.Run(kind, logits_.view.Rows(0, inputs.rows));
+  const int64_t rows = AddRows(tokens);
+  const TokenChooser::Kind kind = chooser_.Add(how, rows);
+  Upload();
+  b_.Replay(graphs_[{rows, kind}], [&] {
+    Run(RowsOf(rows));
+    chooser_.Run(kind, logits_.view.Rows(0, rows));
   });
   return chooser_.Download(kind, how);
 }
 
 std::vector<TokenChoice> DecodeStep::Choose(Tensor logits, std::span<const HowToChoose> how) {
-  if (!chooser_.Fits(how)) graphs_.clear();
-  const TokenChooser::Kind kind = chooser_.Upload(how, std::ssize(how));
+  const TokenChooser::Kind kind = chooser_.Add(how, std::ssize(how));
+  Upload();
   chooser_.Run(kind, logits);
   return chooser_.Download(kind, how);
 }

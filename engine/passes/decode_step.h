@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/models/h3/hybrid_h3.h"
+#include "engine/passes/index_matrices.h"
 #include "engine/passes/pass_rows.h"
 #include "engine/passes/token_chooser.h"
 #include "engine/state/decode_state.h"
@@ -35,6 +36,10 @@ class DecodeStep {
   std::vector<TokenChoice> Choose(Tensor logits, std::span<const HowToChoose> how);
 
  private:
+  // The matrices of indices: [1, rows], and where there is attention
+  // [rows, table_width_]; behind them those of the chooser.
+  enum Indices : uint8_t { kIds, kSlots, kPositions, kPageTables };
+
   // Index arrays as wide as a backend likes a step to be.
   struct Inputs {
     int64_t rows = 0;
@@ -44,8 +49,12 @@ class DecodeStep {
   // What a graph does: a number of rows, and their choice unless logits are all.
   using GraphKey = std::pair<int64_t, std::optional<TokenChooser::Kind>>;
 
-  Inputs Upload(std::span<const StepToken> tokens);
-  Tensor UploadPageTables(std::span<const StepToken> tokens, int64_t rows);
+  // Rows of a step for so many tokens, whose indices it adds.
+  int64_t AddRows(std::span<const StepToken> tokens);
+  void AddPageTables(std::span<const StepToken> tokens, int64_t rows);
+  // Copies the indices. Graphs that would look for them elsewhere go.
+  void Upload();
+  Inputs RowsOf(int64_t rows) const;
   void Run(const Inputs& inputs);
 
   Backend& b_;
@@ -53,8 +62,8 @@ class DecodeStep {
   DecodeState& state_;
   int64_t max_rows_;  // as the backend likes it
   Activations activations_;
-  OwnedTensor tokens_;       // kI32 [3, max_rows]: ids, slots, positions
-  OwnedTensor page_tables_;  // kI32 [max_rows, widest table so far]
+  IndexMatrices indices_;
+  int64_t table_width_ = 0;  // of the widest page table so far; 0: there is no attention
   OwnedTensor logits_;       // [max_rows, padded V]
   TokenChooser chooser_;
   std::map<GraphKey, std::unique_ptr<Graph>> graphs_;

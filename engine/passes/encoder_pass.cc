@@ -29,12 +29,8 @@ EncoderPass::EncoderPass(SequenceBackend& backend, const Bigs& model, const Enco
     : backend_(backend),
       model_(model),
       scratch_(backend, model.config(), model.linear_dtype(), size.answers),
-      ids_(backend.NewIndices(1, size.rows)),
-      types_(backend.NewIndices(1, size.rows)),
-      positions_(backend.NewIndices(1, size.rows)),
-      picked_(backend.NewIndices(1, size.answers)),
-      mask_(backend),
-      pooled_(backend) {
+      indices_(backend),
+      picked_(backend.NewIndices(1, size.answers)) {
   const int64_t kept = size.every_layer ? model.config().num_hidden_layers : 1;
   for (int64_t i = 0; i < kept; ++i) {
     activations_.push_back(model.NewActivations(backend, size.rows));
@@ -47,10 +43,6 @@ EncoderRows EncoderPass::Rows(int64_t layer) const {
   return a;
 }
 
-Tensor EncoderPass::pooled() const {
-  return model_.config().pool_padding ? pooled_.view() : mask_.view();
-}
-
 void EncoderPass::Run(const EncoderBatch& batch, const LayerRunner& run_layer) {
   rows_ = batch.sequences * batch.length;
   assert(rows_ > 0 && rows_ <= activations_[0].max_rows());
@@ -58,18 +50,18 @@ void EncoderPass::Run(const EncoderBatch& batch, const LayerRunner& run_layer) {
   assert(CheckRange("token type", batch.types, model_.config().type_vocab_size).ok());
   assert(CheckRange("mask", batch.mask, 2).ok());
   const std::vector<int32_t> zeros(rows_, 0), ones(rows_, 1);
-  const Tensor ids = ids_.view.Cols(0, rows_);
-  const Tensor types = types_.view.Cols(0, rows_);
-  const Tensor positions = positions_.view.Cols(0, rows_);
-  backend_.UploadIndices(batch.ids, ids);
-  backend_.UploadIndices(batch.types.empty() ? zeros : batch.types, types);
-  backend_.UploadIndices(Positions(batch), positions);
-  mask_.Upload(batch.mask.empty() ? ones : batch.mask, batch.length);
-  if (model_.config().pool_padding) pooled_.Upload(ones, batch.length);
-  model_.Embed(backend_, ids, types, positions, Rows(0));
+  const size_t ids = indices_.Add(batch.ids);
+  const size_t types = indices_.Add(batch.types.empty() ? zeros : batch.types);
+  const size_t positions = indices_.Add(Positions(batch));
+  const size_t mask = indices_.Add(batch.mask.empty() ? ones : batch.mask, batch.sequences);
+  const size_t pooled = model_.config().pool_padding ? indices_.Add(ones, batch.sequences) : mask;
+  indices_.Upload();
+  mask_ = indices_[mask];
+  pooled_ = indices_[pooled];
+  model_.Embed(backend_, indices_[ids], indices_[types], indices_[positions], Rows(0));
   for (int64_t layer = 0; layer < model_.config().num_hidden_layers; ++layer) {
     const EncoderRows a = Rows(layer);
-    run_layer(a.x, [this, layer, a] { model_.Layer(backend_, layer, a, mask_.view()); });
+    run_layer(a.x, [this, layer, a] { model_.Layer(backend_, layer, a, mask_); });
   }
 }
 
@@ -80,7 +72,7 @@ Tensor EncoderPass::TokenFeatures(std::span<const int32_t> rows) {
 }
 
 Tensor EncoderPass::SequenceFeatures() {
-  return model_.head().SequenceFeatures(backend_, x(), pooled(), scratch_);
+  return model_.head().SequenceFeatures(backend_, x(), pooled_, scratch_);
 }
 
 Tensor EncoderPass::Answers(int64_t rows, int64_t columns) {
@@ -104,26 +96,24 @@ void EncoderPass::TokenLogits(std::span<const int32_t> rows, std::span<float> lo
 
 void EncoderPass::SequenceLogits(std::span<float> logits) {
   const int64_t columns = LogitsPerAnswer(model_.config());
-  const Tensor pooled = this->pooled();
-  const int64_t sequences = pooled.rows;
-  const int64_t length = pooled.cols;
+  const int64_t sequences = pooled_.rows;
+  const int64_t length = pooled_.cols;
   const int64_t most = std::min(sequences, scratch_.rows());
   const Tensor block = Answers(most, columns);
   const Tensor x = this->x();
   for (int64_t first = 0; first < sequences; first += most) {
     const int64_t n = std::min(most, sequences - first);
     model_.head().SequenceLogits(backend_, x.Rows(first * length, n * length),
-                                 pooled.Rows(first, n), scratch_, block.Rows(0, n));
+                                 pooled_.Rows(first, n), scratch_, block.Rows(0, n));
     backend_.Download(block.Rows(0, n), logits.subspan(first * columns, n * columns));
   }
 }
 
 void EncoderPass::Means(std::span<float> means) {
-  const Tensor mask = mask_.view();
   const int64_t d = model_.config().hidden_size;
-  if (means_.view.rows < mask.rows) means_ = backend_.NewTensor(mask.rows, d);
-  const Tensor mean = means_.view.Rows(0, mask.rows);
-  backend_.MeanPool(x(), mask, mean);
+  if (means_.view.rows < mask_.rows) means_ = backend_.NewTensor(mask_.rows, d);
+  const Tensor mean = means_.view.Rows(0, mask_.rows);
+  backend_.MeanPool(x(), mask_, mean);
   backend_.Download(mean, means);
 }
 

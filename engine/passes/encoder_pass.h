@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/models/bigs/bigs.h"
-#include "engine/passes/index_matrix.h"
+#include "engine/passes/index_matrices.h"
 
 namespace hippodrome {
 
@@ -70,11 +70,11 @@ class EncoderPass {
   const Bigs& model_;
   std::vector<EncoderActivations> activations_;  // of each layer, or of all
   HeadScratch scratch_;
-  OwnedTensor ids_, types_, positions_;  // kI32 [1, size.rows]
-  OwnedTensor picked_;                   // kI32 [1, size.answers]
-  OwnedTensor answers_, means_;          // of as many rows as were asked for so far
-  IndexMatrix mask_, pooled_;            // [B, T], of the last Run(); pooled_ if padding is
-  int64_t rows_ = 0;                     // of the last Run()
+  IndexMatrices indices_;        // of the last Run()
+  OwnedTensor picked_;           // kI32 [1, size.answers]
+  OwnedTensor answers_, means_;  // of as many rows as were asked for so far
+  Tensor mask_, pooled_;         // [B, T], among the indices
+  int64_t rows_ = 0;             // of the last Run()
 };
 
 }  // namespace hippodrome

@@ -13,8 +13,7 @@ PrefillChunk::PrefillChunk(Backend& backend, const HybridH3& model, const Prefil
       model_(model),
       shape_(shape),
       activations_(model.NewActivations(backend, shape_.rows)),
-      indices_(backend.NewIndices(4, shape_.rows)),
-      page_tables_(backend),
+      indices_(backend),
       next_layer_(model.layers()) {}
 
 int64_t PrefillChunk::TokensAt(int64_t start, int64_t prompt_tokens) const {
@@ -52,21 +51,14 @@ void PrefillChunk::Begin(std::span<const PrefillPart> parts, std::span<const Ste
   }
   assert(rows() <= shape_.rows);
   assert(CheckRange("token", ids, model_.config().padded_vocab_size).ok());
-  const auto upload = [&](int64_t row, std::span<const int32_t> values) {
-    const Tensor to = indices_.view.Rows(row, 1).Cols(0, std::ssize(values));
-    if (!values.empty()) b_.UploadIndices(values, to);
-    return to;
-  };
-  const Tensor id_row = upload(0, ids);
-  const Tensor position_row = upload(1, positions);
-  upload(2, last);
-  upload(3, slots);
-  UploadPageTables(parts, steps);
-  model_.Embed(b_, id_row, position_row, Rows());
+  for (const auto* const row : {&ids, &positions, &last, &slots}) indices_.Add(*row);
+  AddPageTables(parts, steps);
+  indices_.Upload();
+  model_.Embed(b_, indices_[kIds], indices_[kPositions], Rows());
 }
 
-void PrefillChunk::UploadPageTables(std::span<const PrefillPart> parts,
-                                    std::span<const StepToken> steps) {
+void PrefillChunk::AddPageTables(std::span<const PrefillPart> parts,
+                                 std::span<const StepToken> steps) {
   if (model_.config().attention_layers.empty()) return;
   std::vector<const SequenceState*> sequences;
   for (const PrefillPart& part : parts) sequences.push_back(part.sequence);
@@ -78,7 +70,7 @@ void PrefillChunk::UploadPageTables(std::span<const PrefillPart> parts,
     const std::vector<int32_t>& pages = sequences[i]->pages;
     std::copy(pages.begin(), pages.end(), values.begin() + static_cast<int64_t>(i * width));
   }
-  page_tables_.Upload(values, static_cast<int64_t>(width));
+  indices_.Add(values, std::ssize(sequences));
 }
 
 void PrefillChunk::Drop(int64_t part) {
@@ -87,26 +79,24 @@ void PrefillChunk::Drop(int64_t part) {
 }
 
 void PrefillChunk::RunLayer(DecodeState& state) {
-  const Tensor tables = page_tables_.view();
-  const auto rows_of = [&](int64_t first, int64_t count) {
-    return tables.data == nullptr ? tables : tables.Rows(first, count);
+  const auto tables_of = [&](int64_t first, int64_t count) {
+    if (model_.config().attention_layers.empty()) return Tensor{};
+    return indices_[kPageTables].Rows(first, count);
   };
   const PrefillRows parts = {.parts = {.parts = parts_, .captures = captures_},
-                             .page_tables = rows_of(0, this->parts()),
+                             .page_tables = tables_of(0, this->parts()),
                              .window = state.window()};
   StepRows steps;
   if (steps_ > 0) {
-    steps = {.slots = indices_.view.Rows(3, 1).Cols(0, steps_),
-             .positions = indices_.view.Rows(1, 1).Cols(rows() - steps_, steps_),
-             .page_tables = rows_of(this->parts(), steps_),
+    steps = {.slots = indices_[kSlots],
+             .positions = indices_[kPositions].Cols(rows() - steps_, steps_),
+             .page_tables = tables_of(this->parts(), steps_),
              .window = state.window()};
   }
   model_.PassLayer(b_, next_layer_++, Rows(), parts, steps, state.layers());
 }
 
-void PrefillChunk::LastLogits(Tensor logits) {
-  RowLogits(indices_.view.Rows(2, 1).Cols(0, last_rows()), logits);
-}
+void PrefillChunk::LastLogits(Tensor logits) { RowLogits(indices_[kLastRows], logits); }
 
 void PrefillChunk::AllLogits(Tensor logits) const { model_.Logits(b_, Rows(), logits); }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/models/h3/hybrid_h3.h"
-#include "engine/passes/index_matrix.h"
+#include "engine/passes/index_matrices.h"
 #include "engine/passes/pass_rows.h"
 #include "engine/state/decode_state.h"
 #include "kernels/backend.h"
@@ -61,18 +61,19 @@ class PrefillChunk {
   void RowLogits(Tensor rows, Tensor logits);
 
  private:
+  // The matrices of indices: [1, rows], the rows of which logits are made, [1, steps], and where
+  // there is attention [parts + steps, pages of the longest sequence].
+  enum Indices : uint8_t { kIds, kPositions, kLastRows, kSlots, kPageTables };
+
   ActivationRows Rows() const { return activations_.Rows(rows()); }
-  void UploadPageTables(std::span<const PrefillPart> parts, std::span<const StepToken> steps);
-  // The last token of each part, and all that step.
-  int64_t last_rows() const { return parts() + steps_; }
+  void AddPageTables(std::span<const PrefillPart> parts, std::span<const StepToken> steps);
 
   Backend& b_;
   const HybridH3& model_;
   PrefillShape shape_;
   Activations activations_;
-  OwnedTensor indices_;      // kI32 [4, rows]: ids, positions, last rows, slots of steps
-  IndexMatrix page_tables_;  // [parts + steps, pages of the longest sequence]
-  OwnedTensor gathered_;     // [most so far, d], rows of which logits are made
+  IndexMatrices indices_;
+  OwnedTensor gathered_;  // [most so far, d], rows of which logits are made
   std::vector<SequencePart> parts_;
   int64_t steps_ = 0;  // behind the rows of the parts
   std::vector<StateCapture> captures_;

@@ -5,27 +5,15 @@
 #include <cassert>
 
 namespace hippodrome {
-namespace {
 
-int64_t Adjustments(std::span<const HowToChoose> how) {
-  int64_t sum = 0;
-  for (const HowToChoose& h : how) sum += std::ssize(h.adjustments);
-  return sum;
-}
-
-}  // namespace
-
-TokenChooser::TokenChooser(Backend& backend, int64_t vocab, int64_t max_rows)
+TokenChooser::TokenChooser(Backend& backend, int64_t vocab, int64_t max_rows,
+                           IndexMatrices& indices)
     : b_(backend),
       vocab_(vocab),
       max_rows_(max_rows),
-      sampling_(backend.NewIndices(max_rows, kSamplingColumns)),
+      indices_(indices),
       chosen_(backend.NewIndices(1, max_rows)),
       scorer_(backend, vocab, max_rows) {}
-
-bool TokenChooser::Fits(std::span<const HowToChoose> how) const {
-  return Adjustments(how) <= entries_.view.rows;
-}
 
 // Of few widths, so that graphs are few.
 int64_t TokenChooser::Columns(std::span<const HowToChoose> how) const {
@@ -36,12 +24,7 @@ int64_t TokenChooser::Columns(std::span<const HowToChoose> how) const {
   return std::min(wide, scorer_.MostLikeliest());
 }
 
-void TokenChooser::UploadAdjustments(std::span<const HowToChoose> how, int64_t rows) {
-  if (!Fits(how)) {
-    const auto most = std::bit_ceil(static_cast<uint64_t>(Adjustments(how)));
-    entries_ = b_.NewIndices(static_cast<int64_t>(most), kAdjustmentColumns);
-  }
-  if (offsets_.view.data == nullptr) offsets_ = b_.NewIndices(1, max_rows_ + 1);
+void TokenChooser::AddAdjustments(std::span<const HowToChoose> how, int64_t rows) {
   std::vector<LogitAdjustment> all;
   std::vector<int32_t> offsets = {0};
   for (const HowToChoose& h : how) {
@@ -49,27 +32,28 @@ void TokenChooser::UploadAdjustments(std::span<const HowToChoose> how, int64_t r
     offsets.push_back(static_cast<int32_t>(all.size()));
   }
   offsets.resize(static_cast<size_t>(rows + 1), offsets.back());
-  b_.UploadIndices(offsets, offsets_.view.Cols(0, rows + 1));
-  b_.UploadIndices(AsIndices(all), entries_.view.Rows(0, std::ssize(all)));
+  offsets_ = indices_.Add(offsets);
+  entries_ = indices_.Add(AsIndices(all), std::ssize(all));
 }
 
-TokenChooser::Kind TokenChooser::Upload(std::span<const HowToChoose> how, int64_t rows) {
+TokenChooser::Kind TokenChooser::Add(std::span<const HowToChoose> how, int64_t rows) {
   assert(std::ssize(how) <= rows && rows <= max_rows_);
   // Inert rows choose greedily, which is cheap.
   std::vector<SamplingRow> sampling(static_cast<size_t>(rows),
                                     SamplingRow{.parameters = {.temperature = 0}});
   for (size_t i = 0; i < how.size(); ++i) sampling[i] = how[i].sampling;
-  b_.UploadIndices(AsIndices(sampling), sampling_.view.Rows(0, rows));
-  const Kind kind = {.adjusts = Adjustments(how) > 0, .likeliest = Columns(how)};
-  if (kind.adjusts) UploadAdjustments(how, rows);
-  return kind;
+  sampling_ = indices_.Add(AsIndices(sampling), rows);
+  const bool adjusts =
+      std::ranges::any_of(how, [](const HowToChoose& h) { return !h.adjustments.empty(); });
+  if (adjusts) AddAdjustments(how, rows);
+  return {.adjusts = adjusts, .likeliest = Columns(how)};
 }
 
 void TokenChooser::Run(const Kind& kind, Tensor logits) {
   LogitAdjustments adjustments;
-  if (kind.adjusts) adjustments = {offsets_.view.Cols(0, logits.rows + 1), entries_.view};
+  if (kind.adjusts) adjustments = {indices_[offsets_], indices_[entries_]};
   const Tensor chosen = chosen_.view.Cols(0, logits.rows);
-  b_.Sample(logits, vocab_, sampling_.view.Rows(0, logits.rows), adjustments, chosen);
+  b_.Sample(logits, vocab_, indices_[sampling_], adjustments, chosen);
   if (kind.likeliest >= 0) scorer_.Score(logits, chosen, kind.likeliest);
 }
 

@@ -391,11 +391,19 @@ void ModelledBackend::MeanPool(Tensor x, Tensor, Tensor y) {
   Take("mean_pool", {.dram_bytes = static_cast<double>(Bytes(x) + Bytes(y))});
 }
 
+// As Device::CopyToScratch() does: once for all layers.
+void ModelledBackend::UploadParts(const SequenceParts& parts) {
+  const auto bytes = std::as_bytes(parts.parts);
+  if (std::ranges::equal(bytes, parts_)) return;
+  parts_.assign(bytes.begin(), bytes.end());
+  Add(kUpload, "copies of indices");
+}
+
 void ModelledBackend::H3Sequence(const H3Weights&, Tensor qkv, RecurrentState& state,
                                  const SequenceParts& parts, Tensor o) {
   const auto& slots = static_cast<const Slots&>(state);
   const auto count = std::ssize(parts.parts);
-  Add(kUpload, "copies of indices");  // the parts
+  UploadParts(parts);
   if (slots.looks_ahead()) {
     Launch("h3_settle", count * slots.d, DivideUp(slots.d, kAheadChannels) * count, 0);
   }
@@ -423,7 +431,7 @@ void ModelledBackend::AttentionSequence(const AttentionShape& shape, Tensor qkv,
                                         KeyValuePages&, Tensor, const SequenceParts& parts,
                                         Tensor o) {
   const int64_t d = o.cols;
-  Add(kUpload, "copies of indices");
+  UploadParts(parts);
   Launch("attention_store", o.rows * d, o.rows, 2 * 2 * o.rows * d * kActivation);
   int64_t tiles = 0;
   int64_t blocks = 0;

@@ -2,6 +2,7 @@
 #ifndef HIPPODROME_TOOLS_DEVICE_MODEL_MODELLED_BACKEND_H_
 #define HIPPODROME_TOOLS_DEVICE_MODEL_MODELLED_BACKEND_H_
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -117,6 +118,7 @@ class ModelledBackend final : public Backend {
   void QuantizedProduct(Tensor x, const LinearWeights& w, DType weights, int64_t bytes);
   void LibraryProduct(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y,
                       int64_t bytes);
+  void UploadParts(const SequenceParts& parts);
   // The last launch, of `blocks` blocks, asks L2 for what is expected.
   void AskAhead(int64_t blocks);
   // Of a product of the library: bytes that came while nothing else wanted them.
@@ -132,10 +134,11 @@ class ModelledBackend final : public Backend {
   std::map<std::string, double> seconds_by_bound_;
   std::map<std::string, ModelledLaunches> launches_;
   bool replays_ = false;
-  bool follows_ours_ = false;  // the next launch, a kernel of ours
-  double unused_dram_ = 0;     // seconds of the last launch in which DRAM had nothing to do
-  int64_t expected_ = 0;       // bytes that the product behind the next operation reads
-  int64_t asked_ = 0;          // of them, by the last launch
+  bool follows_ours_ = false;     // the next launch, a kernel of ours
+  std::vector<std::byte> parts_;  // the last that were uploaded
+  double unused_dram_ = 0;        // seconds of the last launch in which DRAM had nothing to do
+  int64_t expected_ = 0;          // bytes that the product behind the next operation reads
+  int64_t asked_ = 0;             // of them, by the last launch
 };
 
 // Of the gated convolution, which counts predict; cuFFT's is not known.

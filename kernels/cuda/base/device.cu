@@ -1,6 +1,8 @@
 #include "kernels/cuda/base/device.h"
 
 #include <algorithm>
+#include <bit>
+#include <span>
 #include <utility>
 
 namespace hippodrome::cuda {
@@ -77,9 +79,21 @@ void* Device::Scratch(ScratchUse use, size_t bytes) {
   if (bytes > block.bytes) {
     std::shared_ptr<void> memory = Allocate(bytes);
     if (block.memory != nullptr) outgrown_.push_back(std::move(block.memory));
-    block = {std::move(memory), bytes};
+    block = {std::move(memory), bytes, {}};
   }
   return block.memory.get();
+}
+
+const void* Device::CopyToScratch(ScratchUse use, const void* from, size_t bytes) {
+  // Powers of two, so that the memory is seldom outgrown.
+  void* const memory = Scratch(use, std::bit_ceil(bytes));
+  const std::span values(static_cast<const std::byte*>(from), bytes);
+  std::vector<std::byte>& copied = scratch_[use].copied;
+  if (!std::ranges::equal(values, copied)) {
+    copied.assign(values.begin(), values.end());
+    CopyToDevice(*this, from, memory, bytes);
+  }
+  return memory;
 }
 
 void Device::Expect(const void* first, int64_t bytes) {
@@ -94,7 +108,9 @@ ReadAhead Device::TakeExpected(int64_t blocks) {
 }
 
 void Device::Note(cudaError_t error, const char* operation) {
-  if (error != cudaSuccess && failure_.empty()) failure_ = Message(operation, error);
+  if (error == cudaSuccess) return;
+  if (failure_.empty()) failure_ = Message(operation, error);
+  for (auto& [use, block] : scratch_) block.copied.clear();  // nobody knows what is there
 }
 
 void Device::Finish(const char* operation) {

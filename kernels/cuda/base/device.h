@@ -82,6 +82,10 @@ class Device {
   // keeps its address while it is large enough, and what a captured step may still read is never
   // given back before the device.
   void* Scratch(ScratchUse use, size_t bytes);
+  // The same, with a copy of host memory, which may change after the call. What is there already is
+  // not copied again: layer after layer asks for the same. REQUIRES: nothing else writes there, and
+  // no step is captured.
+  const void* CopyToScratch(ScratchUse use, const void* from, size_t bytes);
 
   // Remembers the first failure, with the operation that was under way.
   void Note(cudaError_t error, const char* operation);
@@ -94,6 +98,7 @@ class Device {
   struct Block {
     std::shared_ptr<void> memory;
     size_t bytes = 0;
+    std::vector<std::byte> copied;  // what CopyToScratch() left there
   };
   cudaStream_t stream_ = nullptr;
   int multiprocessors_ = 0;

@@ -2,7 +2,6 @@
 #ifndef HIPPODROME_KERNELS_CUDA_BASE_TENSOR_MEMORY_H_
 #define HIPPODROME_KERNELS_CUDA_BASE_TENSOR_MEMORY_H_
 
-#include <bit>
 #include <span>
 
 #include "kernels/cuda/base/device.h"
@@ -23,14 +22,10 @@ void CopyIn(Device& device, std::span<const int32_t> values, Tensor dst);
 void CopyOut(Device& device, Tensor src, std::span<float> values);
 void CopyOut(Device& device, Tensor src, std::span<int32_t> values);
 
-// A copy of `values`, which may change after the call, in scratch memory: valid until the next call
-// for the same use.
+// See Device::CopyToScratch().
 template <typename Value>
 const Value* CopyToScratch(Device& device, ScratchUse use, std::span<const Value> values) {
-  // Powers of two, so that the memory is seldom outgrown.
-  void* memory = device.Scratch(use, std::bit_ceil(values.size_bytes()));
-  CopyToDevice(device, values.data(), memory, values.size_bytes());
-  return static_cast<const Value*>(memory);
+  return static_cast<const Value*>(device.CopyToScratch(use, values.data(), values.size_bytes()));
 }
 
 // Element (row, 0) of a view of elements of type T, in device memory.

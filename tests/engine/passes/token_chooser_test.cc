@@ -46,7 +46,8 @@ class TokenChooserTest : public testing::Test {
   }
 
   std::vector<TokenChoice> Choose(const std::vector<HowToChoose>& how, int64_t rows) {
-    kind_ = chooser_.Upload(how, rows);
+    kind_ = chooser_.Add(how, rows);
+    indices_.Upload();
     chooser_.Run(kind_, logits_.view.Rows(0, rows));
     return chooser_.Download(kind_, how);
   }
@@ -59,7 +60,8 @@ class TokenChooserTest : public testing::Test {
   const std::unique_ptr<Backend> backend_ = MakeCpuBackend({.threads = 1});
   std::vector<float> values_ = std::vector<float>(kRows * kPadded);
   OwnedTensor logits_;
-  TokenChooser chooser_{*backend_, kVocab, kRows};
+  IndexMatrices indices_{*backend_};
+  TokenChooser chooser_{*backend_, kVocab, kRows, indices_};
   TokenChooser::Kind kind_;
 };
 
@@ -101,17 +103,17 @@ TEST_F(TokenChooserTest, WidthsAreFew) {
   const auto width = [&](int32_t likeliest) {
     HowToChoose how = Greedy();
     how.likeliest = likeliest;
-    return chooser_.Upload({&how, 1}, 1).likeliest;
+    return chooser_.Add({&how, 1}, 1).likeliest;
   };
   EXPECT_EQ(width(0), 0);
   EXPECT_EQ(width(1), 1);
   EXPECT_EQ(width(3), 4);
   EXPECT_EQ(width(5), 8);
   EXPECT_EQ(width(17), kMaxLikeliest);
-  TokenChooser small(*backend_, 3, 1);
+  TokenChooser small(*backend_, 3, 1, indices_);
   HowToChoose how = Greedy();
   how.likeliest = 20;
-  EXPECT_EQ(small.Upload({&how, 1}, 1).likeliest, 3);
+  EXPECT_EQ(small.Add({&how, 1}, 1).likeliest, 3);
 }
 
 TEST_F(TokenChooserTest, AdjustmentsMoveTheChoiceOfTheirRowAndNoLogProbability) {
@@ -156,19 +158,20 @@ TEST_F(TokenChooserTest, ARowIsChosenAlikeBesideAnyOthers) {
             0);
 }
 
-TEST_F(TokenChooserTest, MemoryFitsWhatIsNoMoreThanBefore) {
+TEST_F(TokenChooserTest, OnlyTheLastMatrixIsAsLargeAsTheAdjustments) {
   std::vector<LogitAdjustment> five;
   for (int32_t i = 0; i < 5; ++i) five.push_back({.token = i});
   std::vector<HowToChoose> how(2, Greedy());
-  EXPECT_TRUE(chooser_.Fits(how));
-  how[0].adjustments = five;
-  EXPECT_FALSE(chooser_.Fits(how));
-  chooser_.Upload(how, 2);
-  EXPECT_TRUE(chooser_.Fits(how));
-  how[1].adjustments = std::span(five).first(3);
-  EXPECT_TRUE(chooser_.Fits(how));  // 8, the next power of two
-  how[1].adjustments = five;
-  EXPECT_FALSE(chooser_.Fits(how));
+  const auto places = [&](size_t adjustments) {
+    how[1].adjustments = std::span(five).first(adjustments);
+    Choose(how);
+    std::vector<const void*> first;
+    for (size_t i = 0; i < 3; ++i) first.push_back(indices_[i].data);
+    EXPECT_EQ(indices_[2].rows, static_cast<int64_t>(adjustments));
+    return first;
+  };
+  const auto of_five = places(5);
+  EXPECT_EQ(places(2), of_five);
 }
 
 TEST_F(TokenChooserTest, WithoutADistributionThereIsNoTokenAndNoScore) {

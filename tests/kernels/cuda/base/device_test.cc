@@ -95,6 +95,31 @@ TEST(DeviceTest, ScratchKeepsItsAddressAndWhatItOutgrew) {
   EXPECT_EQ(cuda_on_cpu::DeviceBytes(), before + 301);
 }
 
+TEST(DeviceTest, WhatIsThereIsNotCopiedToScratchAgain) {
+  Device device;
+  std::vector<float> values = {1, 2, 3};
+  const auto copy = [&] {
+    return device.CopyToScratch(ScratchUse::kPageTable, values.data(), 3 * sizeof(float));
+  };
+  const void* const memory = copy();
+  EXPECT_EQ(ToHost(device, memory, 3), values);
+  const std::vector<float> mark = {7, 8, 9};
+  const auto put_mark = [&] {
+    CopyToDevice(device, mark.data(), const_cast<void*>(memory), 3 * sizeof(float));
+  };
+  put_mark();
+  EXPECT_EQ(copy(), memory);
+  EXPECT_EQ(ToHost(device, memory, 3), mark);
+  values[1] = 5;
+  copy();
+  EXPECT_EQ(ToHost(device, memory, 3), values);
+  put_mark();
+  device.Note(cudaErrorIllegalAddress, "copy");
+  EXPECT_NE(ErrorOf([&] { device.Finish("wait"); }), "none");
+  copy();
+  EXPECT_EQ(ToHost(device, memory, 3), values) << "after a failure nothing is known";
+}
+
 __global__ void Nothing() {}
 
 TEST(DeviceTest, FinishThrowsTheFirstFailureOnce) {
