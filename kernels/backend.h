@@ -223,6 +223,13 @@ struct LogitAdjustments {
   Tensor entries;  // kI32 [>= offsets_B, kAdjustmentColumns], adjacent rows, LogitAdjustment each
 };
 
+// What a LayerNorm has beside its rows.
+struct NormParameters {
+  Tensor gamma;  // [1, d]
+  Tensor beta;   // [1, d]
+  double epsilon = 0;
+};
+
 // ---- Opaque handles, made and read by one backend ----------------------------------------------
 
 // A matrix W [out, in] in the backend's packed layout, of one weight dtype.
@@ -496,6 +503,15 @@ class SequenceBackend {
   // Says that Linear() with w comes after the next operation, which may ask memory for what that
   // will read. Changes no result.
   virtual void ExpectLinear(const LinearWeights& w) { (void)w; }
+
+  // LayerNorm() of x to u, and behind it Linear() of u to y: the same bits in y, which is neither x
+  // nor u. Of u nothing is known afterwards: a backend may keep it to itself.
+  virtual void LayerNormLinear(Tensor x, const NormParameters& norm, Tensor u,
+                               const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
+    ExpectLinear(w);
+    LayerNorm(x, norm.gamma, norm.beta, norm.epsilon, u);
+    Linear(u, w, epilogue, y);
+  }
 
   // What follows the product of Linear() without a product, y = epilogue(x): x, y, gate and
   // residual are matrices [rows, cols] of one type. y may be x. REQUIRES: no bias. Error: that of

@@ -156,6 +156,16 @@ void CudaBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& epilo
   cuda::Linear(device_, matmul_.get(), {x, Packed(w), epilogue, y});
 }
 
+void CudaBackend::LayerNormLinear(Tensor x, const NormParameters& norm, Tensor u,
+                                  const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
+  const cuda::LinearCall call = {u, Packed(w), epilogue, y};
+  if (!cuda::CanNormalizeInside(device_, x, norm, call)) {
+    return Backend::LayerNormLinear(x, norm, u, w, epilogue, y);
+  }
+  device_.ExpectNothing();
+  cuda::LayerNormLinearStep(device_, x, norm, call);
+}
+
 void CudaBackend::Activate(Tensor x, const Epilogue& epilogue, Tensor y) {
   cuda::Activate(device_, x, epilogue, y);
 }

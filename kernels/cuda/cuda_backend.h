@@ -72,6 +72,8 @@ class CudaBackend final : public TrainingBackend {
                  const AddedRows& positions, Tensor y) override;
   void LayerNorm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Tensor y) override;
   void ExpectLinear(const LinearWeights& w) override;
+  void LayerNormLinear(Tensor x, const NormParameters& norm, Tensor u, const LinearWeights& w,
+                       const Epilogue& epilogue, Tensor y) override;
   void Linear(Tensor x, const LinearWeights& w, const Epilogue& epilogue, Tensor y) override;
   void Activate(Tensor x, const Epilogue& epilogue, Tensor y) override;
   void H3Sequence(const H3Weights& weights, Tensor qkv, RecurrentState& state,

@@ -9,8 +9,8 @@
 
 namespace hippodrome {
 
-// Replay() stays that of Backend, so that every operation passes through here. `inner` must outlive
-// this.
+// Replay() and LayerNormLinear() stay those of Backend, so that every operation passes through
+// here. `inner` must outlive this.
 class ForwardingBackend : public Backend {
  public:
   explicit ForwardingBackend(Backend& inner) : inner_(inner) {}

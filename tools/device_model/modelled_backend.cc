@@ -27,8 +27,10 @@ constexpr double kUpload = 4e-6;
 constexpr double kDownload = 15e-6;
 
 // As kernels/cuda cuts its work into blocks.
-constexpr int64_t kStepRows = 8;            // Linear(): more rows are the library's
-constexpr int64_t kRoundedInside = 8;       // of kI8; LinearQuantized() rounds more rows before
+constexpr int64_t kStepRows = 8;       // Linear(): more rows are the library's
+constexpr int64_t kStepWarps = 8;      // of a block, and
+constexpr int64_t kNormingBlocks = 4;  // blocks of a multiprocessor that normalise for themselves
+constexpr int64_t kRoundedInside = 8;  // of kI8; LinearQuantized() rounds more rows before
 constexpr int64_t kQuantizedStepRows = 16;  // and more are in blocks of
 constexpr int64_t kQuantizedRows = 32;
 constexpr int64_t kQuantizedColumns = 16;
@@ -319,6 +321,16 @@ void ModelledBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& e
   asked_ = 0;
   if (quantized) return QuantizedProduct(x, w, weights, bytes);
   Launch("linear_step", w.in() * w.out(), StepBlocks(w.out()), bytes);
+}
+
+void ModelledBackend::LayerNormLinear(Tensor x, const NormParameters& norm, Tensor u,
+                                      const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
+  const bool inside = static_cast<const Matrix&>(w).dtype == DType::kBF16 &&
+                      x.rows * DivideUp(x.cols, kNormColumns) <= kStepWarps &&
+                      StepBlocks(w.out()) <= kNormingBlocks * rates_.multiprocessors;
+  if (!inside) return Backend::LayerNormLinear(x, norm, u, w, epilogue, y);
+  Launch("layer_norm_linear_step", w.in() * w.out(), StepBlocks(w.out()),
+         Bytes(x) + 2 * x.cols * kFloat + w.bytes() + Bytes(y));
 }
 
 // Blocks of products of few rows: as wide as leaves two for every multiprocessor, up to 4 tiles.

@@ -57,13 +57,15 @@ GssMixer::Parts GssMixer::PartsOf(const ActivationRows& a) {
   return {.g = a.wide.Cols(0, gates), .n = a.wide.Cols(gates, e), .y = a.wide.Cols(gates + e, e)};
 }
 
-void GssMixer::ProjectIn(SequenceBackend& b, const ActivationRows& a) const {
+void GssMixer::ProjectIn(SequenceBackend& b, const NormParameters& norm,
+                         const ActivationRows& a) const {
   constexpr auto kGelu = Epilogue::Activation::kGeluErf;
   const auto [g, n, y] = PartsOf(a);
-  const Tensor v = a.stream;                       // [rows, E]
-  b.Linear(a.u, *w_g_, {.activation = kGelu}, g);  // g = gelu(W_g u)
-  b.Linear(a.u, *w_v_, {.activation = kGelu}, v);  // v = gelu(W_v u)
-  b.LayerNorm(v, gamma_, beta_, epsilon_, n);      // n = LN(v)
+  const Tensor v = a.stream;                                   // [rows, E]
+  b.LayerNorm(a.r, norm.gamma, norm.beta, norm.epsilon, a.u);  // u = LN(r)
+  b.Linear(a.u, *w_g_, {.activation = kGelu}, g);              // g = gelu(W_g u)
+  b.Linear(a.u, *w_v_, {.activation = kGelu}, v);              // v = gelu(W_v u)
+  b.LayerNorm(v, gamma_, beta_, epsilon_, n);                  // n = LN(v)
 }
 
 void GssMixer::Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,

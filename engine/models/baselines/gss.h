@@ -25,8 +25,8 @@ class GssMixer {
     return b.NewSsmState(*ssm_, slots);
   }
 
-  // a.r += mixer(a.u): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
-  void ProjectIn(SequenceBackend& b, const ActivationRows& a) const;
+  // a.r += mixer(LN(a.r)): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
+  void ProjectIn(SequenceBackend& b, const NormParameters& norm, const ActivationRows& a) const;
   // Over consecutive tokens of the sequences of `parts`.
   void Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
                  const SequenceParts& parts) const;

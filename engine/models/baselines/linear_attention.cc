@@ -17,8 +17,10 @@ absl::StatusOr<LinearAttentionMixer> LinearAttentionMixer::Load(const WeightsRea
   return m;
 }
 
-void LinearAttentionMixer::ProjectIn(SequenceBackend& b, const ActivationRows& a) const {
-  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);  // q, k, v = W u + b
+void LinearAttentionMixer::ProjectIn(SequenceBackend& b, const NormParameters& norm,
+                                     const ActivationRows& a) const {
+  // u = LN(r);  q, k, v = W u + b
+  b.LayerNormLinear(a.r, norm, a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);
 }
 
 void LinearAttentionMixer::Sequences(SequenceBackend& b, const ActivationRows& a,

@@ -25,17 +25,14 @@ class LinearAttentionMixer {
     return b.NewLinearAttentionState(shape_, slots);
   }
 
-  // a.r += mixer(a.u): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
-  void ProjectIn(SequenceBackend& b, const ActivationRows& a) const;
+  // a.r += mixer(LN(a.r)): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
+  void ProjectIn(SequenceBackend& b, const NormParameters& norm, const ActivationRows& a) const;
   // Over consecutive tokens of the sequences of `parts`.
   void Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
                  const SequenceParts& parts) const;
   // Row i being the next token of the sequence in slots[i].
   void Steps(Backend& b, const ActivationRows& a, RecurrentState& state, Tensor slots) const;
   void ProjectOut(SequenceBackend& b, const ActivationRows& a) const;
-
-  // What ProjectIn() reads.
-  const LinearWeights& w_qkv() const { return *w_qkv_; }
 
  private:
   LinearAttentionShape shape_;

@@ -25,8 +25,10 @@ class S4Mixer {
     return b.NewSsmState(*ssm_, slots);
   }
 
-  // a.r += mixer(a.u): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
-  void ProjectIn(SequenceBackend&, const ActivationRows&) const {}  // the SSM reads a.u
+  // a.r += mixer(LN(a.r)): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
+  void ProjectIn(SequenceBackend& b, const NormParameters& norm, const ActivationRows& a) const {
+    b.LayerNorm(a.r, norm.gamma, norm.beta, norm.epsilon, a.u);  // u = LN(r), which the SSM reads
+  }
   // Over consecutive tokens of the sequences of `parts`.
   void Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
                  const SequenceParts& parts) const;

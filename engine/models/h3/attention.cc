@@ -24,8 +24,10 @@ absl::StatusOr<AttentionMixer> AttentionMixer::Load(const WeightsReader& reader,
   return m;
 }
 
-void AttentionMixer::ProjectIn(SequenceBackend& b, const ActivationRows& a) const {
-  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);  // q, k, v = W u + b
+void AttentionMixer::ProjectIn(SequenceBackend& b, const NormParameters& norm,
+                               const ActivationRows& a) const {
+  // u = LN(r);  q, k, v = W u + b
+  b.LayerNormLinear(a.r, norm, a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);
 }
 
 void AttentionMixer::Sequences(SequenceBackend& b, const ActivationRows& a, KeyValuePages& pages,

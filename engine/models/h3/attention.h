@@ -19,8 +19,8 @@ class AttentionMixer {
   static absl::StatusOr<AttentionMixer> Load(const WeightsReader& reader, const H3Config& config,
                                              const std::string& prefix);
 
-  // a.r += mixer(a.u): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
-  void ProjectIn(SequenceBackend& b, const ActivationRows& a) const;
+  // a.r += mixer(LN(a.r)): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
+  void ProjectIn(SequenceBackend& b, const NormParameters& norm, const ActivationRows& a) const;
   // Over consecutive tokens of the sequences of `parts`, row i of page_tables being of part i.
   void Sequences(SequenceBackend& b, const ActivationRows& a, KeyValuePages& pages,
                  Tensor page_tables, const SequenceParts& parts, int64_t window) const;
@@ -33,9 +33,6 @@ class AttentionMixer {
                                           int64_t page_tokens) const {
     return b.NewKeyValuePages(shape_, pages, page_tokens, linear_dtype_);
   }
-
-  // What ProjectIn() reads.
-  const LinearWeights& w_qkv() const { return *w_qkv_; }
 
  private:
   AttentionShape Windowed(int64_t window) const {

@@ -28,8 +28,10 @@ void H3Mixer::ExpectSteps(Backend& b, const RecurrentState& state, Tensor slots,
   b.ExpectH3Step(*ssm_, state, slots, positions);
 }
 
-void H3Mixer::ProjectIn(SequenceBackend& b, const ActivationRows& a) const {
-  b.Linear(a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);  // q, k, v = W u + b
+void H3Mixer::ProjectIn(SequenceBackend& b, const NormParameters& norm,
+                        const ActivationRows& a) const {
+  // u = LN(r);  q, k, v = W u + b
+  b.LayerNormLinear(a.r, norm, a.u, *w_qkv_, {.bias = b_qkv_}, a.qkv);
 }
 
 void H3Mixer::Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,

@@ -21,8 +21,8 @@ class H3Mixer {
 
   // Before ProjectIn() of rows that Steps() will take.
   void ExpectSteps(Backend& b, const RecurrentState& state, Tensor slots, Tensor positions) const;
-  // a.r += mixer(a.u): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
-  void ProjectIn(SequenceBackend& b, const ActivationRows& a) const;
+  // a.r += mixer(LN(a.r)): ProjectIn(), then Sequences() or Steps() of each row, then ProjectOut().
+  void ProjectIn(SequenceBackend& b, const NormParameters& norm, const ActivationRows& a) const;
   // Over consecutive tokens of the sequences of `parts`.
   void Sequences(SequenceBackend& b, const ActivationRows& a, RecurrentState& state,
                  const SequenceParts& parts) const;
@@ -34,9 +34,6 @@ class H3Mixer {
   std::unique_ptr<RecurrentState> NewState(SequenceBackend& b, int64_t slots, DType type) const {
     return b.NewH3State(*ssm_, slots, type);
   }
-
-  // What ProjectIn() reads.
-  const LinearWeights& w_qkv() const { return *w_qkv_; }
 
  private:
   std::unique_ptr<LinearWeights> w_qkv_;  // [3 d, d]

@@ -164,14 +164,11 @@ void HybridH3::PassLayer(Backend& b, int64_t layer, const ActivationRows& a,
 }
 
 void HybridH3::EnterLayer(SequenceBackend& b, const Block& block, const ActivationRows& a) const {
-  ForMixer(block.mixer, [&](const auto& mixer) {
-    if constexpr (requires { mixer.w_qkv(); }) b.ExpectLinear(mixer.w_qkv());
-  });
-  Normalize(b, block.norm1, a.r, a.u);  // u = LN1(r)
-  ForMixer(block.mixer, [&](const auto& mixer) { mixer.ProjectIn(b, a); });
+  const NormParameters norm1 = Parameters(block.norm1);
+  ForMixer(block.mixer, [&](const auto& mixer) { mixer.ProjectIn(b, norm1, a); });
 }
 
-// r = r + mixer(u), with the two around it.
+// r = r + mixer(LN1(r)), with the two around it.
 void HybridH3::Sequences(SequenceBackend& b, int64_t layer, const ActivationRows& a,
                          const PrefillRows& rows, const LayerStates& states) const {
   const Mixer& mixer = blocks_[layer].mixer;
@@ -205,26 +202,25 @@ void HybridH3::LeaveLayer(SequenceBackend& b, const Block& block, const Activati
 }
 
 void HybridH3::Mlp(SequenceBackend& b, const Block& block, const ActivationRows& a) const {
-  b.ExpectLinear(*block.fc1);
-  Normalize(b, block.norm2, a.r, a.u);  // u = LN2(r)
-  b.Linear(a.u, *block.fc1, {.bias = block.fc1_bias, .activation = Epilogue::Activation::kGeluTanh},
-           a.hidden);  // z = gelu(W_1 u + b_1)
+  // u = LN2(r);  z = gelu(W_1 u + b_1)
+  b.LayerNormLinear(a.r, Parameters(block.norm2), a.u, *block.fc1,
+                    {.bias = block.fc1_bias, .activation = Epilogue::Activation::kGeluTanh},
+                    a.hidden);
   b.Linear(a.hidden, *block.fc2, {.bias = block.fc2_bias, .residual = a.r},
            a.r);  // r = r + W_2 z + b_2
 }
 
 void HybridH3::Features(SequenceBackend& b, const ActivationRows& a) const {
-  Normalize(b, ln_f_, a.r, a.u);  // u = LN_f(r)
+  b.LayerNorm(a.r, ln_f_.gamma, ln_f_.beta, config_.layer_norm_epsilon, a.u);  // u = LN_f(r)
 }
 
 void HybridH3::Logits(SequenceBackend& b, const ActivationRows& a, Tensor logits) const {
-  b.ExpectLinear(*embedding_);
-  Features(b, a);
-  b.Linear(a.u, *embedding_, {}, logits);  // logits = u E^T
+  // u = LN_f(r);  logits = u E^T
+  b.LayerNormLinear(a.r, Parameters(ln_f_), a.u, *embedding_, {}, logits);
 }
 
-void HybridH3::Normalize(SequenceBackend& b, const Norm& norm, Tensor x, Tensor y) const {
-  b.LayerNorm(x, norm.gamma, norm.beta, config_.layer_norm_epsilon, y);
+NormParameters HybridH3::Parameters(const Norm& norm) const {
+  return {.gamma = norm.gamma, .beta = norm.beta, .epsilon = config_.layer_norm_epsilon};
 }
 
 }  // namespace hippodrome

@@ -109,7 +109,7 @@ class HybridH3 {
                                        const std::string& prefix);
   static absl::StatusOr<Block> LoadBlock(const WeightsReader& reader, const H3Config& config,
                                          int64_t layer);
-  void Normalize(SequenceBackend& b, const Norm& norm, Tensor x, Tensor y) const;
+  NormParameters Parameters(const Norm& norm) const;
   // What a layer is but for the sequences and steps of its mixer.
   void EnterLayer(SequenceBackend& b, const Block& block, const ActivationRows& a) const;
   void LeaveLayer(SequenceBackend& b, const Block& block, const ActivationRows& a) const;

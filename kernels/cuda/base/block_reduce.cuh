@@ -6,15 +6,22 @@
 
 namespace hippodrome::cuda {
 
-// The sum of x over the block, in an order that its size alone decides. partial: [kWarp], shared,
-// of this call alone. Every thread must come.
-__device__ inline float BlockSum(float x, float* partial) {
+// The sum of x over `warps` warps, of which this is number `warp`, in an order that their number
+// alone decides. partial: [warps], shared, of this call and these warps alone. Every thread of the
+// block must come.
+__device__ inline float SumOfWarps(float x, int warp, int warps, float* partial) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warps = static_cast<int>(blockDim.x) / kWarp;
   x = WarpSum(x);
-  if (lane == 0) partial[threadIdx.x / kWarp] = x;
+  if (lane == 0) partial[warp] = x;
   __syncthreads();
   return WarpSum(lane < warps ? partial[lane] : 0.0f);
+}
+
+// The sum of x over the block. partial: [kWarp], shared, of this call alone. Every thread must
+// come.
+__device__ inline float BlockSum(float x, float* partial) {
+  return SumOfWarps(x, static_cast<int>(threadIdx.x) / kWarp, static_cast<int>(blockDim.x) / kWarp,
+                    partial);
 }
 
 // The largest x of the block. partial: [kWarp], shared, of this call alone. Every thread must come.

@@ -1,7 +1,10 @@
 #include "kernels/cuda/gemm/linear.h"
 
+#include <type_traits>
+
 #include "kernels/cuda/base/launch.cuh"
 #include "kernels/cuda/base/mma.cuh"
+#include "kernels/cuda/base/row_norm.cuh"
 #include "kernels/cuda/base/row_vector.cuh"
 #include "kernels/cuda/base/tensor_memory.h"
 #include "kernels/cuda/gemm/linear_epilogue.cuh"
@@ -190,34 +193,41 @@ __device__ void MultiplyShare(const StepBlock<float, float>& block, int warp, in
   }
 }
 
-// Blocks: (columns / (kTiles * 8), rows / 8), rounded up; 8 warps; shared memory for
-// kStepWarps * kTiles * kTileSums floats. kAligned: every row of x and W can be read in pieces.
-template <typename X, typename W, typename Y, int kTiles, bool kAligned>
-__global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<X, kTiles>))
-    LinearStepKernel(LinearStepArguments<X, W, Y> a) {
+template <int kTiles>
+constexpr int kStepSums = kStepWarps * kTiles * kTileSums;
+
+// What the block of threads multiplies.
+template <int kTiles, typename X, typename W, typename Y>
+__device__ StepBlock<X, W> BlockOf(const LinearStepArguments<X, W, Y>& a) {
+  const int64_t first_row = int64_t{blockIdx.y} * kStepRows;
+  const int first_column = static_cast<int>(blockIdx.x) * kTiles * kTileColumns;
+  return {.x = a.x + first_row * a.x_stride,
+          .x_stride = a.x_stride,
+          .rows = static_cast<int>(min(a.rows - first_row, int64_t{kStepRows})),
+          .w = a.w + int64_t{first_column} * a.in,
+          .columns = a.out - first_column,
+          .in = a.in};
+}
+
+template <int kTiles, typename X, typename W>
+__device__ void PrefetchWeights(const StepBlock<X, W>& block) {
+  const int64_t values = int64_t{block.in} * min(kTiles * kTileColumns, block.columns);
+  PrefetchToL2(threadIdx.x == 0, block.w, values * static_cast<int64_t>(sizeof(W)));
+}
+
+// sums: kStepSums, shared.
+template <int kTiles, bool kAligned, typename X, typename W, typename Y>
+__device__ void MultiplyBlock(const StepBlock<X, W>& block, const EpilogueArguments<Y>& epilogue,
+                              float* sums) {
   constexpr int kColumns = kTiles * kTileColumns;
-  float* sums = reinterpret_cast<float*>(SharedMemory());
   const int thread = static_cast<int>(threadIdx.x);
   const int64_t first_row = int64_t{blockIdx.y} * kStepRows;
   const int first_column = static_cast<int>(blockIdx.x) * kColumns;
-  const StepBlock<X, W> block = {
-      .x = a.x + first_row * a.x_stride,
-      .x_stride = a.x_stride,
-      .rows = static_cast<int>(min(a.rows - first_row, int64_t{kStepRows})),
-      .w = a.w + int64_t{first_column} * a.in,
-      .columns = a.out - first_column,
-      .in = a.in};
-  LaunchDependents();
-  if constexpr (kAligned) {
-    const int64_t values = int64_t{a.in} * min(kColumns, block.columns);
-    PrefetchToL2(thread == 0, block.w, values * static_cast<int64_t>(sizeof(W)));
-  }
-  WaitForPrerequisites();
   const int row = thread / kColumns;
   const int column = thread % kColumns;
   const bool stores = row < block.rows && column < block.columns;
   EpilogueValues<1> values = {};
-  if (stores) values = LoadEpilogue<1>(a.epilogue, first_row + row, first_column + column);
+  if (stores) values = LoadEpilogue<1>(epilogue, first_row + row, first_column + column);
 
   const int warp = thread / kWarp;
   MultiplyShare<kTiles, kAligned>(block, warp, thread % kWarp, sums + warp * kTiles * kTileSums);
@@ -227,7 +237,59 @@ __global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<X, kTiles>))
       sums + column / kTileColumns * kTileSums + row * kTileColumns + column % kTileColumns;
   float sum[1] = {};
   for (int i = 0; i < kStepWarps; ++i) sum[0] += from[i * kTiles * kTileSums];
-  Store(a.epilogue, sum, values, first_row + row, first_column + column);
+  Store(epilogue, sum, values, first_row + row, first_column + column);
+}
+
+// Blocks: (columns / (kTiles * 8), rows / 8), rounded up; 8 warps; shared memory for
+// kStepSums floats. kAligned: every row of x and W can be read in pieces.
+template <typename X, typename W, typename Y, int kTiles, bool kAligned>
+__global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<X, kTiles>))
+    LinearStepKernel(LinearStepArguments<X, W, Y> a) {
+  const StepBlock<X, W> block = BlockOf<kTiles>(a);
+  LaunchDependents();
+  if constexpr (kAligned) PrefetchWeights<kTiles>(block);
+  WaitForPrerequisites();
+  MultiplyBlock<kTiles, kAligned>(block, a.epilogue, reinterpret_cast<float*>(SharedMemory()));
+}
+
+// The same behind a LayerNorm, whose rows lie in shared memory behind the sums.
+
+// From row to row: half of all banks apart, so that a quarter of a warp, which reads two rows,
+// meets each bank once.
+int NormedStride(int in) { return (in + 63) / 64 * 64 + 32; }
+
+// Blocks of a multiprocessor that normalise for themselves: more take as long as a launch does.
+constexpr int64_t kNormingBlocks = 4;
+
+// warps: of a row. norm.y is not used.
+template <typename Y, int kTiles>
+__global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<BF16, kTiles>))
+    LayerNormLinearStepKernel(LinearStepArguments<BF16, BF16, Y> a, NormRows<BF16> norm,
+                              int warps) {
+  __shared__ float partials[2][2 * kStepWarps];
+  auto* const sums = reinterpret_cast<float*>(SharedMemory());
+  auto* const inputs = reinterpret_cast<BF16*>(sums + kStepSums<kTiles>);
+  StepBlock<BF16, BF16> block = BlockOf<kTiles>(a);
+  block.x = inputs;
+  block.x_stride = norm.y_stride;
+  norm.y = inputs;
+
+  const int thread = static_cast<int>(threadIdx.x);
+  const int threads = warps * kWarp;
+  const int row = thread / threads;  // warps that are left have none
+  using Norm = RowNorm<BF16, 4>;
+  const Norm row_norm(norm, thread % threads, threads);
+  LaunchDependents();
+  PrefetchWeights<kTiles>(block);
+  row_norm.PrefetchParameters();
+  WaitForPrerequisites();
+  typename Norm::Values v = {};
+  if (row < block.rows) row_norm.Load(row, v);
+  const NormMoments moments =
+      row_norm.Moments(v, partials[0] + row * warps, partials[1] + row * warps);
+  if (row < block.rows) row_norm.Store(v, moments, row);
+  __syncthreads();
+  MultiplyBlock<kTiles, true>(block, a.epilogue, sums);
 }
 
 unsigned Blocks(int64_t size, int64_t per_block) {
@@ -240,29 +302,60 @@ void LaunchStep(Device& device, const LinearStepArguments<X, W, Y>& arguments) {
          {.blocks =
               dim3(Blocks(arguments.out, kTiles * kTileColumns), Blocks(arguments.rows, kStepRows)),
           .threads = dim3(kStepWarps * kWarp),
-          .shared_bytes = kStepWarps * kTiles * kTileSums * sizeof(float),
+          .shared_bytes = kStepSums<kTiles> * sizeof(float),
           .dependent = true},
          arguments);
 }
 
+template <typename Y, int kTiles>
+void LaunchNormed(Device& device, const LinearStepArguments<BF16, BF16, Y>& arguments,
+                  const NormRows<BF16>& norm) {
+  Launch(device, "layer_norm_linear_step", LayerNormLinearStepKernel<Y, kTiles>,
+         {.blocks = dim3(Blocks(arguments.out, kTiles * kTileColumns)),
+          .threads = dim3(kStepWarps * kWarp),
+          .shared_bytes =
+              kStepSums<kTiles> * sizeof(float) + arguments.rows * norm.y_stride * sizeof(BF16),
+          .dependent = true},
+         arguments, norm, static_cast<int>(NormWarps(arguments.in)));
+}
+
+template <typename X, typename W, typename Y>
+LinearStepArguments<X, W, Y> MakeArguments(const LinearCall& call) {
+  return {.x = DeviceRow<X>(call.x, 0),
+          .x_stride = call.x.stride,
+          .w = static_cast<const W*>(call.w.data()),
+          .rows = call.x.rows,
+          .in = static_cast<int>(call.w.in()),
+          .out = static_cast<int>(call.w.out()),
+          .epilogue = MakeEpilogue<Y>(call.epilogue, call.y)};
+}
+
+// The widest blocks that leave two for every multiprocessor: they read x less often. Calls `launch`
+// with their tiles.
+template <typename Launch>
+void WithTiles(const Device& device, int64_t columns, const Launch& launch) {
+  const int64_t tiles = columns / kTileColumns / (2 * device.multiprocessors());
+  if (tiles >= 4) return launch(std::integral_constant<int, 4>());
+  if (tiles >= 2) return launch(std::integral_constant<int, 2>());
+  launch(std::integral_constant<int, 1>());
+}
+
 template <typename X, typename W, typename Y>
 void Step(Device& device, const LinearCall& call) {
-  const LinearStepArguments<X, W, Y> arguments = {
-      .x = DeviceRow<X>(call.x, 0),
-      .x_stride = call.x.stride,
-      .w = static_cast<const W*>(call.w.data()),
-      .rows = call.x.rows,
-      .in = static_cast<int>(call.w.in()),
-      .out = static_cast<int>(call.w.out()),
-      .epilogue = MakeEpilogue<Y>(call.epilogue, call.y)};
+  const auto arguments = MakeArguments<X, W, Y>(call);
   if (!RowsAreAligned(call.x, kPiece<W>)) {  // of as many columns as W
     return LaunchStep<X, W, Y, 1, false>(device, arguments);
   }
-  // The widest blocks that leave two for every multiprocessor: they read x less often.
-  const int64_t tiles = call.w.out() / kTileColumns / (2 * device.multiprocessors());
-  if (tiles >= 4) return LaunchStep<X, W, Y, 4, true>(device, arguments);
-  if (tiles >= 2) return LaunchStep<X, W, Y, 2, true>(device, arguments);
-  LaunchStep<X, W, Y, 1, true>(device, arguments);
+  WithTiles(device, call.w.out(), [&](auto tiles) {
+    LaunchStep<X, W, Y, decltype(tiles)::value, true>(device, arguments);
+  });
+}
+
+template <typename Y>
+void StepBehindNorm(Device& device, const NormRows<BF16>& norm, const LinearCall& call) {
+  const auto arguments = MakeArguments<BF16, BF16, Y>(call);
+  WithTiles(device, call.w.out(),
+            [&](auto tiles) { LaunchNormed<Y, decltype(tiles)::value>(device, arguments, norm); });
 }
 
 }  // namespace
@@ -279,6 +372,37 @@ void LinearStep(Device& device, const LinearCall& call) {
     Step<BF16, BF16, float>(device, call);
   } else {
     Step<BF16, BF16, BF16>(device, call);
+  }
+}
+
+bool CanNormalizeInside(const Device& device, const Tensor& x, const NormParameters& norm,
+                        const LinearCall& call) {
+  if (x.rows == 0 || call.x.dtype != DType::kBF16 || call.w.dtype() != DType::kBF16) return false;
+  const bool at_once = x.rows * NormWarps(x.cols) <= kStepWarps;
+  const bool vectors = call.w.in() % kPiece<BF16> == 0 && RowsAreAligned(x, 4) &&
+                       RowsAreAligned(norm.gamma, 4) && RowsAreAligned(norm.beta, 4);
+  int64_t blocks = 0;
+  WithTiles(device, call.w.out(),
+            [&](auto tiles) { blocks = Blocks(call.w.out(), tiles * kTileColumns); });
+  return at_once && vectors && blocks <= kNormingBlocks * device.multiprocessors();
+}
+
+void LayerNormLinearStep(Device& device, const Tensor& x, const NormParameters& norm,
+                         const LinearCall& call) {
+  assert(CanNormalizeInside(device, x, norm, call));
+  assert(x.cols == call.w.in() && call.y.cols == call.w.out() && x.rows == call.y.rows);
+  const NormRows<BF16> rows = {.x = DeviceRow<float>(x, 0),
+                               .x_stride = x.stride,
+                               .gamma = DeviceRow<float>(norm.gamma, 0),
+                               .beta = DeviceRow<float>(norm.beta, 0),
+                               .epsilon = static_cast<float>(norm.epsilon),
+                               .d = static_cast<int>(x.cols),
+                               .y = nullptr,
+                               .y_stride = NormedStride(static_cast<int>(x.cols))};
+  if (call.y.dtype == DType::kF32) {
+    StepBehindNorm<float>(device, rows, call);
+  } else {
+    StepBehindNorm<BF16>(device, rows, call);
   }
 }
 

@@ -52,6 +52,16 @@ inline constexpr int kStepRows = 8;
 // every call with weights of floats; row i of y depends on row i of x alone, bit for bit.
 void LinearStep(Device& device, const LinearCall& call);
 
+// The same behind a LayerNorm of x, whose output is in shared memory alone; call.x is not touched.
+// Each block makes it anew, so no launch is between the two, and the bits are those of LayerNorm()
+// and LinearStep(). REQUIRES: CanNormalizeInside().
+void LayerNormLinearStep(Device& device, const Tensor& x, const NormParameters& norm,
+                         const LinearCall& call);
+// Whether LayerNormLinearStep() takes the call, and is the faster for it: weights and call.x of
+// kBF16, whole vectors, so few rows that a block's warps have them all at once, and few blocks.
+bool CanNormalizeInside(const Device& device, const Tensor& x, const NormParameters& norm,
+                        const LinearCall& call);
+
 // Products with weights of kI8 and kI4 (kernels/quantized_group.h), of any number of rows: reads
 // every weight once per 16 rows or per 32, of many rows once per 128 of kI8, per 64 of kI4. Row i
 // of y depends on row i of x alone, bit for bit.

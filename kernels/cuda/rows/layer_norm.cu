@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/base/block_reduce.cuh"
 #include "kernels/cuda/base/column_sums.cuh"
 #include "kernels/cuda/base/elements.cuh"
 #include "kernels/cuda/base/launch.cuh"
-#include "kernels/cuda/base/row_vector.cuh"
+#include "kernels/cuda/base/row_norm.cuh"
 #include "kernels/cuda/base/tensor_memory.h"
 
 namespace hippodrome::cuda {
@@ -15,91 +14,14 @@ namespace {
 // LayerNorm: a block normalises rows that it holds in registers, one after the other, so that gamma
 // and beta stay in its multiprocessor's cache, and the next row comes while one is reduced.
 
-// Values of a row that one thread holds, and the most that a block of 1024 threads does.
-constexpr int kNormValues = 16;
 constexpr int kNormThreads = 1024;  // of a multiprocessor: with twice the values, 64 registers each
 [[maybe_unused]] constexpr int kMaxNormWidth = kNormThreads * kNormValues;
 
 template <typename T>
 struct LayerNormArguments {
-  const float* x;  // rows of x_stride
-  int64_t x_stride;
-  const float* gamma;
-  const float* beta;
-  float epsilon;
-  int rows;
-  int d;
-  T* y;  // rows of y_stride; may be x
-  int64_t y_stride;
+  NormRows<T> rows;
+  int count;
   ReadAhead ahead;
-};
-
-// Rows by all threads of a block, at least d / kNormValues of them in whole warps.
-template <typename T, int kWidth>
-class RowNorm {
- public:
-  static constexpr int kGroups = kNormValues / kWidth;
-  // Zeros beyond the row's end.
-  using Values = RowVector<float, kWidth>[kGroups];
-
-  explicit __device__ RowNorm(const LayerNormArguments<T>& a) : a_(a) {}
-
-  __device__ void PrefetchParameters() const {
-#pragma unroll
-    for (int j = 0; j < kGroups; ++j) {
-      if (Column(j) >= a_.d) continue;
-      Prefetch(a_.gamma + Column(j));
-      Prefetch(a_.beta + Column(j));
-    }
-  }
-
-  __device__ void Load(int64_t row, Values& v) const {
-    const float* x = a_.x + row * a_.x_stride;
-#pragma unroll
-    for (int j = 0; j < kGroups; ++j) {
-      if (Column(j) < a_.d) v[j] = LoadVector<float, kWidth>(x + Column(j));
-    }
-  }
-
-  // The barrier of either sum lets nobody write the other one's partials too early.
-  __device__ void Store(const Values& v, int64_t row, float (&partial)[2][kWarp]) const {
-    float sum = 0;
-#pragma unroll
-    for (int j = 0; j < kGroups; ++j) {
-      for (float value : v[j].values) sum += value;
-    }
-    const float count = static_cast<float>(a_.d);
-    const float mean = BlockSum(sum, partial[0]) / count;
-    float squares = 0;
-#pragma unroll
-    for (int j = 0; j < kGroups; ++j) {
-      if (Column(j) >= a_.d) continue;
-      for (float value : v[j].values) squares = fmaf(value - mean, value - mean, squares);
-    }
-    const float scale = 1.0f / sqrtf(BlockSum(squares, partial[1]) / count + a_.epsilon);
-    T* y = a_.y + row * a_.y_stride;
-    const int first = Forget(Column(0));  // or parameters would stay in registers
-#pragma unroll
-    for (int j = 0; j < kGroups; ++j) {
-      const int column = first + Column(j) - Column(0);
-      if (column >= a_.d) continue;
-      const auto gamma = LoadVector<float, kWidth>(a_.gamma + column);
-      const auto beta = LoadVector<float, kWidth>(a_.beta + column);
-      RowVector<T, kWidth> out;
-      for (int i = 0; i < kWidth; ++i) {
-        const float normalised = (v[j].values[i] - mean) * scale;
-        out.values[i] = FromFloat<T>(fmaf(normalised, gamma.values[i], beta.values[i]));
-      }
-      StoreVector(out, y + column);
-    }
-  }
-
- private:
-  __device__ int Column(int group) const {
-    return (group * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)) * kWidth;
-  }
-
-  const LayerNormArguments<T>& a_;
 };
 
 // A block has every gridDim.x-th row. With kWidth 4, d is a multiple of 4 and all rows are aligned
@@ -109,25 +31,28 @@ template <typename T, int kWidth>
 __global__ void __launch_bounds__(kNormThreads) LayerNormKernel(LayerNormArguments<T> a) {
   __shared__ float partial[2][kWarp];
   using Norm = RowNorm<T, kWidth>;
-  const Norm norm(a);
+  const Norm norm(a.rows, static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x));
   typename Norm::Values v = {};
   BeginDependent();
   norm.Load(blockIdx.x, v);
   norm.PrefetchParameters();
   PrefetchShare(a.ahead);
+  const auto store = [&](const typename Norm::Values& values, int64_t row) {
+    norm.Store(values, norm.Moments(values, partial[0], partial[1]), row);
+  };
   if constexpr (kWidth > 1) {
     const int blocks = static_cast<int>(gridDim.x);
     int row = static_cast<int>(blockIdx.x);
-    for (; row + blocks < a.rows; row += blocks) {
+    for (; row + blocks < a.count; row += blocks) {
       typename Norm::Values next = {};
       norm.Load(row + blocks, next);
-      norm.Store(v, row, partial);
+      store(v, row);
 #pragma unroll
       for (int j = 0; j < Norm::kGroups; ++j) v[j] = next[j];
     }
-    norm.Store(v, row, partial);
+    store(v, row);
   } else {
-    norm.Store(v, blockIdx.x, partial);
+    store(v, blockIdx.x);
   }
 }
 
@@ -216,21 +141,20 @@ struct BetaTerm {
 template <typename T>
 void Normalise(Device& device, const Tensor& x, const Tensor& gamma, const Tensor& beta,
                double epsilon, const Tensor& y) {
-  constexpr int64_t kWarpValues = kWarp * kNormValues;
-  const int64_t threads = (x.cols + kWarpValues - 1) / kWarpValues * kWarp;
+  const int64_t threads = NormWarps(x.cols) * kWarp;
   const bool aligned = RowsAreAligned(x, 4) && RowsAreAligned(gamma, 4) &&
                        RowsAreAligned(beta, 4) && RowsAreAligned(y, 4);
   const int64_t places = kNormThreads / threads * device.multiprocessors();
   const int64_t blocks = aligned ? std::min(x.rows, places) : x.rows;
-  const LayerNormArguments<T> arguments = {.x = DeviceRow<float>(x, 0),
-                                           .x_stride = x.stride,
-                                           .gamma = DeviceRow<float>(gamma, 0),
-                                           .beta = DeviceRow<float>(beta, 0),
-                                           .epsilon = static_cast<float>(epsilon),
-                                           .rows = static_cast<int>(x.rows),
-                                           .d = static_cast<int>(x.cols),
-                                           .y = DeviceRow<T>(y, 0),
-                                           .y_stride = y.stride,
+  const LayerNormArguments<T> arguments = {.rows = {.x = DeviceRow<float>(x, 0),
+                                                    .x_stride = x.stride,
+                                                    .gamma = DeviceRow<float>(gamma, 0),
+                                                    .beta = DeviceRow<float>(beta, 0),
+                                                    .epsilon = static_cast<float>(epsilon),
+                                                    .d = static_cast<int>(x.cols),
+                                                    .y = DeviceRow<T>(y, 0),
+                                                    .y_stride = y.stride},
+                                           .count = static_cast<int>(x.rows),
                                            .ahead = device.TakeExpected(blocks)};
   const Grid grid = {.blocks = dim3(static_cast<unsigned>(blocks)),
                      .threads = dim3(static_cast<unsigned>(threads)),

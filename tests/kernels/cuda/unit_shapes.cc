@@ -64,6 +64,18 @@ void LayerNorm() {
 
 constexpr int64_t kOut = 4224;  // two tiles of columns for each block
 
+void NormalizeAndMultiply() {
+  CudaBackend b;
+  const auto w = Weights(b, kOut, kWidth, kWeights);
+  const OwnedTensor x = b.NewTensor(1, kWidth);
+  const OwnedTensor gamma = b.NewTensor(1, kWidth);
+  const OwnedTensor beta = b.NewTensor(1, kWidth);
+  const OwnedTensor u = b.NewActivations(1, kWidth, kWeights);
+  const OwnedTensor y = b.NewActivations(1, kOut, kWeights);
+  cuda_on_cpu::ResetCounts();
+  b.LayerNormLinear(x, {gamma, beta, 1e-5}, u, *w, {}, y);
+}
+
 void Multiply(DType weights, int64_t rows) {
   CudaBackend b;
   const auto w = Weights(b, kOut, kWidth, weights);
@@ -192,6 +204,7 @@ constexpr UnitShape kUnitShapes[] = {
     {"gather_rows", "gather_rows", kRows* kWidth, GatherRows},
     {"layer_norm", "layer_norm", kNormRows* kWidth, LayerNorm},
     {"linear_step", "linear_step", kOut* kWidth, [] { Multiply(kWeights, 1); }},
+    {"layer_norm_linear_step", "layer_norm_linear_step", kOut* kWidth, NormalizeAndMultiply},
     {"round_inputs", "round_inputs", kRows* kWidth, [] { Multiply(DType::kI8, kRows); }},
     {"linear_quantized int8, 8 rows", "linear_quantized", kOut* kWidth,
      [] { Multiply(DType::kI8, 1); }},

@@ -31,7 +31,8 @@ using testing::SizeIs;
 
 Machine H100() { return *OpenModelledMachine("h100"); }
 
-// As kernels were when a device measured them: none asked for what the product behind it reads.
+// As kernels were when a device measured them: none asked for what the product behind it reads, and
+// LayerNorm was always a launch of its own.
 class UnexpectingBackend final : public ForwardingBackend {
  public:
   explicit UnexpectingBackend(std::unique_ptr<Backend> inner)
