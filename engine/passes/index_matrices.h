@@ -36,16 +36,17 @@ class IndexMatrices {
   // it gives true: then there are none where a graph may look for them. Matrices of the same sizes
   // lie at the same places in it. `room`: for so many values memory is asked for, or more.
   bool Upload(int64_t room = 0) {
+    // Where this throws, what was added is gone as well.
     uploaded_ = std::exchange(added_, {});
-    const int64_t size = std::ssize(values_);
+    const std::vector<int32_t> values = std::exchange(values_, {});
+    const int64_t size = std::ssize(values);
     const bool moves = memory_.view.cols < size;
     if (moves) {
       memory_ = {};  // before the larger one
       const auto most = static_cast<uint64_t>(std::max(size, room));
       memory_ = backend_.NewIndices(1, static_cast<int64_t>(std::bit_ceil(most)));
     }
-    if (size > 0) backend_.UploadIndices(values_, memory_.view.Cols(0, size));
-    values_.clear();
+    if (size > 0) backend_.UploadIndices(values, memory_.view.Cols(0, size));
     return moves;
   }
 

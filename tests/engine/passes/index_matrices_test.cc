@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
+#include "kernels/device_error.h"
 #include "kernels/make_backend.h"
+#include "tools/compare/forwarding_backend.h"
 
 namespace hippodrome::index_matrices_test {
 namespace {
@@ -67,6 +70,33 @@ TEST_F(IndexMatricesTest, StayWhereTheyLieUnlessTheyNeedMoreRoom) {
   indices_.Add(few);
   indices_.Add(many);
   EXPECT_FALSE(indices_.Upload());  // 80, with borders
+}
+
+class FailingBackend final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+
+  OwnedTensor NewIndices(int64_t rows, int64_t cols) override {
+    if (std::exchange(fails, false)) throw DeviceError("no memory");
+    return ForwardingBackend::NewIndices(rows, cols);
+  }
+
+  bool fails = false;
+};
+
+TEST_F(IndexMatricesTest, AnUploadThatFailedLeavesNothing) {
+  FailingBackend backend(*backend_);
+  IndexMatrices indices(backend);
+  const std::vector<int32_t> few(20), many(40);
+  indices.Add(few);
+  indices.Upload();
+  indices.Add(many);
+  backend.fails = true;
+  EXPECT_THROW(indices.Upload(), DeviceError);
+  EXPECT_EQ(indices.Add(few), 0u);
+  EXPECT_TRUE(indices.Upload());
+  indices.Add(few);
+  EXPECT_FALSE(indices.Upload()) << "as long as what was added alone";
 }
 
 }  // namespace
