@@ -39,6 +39,7 @@ void AttentionMixer::Sequences(SequenceBackend& b, const ActivationRows& a, KeyV
 
 void AttentionMixer::Steps(Backend& b, const ActivationRows& a, KeyValuePages& pages,
                            Tensor page_tables, Tensor positions, int64_t window) const {
+  b.ExpectLinear(*w_o_);
   b.AttentionStep(Windowed(window), a.qkv, inv_freq_, pages, page_tables, positions,
                   a.o);  // o = softmax(q k^T / sqrt(e)) v
 }

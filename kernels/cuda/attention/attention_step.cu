@@ -81,8 +81,9 @@ __global__ void __launch_bounds__(kQueryThreads, 6) AttendParts(StepView<T> s, f
 
 // o from the parts of one head (blockIdx.y) of one row (blockIdx.x).
 template <typename T>
-__global__ void __launch_bounds__(kQueryThreads) CombineParts(StepView<T> s) {
+__global__ void __launch_bounds__(kQueryThreads) CombineParts(StepView<T> s, ReadAhead weights) {
   BeginDependent();
+  PrefetchShare(weights);
   const int64_t row = blockIdx.x;
   const int head = static_cast<int>(blockIdx.y);
   const int used = s.PartsOf(s.Seen(row));
@@ -147,8 +148,11 @@ void Attend(Device& device, const AttentionStepCall& call) {
     Launch(device, kName, AttendParts<T, Layout>, grid, s, ScoreScale(call.shape.head_dim));
   });
   if (s.parts == 1) return;
+  // While parts are read memory has enough to do.
+  const ReadAhead weights = device.TakeExpected(int64_t{rows} * heads);
   Launch(device, "attention_combine", CombineParts<T>,
-         {.blocks = dim3(rows, heads), .threads = dim3(kQueryThreads), .dependent = true}, s);
+         {.blocks = dim3(rows, heads), .threads = dim3(kQueryThreads), .dependent = true}, s,
+         weights);
 }
 
 }  // namespace

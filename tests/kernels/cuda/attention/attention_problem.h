@@ -162,6 +162,8 @@ class AttentionSession {
     tables_ = NewMatrix(device_, c.sequences, columns_, DType::kI32);
   }
 
+  Device& device() { return device_; }
+
   // Makes a sequence inert for AttentionSequence.
   void Disable(int64_t sequence) { inert_ = sequence; }
 

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 #include "tests/cuda_on_cpu/device_array.h"
 #include "tests/kernels/cuda/attention/attention_problem.h"
 
@@ -59,6 +62,19 @@ TEST(AttentionStepCases, BringsPartsTogether) {
 }
 
 // On and beside the positions from where a block is before the window.
+TEST(AttentionStepCases, AsksForTheNextProductWhereItCombines) {
+  constexpr int64_t kBytes = 100'000;
+  const AttentionCase c = {kBF16, {2, 16, 16}, 64, 3, 300};
+  const Values qkv = RandomProjections(c, 2);
+  AttentionSession session(c);
+  session.Prefill(qkv, 0, c.tokens - 1);
+  const std::shared_ptr<void> weights = AllocateZeroed(session.device(), kBytes);
+  session.device().Expect(weights.get(), kBytes);
+  session.Step(qkv, {299, 3, -1});
+  EXPECT_EQ(cuda_on_cpu::LastPrefetches(),
+            (std::vector<cuda_on_cpu::Prefetched>{{weights.get(), kBytes}}));
+}
+
 TEST(AttentionStepCases, SeesItsWindowAlone) {
   for (const DType dtype : {kBF16, kF32}) {
     for (const int64_t window : {1, 64, 100, 300}) {
