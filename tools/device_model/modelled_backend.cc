@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/cuda/conv/long_conv_method.h"
+#include "kernels/cuda/h3/scan_splits.h"
 #include "kernels/device_error.h"
 #include "kernels/quantized_group.h"
 
@@ -40,7 +41,6 @@ constexpr int64_t kRoundingWarps = 8;
 constexpr int64_t kNormColumns = 512;   // of a warp
 constexpr int64_t kNormWarps = 32;      // of a multiprocessor
 constexpr int64_t kScanChannels = 16;   // of a block
-constexpr int64_t kScanTurns = 4;       // blocks of a multiprocessor, one after another
 constexpr int64_t kScanTokens = 16;     // computed together
 constexpr int64_t kAheadSlots = 32;     // states of as many look ahead
 constexpr int64_t kAheadChannels = 32;  // of a block
@@ -420,8 +420,7 @@ void ModelledBackend::H3Sequence(const H3Weights&, Tensor qkv, RecurrentState& s
     Launch("h3_settle", count * slots.d, DivideUp(slots.d, kAheadChannels) * count, 0);
   }
   const int64_t groups = DivideUp(slots.d, kScanChannels);
-  const int64_t splits =
-      std::min<int64_t>(DivideUp(kScanTurns * rates_.multiprocessors, groups), count);
+  const int64_t splits = cuda::ScanSplits(parts.parts, groups, rates_.multiprocessors);
   Launch("h3_scan", o.rows * slots.d, groups * splits,
          Bytes(qkv) + Bytes(o) + count * (slots.ring() + slots.modes()));
   for (size_t i = 0; i < parts.captures.size(); ++i) CopySlot(state, 0, 0);
@@ -469,6 +468,7 @@ void ModelledBackend::AttentionStep(const AttentionShape& shape, Tensor qkv, Ten
   if (parts == 1) return;
   Launch("attention_combine", o.rows * d * parts, o.rows * shape.heads,
          o.rows * d * parts * kFloat + Bytes(o));
+  AskAhead(o.rows * shape.heads);
 }
 
 void ModelledBackend::GatherRows(Tensor, Tensor, Tensor y) {

@@ -3,13 +3,13 @@
 // matrices of one channel in registers.
 #include "kernels/cuda/h3/h3_scan.cuh"
 
-#include <algorithm>
 #include <cassert>
 #include <cstddef>
 
 #include "kernels/cuda/base/launch.cuh"
 #include "kernels/cuda/base/sequence_parts.h"
 #include "kernels/cuda/h3/h3_prefill.h"
+#include "kernels/cuda/h3/scan_splits.h"
 
 namespace hippodrome::cuda {
 namespace {
@@ -334,10 +334,6 @@ __global__ void __launch_bounds__(ScanShared<T>::kThreads, 1)
   }
 }
 
-// Blocks that each multiprocessor gets in turn, if there are parts enough: more balance the
-// load, fewer make the matrices of the channels less often.
-constexpr int64_t kBlocksInTurn = 4;
-
 template <typename T>
 void Scan(Device& device, const H3SequenceCall& call) {
   const ScanArguments<T> arguments = {
@@ -352,9 +348,7 @@ void Scan(Device& device, const H3SequenceCall& call) {
       .aligned = RowsAreAligned(call.qkv, 8) && RowsAreAligned(call.o, 8)};
   constexpr int64_t kChannels = ScanShared<T>::kChannels;
   const int64_t groups = (arguments.layer.d_model + kChannels - 1) / kChannels;
-  const int64_t wanted = (kBlocksInTurn * device.multiprocessors() + groups - 1) / groups;
-  const int64_t splits =
-      std::min({wanted, static_cast<int64_t>(call.parts.size()), int64_t{65535}});
+  const int64_t splits = ScanSplits(call.parts, groups, device.multiprocessors());
   Launch(device, "h3_scan", H3ScanKernel<T>,
          {.blocks = dim3(static_cast<unsigned>(groups), static_cast<unsigned>(splits)),
           .threads = dim3(ScanShared<T>::kThreads),
