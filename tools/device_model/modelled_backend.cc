@@ -326,6 +326,7 @@ void ModelledBackend::Linear(Tensor x, const LinearWeights& w, const Epilogue& e
 void ModelledBackend::LayerNormLinear(Tensor x, const NormParameters& norm, Tensor u,
                                       const LinearWeights& w, const Epilogue& epilogue, Tensor y) {
   const bool inside = static_cast<const Matrix&>(w).dtype == DType::kBF16 &&
+                      y.dtype == DType::kBF16 &&
                       x.rows * DivideUp(x.cols, kNormColumns) <= kStepWarps &&
                       StepBlocks(w.out()) <= kNormingBlocks * rates_.multiprocessors;
   if (!inside) return Backend::LayerNormLinear(x, norm, u, w, epilogue, y);

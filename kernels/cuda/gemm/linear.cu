@@ -262,9 +262,9 @@ int NormedStride(int in) { return (in + 63) / 64 * 64 + 32; }
 constexpr int64_t kNormingBlocks = 4;
 
 // warps: of a row. norm.y is not used.
-template <typename Y, int kTiles>
+template <int kTiles>
 __global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<BF16, kTiles>))
-    LayerNormLinearStepKernel(LinearStepArguments<BF16, BF16, Y> a, NormRows<BF16> norm,
+    LayerNormLinearStepKernel(LinearStepArguments<BF16, BF16, BF16> a, NormRows<BF16> norm,
                               int warps) {
   __shared__ float partials[2][2 * kStepWarps];
   auto* const sums = reinterpret_cast<float*>(SharedMemory());
@@ -307,10 +307,10 @@ void LaunchStep(Device& device, const LinearStepArguments<X, W, Y>& arguments) {
          arguments);
 }
 
-template <typename Y, int kTiles>
-void LaunchNormed(Device& device, const LinearStepArguments<BF16, BF16, Y>& arguments,
+template <int kTiles>
+void LaunchNormed(Device& device, const LinearStepArguments<BF16, BF16, BF16>& arguments,
                   const NormRows<BF16>& norm) {
-  Launch(device, "layer_norm_linear_step", LayerNormLinearStepKernel<Y, kTiles>,
+  Launch(device, "layer_norm_linear_step", LayerNormLinearStepKernel<kTiles>,
          {.blocks = dim3(Blocks(arguments.out, kTiles * kTileColumns)),
           .threads = dim3(kStepWarps * kWarp),
           .shared_bytes =
@@ -351,13 +351,6 @@ void Step(Device& device, const LinearCall& call) {
   });
 }
 
-template <typename Y>
-void StepBehindNorm(Device& device, const NormRows<BF16>& norm, const LinearCall& call) {
-  const auto arguments = MakeArguments<BF16, BF16, Y>(call);
-  WithTiles(device, call.w.out(),
-            [&](auto tiles) { LaunchNormed<Y, decltype(tiles)::value>(device, arguments, norm); });
-}
-
 }  // namespace
 
 void LinearStep(Device& device, const LinearCall& call) {
@@ -377,14 +370,16 @@ void LinearStep(Device& device, const LinearCall& call) {
 
 bool CanNormalizeInside(const Device& device, const Tensor& x, const NormParameters& norm,
                         const LinearCall& call) {
-  if (x.rows == 0 || call.x.dtype != DType::kBF16 || call.w.dtype() != DType::kBF16) return false;
+  const bool types = call.x.dtype == DType::kBF16 && call.w.dtype() == DType::kBF16 &&
+                     call.y.dtype == DType::kBF16;
   const bool at_once = x.rows * NormWarps(x.cols) <= kStepWarps;
   const bool vectors = call.w.in() % kPiece<BF16> == 0 && RowsAreAligned(x, 4) &&
                        RowsAreAligned(norm.gamma, 4) && RowsAreAligned(norm.beta, 4);
   int64_t blocks = 0;
   WithTiles(device, call.w.out(),
             [&](auto tiles) { blocks = Blocks(call.w.out(), tiles * kTileColumns); });
-  return at_once && vectors && blocks <= kNormingBlocks * device.multiprocessors();
+  return types && x.rows > 0 && at_once && vectors &&
+         blocks <= kNormingBlocks * device.multiprocessors();
 }
 
 void LayerNormLinearStep(Device& device, const Tensor& x, const NormParameters& norm,
@@ -399,11 +394,9 @@ void LayerNormLinearStep(Device& device, const Tensor& x, const NormParameters& 
                                .d = static_cast<int>(x.cols),
                                .y = nullptr,
                                .y_stride = NormedStride(static_cast<int>(x.cols))};
-  if (call.y.dtype == DType::kF32) {
-    StepBehindNorm<float>(device, rows, call);
-  } else {
-    StepBehindNorm<BF16>(device, rows, call);
-  }
+  const auto arguments = MakeArguments<BF16, BF16, BF16>(call);
+  WithTiles(device, call.w.out(),
+            [&](auto tiles) { LaunchNormed<decltype(tiles)::value>(device, arguments, rows); });
 }
 
 std::optional<size_t> ChooseCandidate(std::span<const MatmulCandidate> candidates,

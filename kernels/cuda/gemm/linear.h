@@ -57,7 +57,7 @@ void LinearStep(Device& device, const LinearCall& call);
 // and LinearStep(). REQUIRES: CanNormalizeInside().
 void LayerNormLinearStep(Device& device, const Tensor& x, const NormParameters& norm,
                          const LinearCall& call);
-// Whether LayerNormLinearStep() takes the call, and is the faster for it: weights and call.x of
+// Whether LayerNormLinearStep() takes the call, and is the faster for it: weights, call.x and y of
 // kBF16, whole vectors, so few rows that a block's warps have them all at once, and few blocks.
 bool CanNormalizeInside(const Device& device, const Tensor& x, const NormParameters& norm,
                         const LinearCall& call);

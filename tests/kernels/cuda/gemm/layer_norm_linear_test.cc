@@ -10,20 +10,20 @@
 namespace hippodrome::cuda::layer_norm_linear_test {
 namespace {
 
+constexpr DType kBF16 = DType::kBF16;
 constexpr double kEpsilon = 1e-5;
 constexpr auto kGelu = Epilogue::Activation::kGeluTanh;
 
-// Of weights of bf16, by their output's type.
-class LayerNormLinearTest : public testing::TestWithParam<DType> {
+class LayerNormLinearTest : public testing::Test {
  protected:
   struct Operands {
     Operands(Device& device, int64_t rows, int64_t in, int64_t out, int64_t gap = 0,
-             DType weights = DType::kBF16)
+             DType weights = kBF16)
         : x(device, {rows, in, DType::kF32, gap}, RandomValues(rows * in, 1)),
           gamma(device, {1, in}, RandomValues(in, 2)),
           beta(device, {1, in}, RandomValues(in, 3)),
-          u(device, {rows, in, DType::kBF16}),
-          bias(device, {1, out, GetParam()}, RandomValues(out, 4)) {
+          u(device, {rows, in, kBF16}),
+          bias(device, {1, out, kBF16}, RandomValues(out, 4)) {
       const std::vector<float> values = RandomValues(out * in, 5);
       const HostMatrix host = {values.data(), DType::kF32, out, in};
       w = PackLinear(device, std::span(&host, 1), weights);
@@ -35,7 +35,7 @@ class LayerNormLinearTest : public testing::TestWithParam<DType> {
   };
 
   bool CanNormalize(const Operands& o) {
-    const DeviceMatrix y(device_, {o.x.view().rows, o.w->out(), GetParam()});
+    const DeviceMatrix y(device_, {o.x.view().rows, o.w->out(), kBF16});
     return CanNormalizeInside(device_, o.x.view(), o.norm(), {o.u.view(), *o.w, {}, y.view()});
   }
 
@@ -45,8 +45,8 @@ class LayerNormLinearTest : public testing::TestWithParam<DType> {
     SCOPED_TRACE(testing::Message() << rows << "x" << in << "x" << out);
     const Operands o(device_, rows, in, out, gap);
     const std::vector<float> before = RandomValues(rows * out, 6);
-    const DeviceMatrix together(device_, {rows, out, GetParam(), gap}, before);
-    const DeviceMatrix apart(device_, {rows, out, GetParam(), gap}, before);
+    const DeviceMatrix together(device_, {rows, out, kBF16, gap}, before);
+    const DeviceMatrix apart(device_, {rows, out, kBF16, gap}, before);
     const auto with = [&](const DeviceMatrix& y) {
       Epilogue full = epilogue;
       full.bias = o.bias.view();
@@ -66,9 +66,7 @@ class LayerNormLinearTest : public testing::TestWithParam<DType> {
   Device device_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Types, LayerNormLinearTest, testing::Values(DType::kF32, DType::kBF16));
-
-TEST_P(LayerNormLinearTest, GivesTheBitsOfBoth) {
+TEST_F(LayerNormLinearTest, GivesTheBitsOfBoth) {
   // By the warps of a row: as many rows as fit, and fewer; some warps without one.
   for (auto [rows, in] : {std::pair{1, 8},
                           {8, 64},
@@ -84,21 +82,21 @@ TEST_P(LayerNormLinearTest, GivesTheBitsOfBoth) {
   }
 }
 
-TEST_P(LayerNormLinearTest, InBlocksOfEveryWidth) {
+TEST_F(LayerNormLinearTest, InBlocksOfEveryWidth) {
   for (int64_t tiles : {2, 4, 8}) {
     ExpectTheBitsOfBoth(2, 72, tiles * 8 * device_.multiprocessors() + 5);
   }
 }
 
-TEST_P(LayerNormLinearTest, WithEpiloguesAndRowsApart) {
+TEST_F(LayerNormLinearTest, WithEpiloguesAndRowsApart) {
   ExpectTheBitsOfBoth(2, 768, 50, {.activation = kGelu});
-  const DeviceMatrix some(device_, {1, 1, GetParam()});
+  const DeviceMatrix some(device_, {1, 1, kBF16});
   ExpectTheBitsOfBoth(3, 768, 48, {.residual = some.view()}, 8);
 }
 
-TEST_P(LayerNormLinearTest, WhatDoesNotFitIsRefused) {
+TEST_F(LayerNormLinearTest, WhatDoesNotFitIsRefused) {
   const auto can = [&](int64_t rows, int64_t in, int64_t out, int64_t gap = 0,
-                       DType weights = DType::kBF16) {
+                       DType weights = kBF16) {
     return CanNormalize(Operands(device_, rows, in, out, gap, weights));
   };
   EXPECT_TRUE(can(8, 512, 8));
@@ -110,6 +108,10 @@ TEST_P(LayerNormLinearTest, WhatDoesNotFitIsRefused) {
   EXPECT_FALSE(can(2, 512, 8, 1)) << "rows that are not aligned";
   EXPECT_FALSE(can(1, 512, 8, 0, DType::kF32));
   EXPECT_FALSE(can(1, 512, 8, 0, DType::kI8));
+  const Operands o(device_, 1, 512, 8);
+  const DeviceMatrix logits(device_, {1, 8});
+  EXPECT_FALSE(
+      CanNormalizeInside(device_, o.x.view(), o.norm(), {o.u.view(), *o.w, {}, logits.view()}));
   const int64_t widest = 4 * 32 * device_.multiprocessors();
   EXPECT_TRUE(can(1, 8, widest));
   EXPECT_FALSE(can(1, 8, widest + 1)) << "every block would normalise";
