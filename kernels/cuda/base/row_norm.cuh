@@ -29,7 +29,7 @@ struct NormRows {
   int64_t y_stride;
 };
 
-struct NormMoments {
+struct NormStatistics {
   float mean;
   float scale;  // 1 / sqrt(var + epsilon)
 };
@@ -63,9 +63,10 @@ class RowNorm {
     }
   }
 
-  // partials: of the row's warps, as SumOfWarps() wants them: its barrier lets nobody write those
-  // of the other sum too early. Every thread of the block must come.
-  __device__ NormMoments Moments(const Values& v, float* sums, float* squares_of) const {
+  // Partials are of the row's warps, as SumOfWarps() wants them: its barrier lets nobody write
+  // those of the other sum too early. Every thread of the block must come.
+  __device__ NormStatistics Statistics(const Values& v, float* sum_partials,
+                                       float* square_partials) const {
     const int warp = thread_ / kWarp;
     const int warps = threads_ / kWarp;
     float sum = 0;
@@ -74,17 +75,18 @@ class RowNorm {
       for (float value : v[j].values) sum += value;
     }
     const float count = static_cast<float>(a_.d);
-    const float mean = SumOfWarps(sum, warp, warps, sums) / count;
+    const float mean = SumOfWarps(sum, warp, warps, sum_partials) / count;
     float squares = 0;
 #pragma unroll
     for (int j = 0; j < kGroups; ++j) {
       if (Column(j) >= a_.d) continue;
       for (float value : v[j].values) squares = fmaf(value - mean, value - mean, squares);
     }
-    return {mean, 1.0f / sqrtf(SumOfWarps(squares, warp, warps, squares_of) / count + a_.epsilon)};
+    return {mean,
+            1.0f / sqrtf(SumOfWarps(squares, warp, warps, square_partials) / count + a_.epsilon)};
   }
 
-  __device__ void Store(const Values& v, const NormMoments& moments, int64_t row) const {
+  __device__ void Store(const Values& v, const NormStatistics& statistics, int64_t row) const {
     T* y = a_.y + row * a_.y_stride;
     const int first = Forget(Column(0));  // or parameters would stay in registers
 #pragma unroll
@@ -95,7 +97,7 @@ class RowNorm {
       const auto beta = LoadVector<float, kWidth>(a_.beta + column);
       RowVector<T, kWidth> out;
       for (int i = 0; i < kWidth; ++i) {
-        const float normalised = (v[j].values[i] - moments.mean) * moments.scale;
+        const float normalised = (v[j].values[i] - statistics.mean) * statistics.scale;
         out.values[i] = FromFloat<T>(fmaf(normalised, gamma.values[i], beta.values[i]));
       }
       StoreVector(out, y + column);

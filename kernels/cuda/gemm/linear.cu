@@ -285,9 +285,9 @@ __global__ void __launch_bounds__(kStepWarps* kWarp, (kBlocksAtOnce<BF16, kTiles
   WaitForPrerequisites();
   typename Norm::Values v = {};
   if (row < block.rows) row_norm.Load(row, v);
-  const NormMoments moments =
-      row_norm.Moments(v, partials[0] + row * warps, partials[1] + row * warps);
-  if (row < block.rows) row_norm.Store(v, moments, row);
+  const NormStatistics statistics =
+      row_norm.Statistics(v, partials[0] + row * warps, partials[1] + row * warps);
+  if (row < block.rows) row_norm.Store(v, statistics, row);
   __syncthreads();
   MultiplyBlock<kTiles, true>(block, a.epilogue, sums);
 }

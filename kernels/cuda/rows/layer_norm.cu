@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kNormThreads) LayerNormKernel(LayerNormArgumen
   norm.PrefetchParameters();
   PrefetchShare(a.ahead);
   const auto store = [&](const typename Norm::Values& values, int64_t row) {
-    norm.Store(values, norm.Moments(values, partial[0], partial[1]), row);
+    norm.Store(values, norm.Statistics(values, partial[0], partial[1]), row);
   };
   if constexpr (kWidth > 1) {
     const int blocks = static_cast<int>(gridDim.x);
@@ -60,12 +60,6 @@ __global__ void __launch_bounds__(kNormThreads) LayerNormKernel(LayerNormArgumen
 //   g = dy gamma;  dx = scale (g - mean(g) - h mean(g h))
 
 constexpr int kNormBackwardThreads = 256;
-
-// Of one row.
-struct NormStatistics {
-  float mean;
-  float scale;
-};
 
 // One block per row, of whole warps.
 __global__ void __launch_bounds__(kNormBackwardThreads)
