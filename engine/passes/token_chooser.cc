@@ -10,7 +10,6 @@ TokenChooser::TokenChooser(Backend& backend, int64_t vocab, int64_t max_rows,
                            IndexMatrices& indices)
     : b_(backend),
       vocab_(vocab),
-      max_rows_(max_rows),
       indices_(indices),
       chosen_(backend.NewIndices(1, max_rows)),
       scorer_(backend, vocab, max_rows) {}
@@ -37,7 +36,7 @@ void TokenChooser::AddAdjustments(std::span<const HowToChoose> how, int64_t rows
 }
 
 TokenChooser::Kind TokenChooser::Add(std::span<const HowToChoose> how, int64_t rows) {
-  assert(std::ssize(how) <= rows && rows <= max_rows_);
+  assert(std::ssize(how) <= rows && rows <= chosen_.view.cols);
   // Inert rows choose greedily, which is cheap.
   std::vector<SamplingRow> sampling(static_cast<size_t>(rows),
                                     SamplingRow{.parameters = {.temperature = 0}});

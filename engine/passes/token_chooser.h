@@ -56,7 +56,6 @@ class TokenChooser {
 
   Backend& b_;
   int64_t vocab_;
-  int64_t max_rows_;
   IndexMatrices& indices_;
   size_t sampling_ = 0;  // among the indices: [rows, kSamplingColumns]
   size_t offsets_ = 0;   // [1, rows + 1]
