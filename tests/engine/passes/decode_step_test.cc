@@ -76,38 +76,6 @@ TEST(DecodeStepTest, SaysWhichProductsCome) {
   EXPECT_EQ(backend.kept(), 3 * 3 + 1);
 }
 
-class UploadBackend final : public ForwardingBackend {
- public:
-  using ForwardingBackend::ForwardingBackend;
-
-  void UploadIndices(std::span<const int32_t> values, Tensor dst) override {
-    ++uploads;
-    ForwardingBackend::UploadIndices(values, dst);
-  }
-
-  int64_t uploads = 0;
-};
-
-TEST(DecodeStepTest, BringsAllIndicesInOneCopy) {
-  const auto cpu = MakeCpuBackend({.threads = 1});
-  UploadBackend backend(*cpu);
-  const auto model = MakeTestModel(backend, TinyConfig());
-  const auto state = model->NewState(backend, 2, 2, 64);
-  DecodeStep step(backend, *model, *state, 4);
-  const SequenceState one = *state->Reserve(1);
-  const SequenceState other = *state->Reserve(1);
-  const std::vector<StepToken> tokens = {{1, 0, &one}, {2, 0, &other}};
-  const std::vector<LogitAdjustment> away = {{.token = 3, .addend = -100}};
-  const std::vector<HowToChoose> how = {
-      {.sampling = {.parameters = {.temperature = 0}}},
-      {.sampling = {.parameters = {.temperature = 1}}, .adjustments = away, .likeliest = 2}};
-  backend.uploads = 0;
-  step.Next(tokens, how);
-  EXPECT_EQ(backend.uploads, 1);
-  step.Logits(tokens);
-  EXPECT_EQ(backend.uploads, 2);
-}
-
 // Feeds `steps` tokens to each of three sequences with tables of different width: together, and one
 // sequence after the other.
 TEST(DecodeStepTest, ARowInABatchIsTheRowAlone) {
